@@ -36,7 +36,7 @@ class LeftOut(importlib.abc.MetaPathFinder):
 
 def leave_out(*names: str) -> None:
     """From now on none of these can be imported in this process."""
-    finder = LeftOut((*needs.NOWHERE, *needs.left_in_the_laboratory(), *names))
+    finder = LeftOut((*needs.NOWHERE, *names))
     sys.meta_path[:] = [finder if found is PathFinder else found for found in sys.meta_path]
 
 
@@ -45,25 +45,25 @@ def app() -> None:
     import qasync  # noqa: F401
 
     import waggle.gui
-    import waggle.lab.race
-    from waggle import paths
-    from waggle.policy import choose
-    from waggle.swarm.shim import load_hivemind
+    import waggle.practice.race
+    from waggle.core import paths
+    from waggle.models import backend
+    from waggle.network.transport.hivemind.patches import load_hivemind
 
     load_hivemind()
-    for module in pkgutil.iter_modules(waggle.gui.__path__, "waggle.gui."):
+    for module in pkgutil.walk_packages(waggle.gui.__path__, "waggle.gui."):
         importlib.import_module(module.name)
-    choose.open_policy(paths.starter(), device="auto", threads=1)
+    backend.open_policy(paths.starter(), device="auto", threads=1)
 
 
 def verifier() -> None:
     """Every dataset that a charter may name: a question made and an answer judged. And a chat template."""
-    from waggle.tasks import template_child, verifier_child, wire
     from waggle.tasks.charter import Specialty
+    from waggle.tasks.sandbox import messages, template_process, verifier_process
 
-    template_child.rendered(wire.Render("{{ messages[0].content }}", {}, ("words",)))
+    template_process.rendered(messages.Render("{{ messages[0].content }}", {}, ("words",)))
 
-    verifier_child.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
+    verifier_process.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
 
 
 def works(part: str, *command: str) -> bool:

@@ -3,11 +3,12 @@
 
 python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
 python3 packaging/dev.py test [...]  set everything up, lint, then test, all but slow ones (arguments are passed on to pytest)
-python3 packaging/dev.py lint        ruff, mypy and the law of the rooms
+python3 packaging/dev.py lab NAME    an experiment or a recipe of the laboratory (arguments are passed on)
+python3 packaging/dev.py lint        ruff, mypy, the law of the rooms and the names
 python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
 python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
 python3 packaging/dev.py package     what people install on this system, into dist/ (see build.py)
-python3 packaging/dev.py bench [...] the same round in Waggle, TRL and GenRL (arguments are passed on to waggle lab bench)
+python3 packaging/dev.py bench [...] the same round in Waggle, TRL and GenRL (arguments are passed on to waggle-lab bench)
 python3 packaging/dev.py clean       remove .venv and .venv-bench
 """
 
@@ -63,10 +64,13 @@ QT_LIBRARIES = {
     "libgssapi_krb5.so.2": "libgssapi-krb5-2",
 }
 
-# Most tests wait for other processes: two at a time take hardly more than half as long, also on two cores. In their own order:
-# the longest files, end_to_end, come early, and none of them is left to one worker at the end. A worker that crashes ends the
-# run: xdist 3.8 may wait for ever after it has started another (its issue 1323).
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
+LINT = (
+    ("-m", "ruff", "format", "--check", "-q", "."),
+    ("-m", "ruff", "check", "-q", "."),
+    ("-m", "mypy"),
+    ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
+    ("packaging/names.py",),
+)
 
 # Setting up makes an environment, which Debian's Python alone cannot, and compiles pycosat, of which there are no wheels.
 SET_UP = {
@@ -100,7 +104,9 @@ def main(arguments: list[str]) -> int:
         for place in (VENV, BENCH):
             shutil.rmtree(place, ignore_errors=True)
         return 0
-    commands = {"run": run, "test": test, "lint": lambda _: lint(), "setup": lambda _: 0, "package": package, "bench": bench}
+    commands = {
+        "run": run, "test": test, "lint": lambda _: lint(), "lab": lab, "setup": lambda _: 0, "package": package, "bench": bench,
+    }  # fmt: skip
     if command not in commands:
         print(__doc__)
         return 2
@@ -120,9 +126,11 @@ def run(rest: list[str]) -> int:
 
 
 def test(rest: list[str]) -> int:
+    import suite  # which is of Python 3.11
+
     libraries(for_tests=True)
     compiled = ("-m", "compileall", "-q", "app")  # once, also where Python may not write: each process would do it anew
-    return lint() or waggle_python(*compiled) or waggle_python("-m", "pytest", *SIDE_BY_SIDE, *rest)
+    return lint() or waggle_python(*compiled) or suite.run(rest, waggle_python)
 
 
 def is_window(rest: list[str]) -> bool:
@@ -136,13 +144,8 @@ def with_whole_paths(rest: list[str]) -> list[str]:
 
 
 def lint() -> int:
-    """Format, lint, types and the law of the rooms; the first that fails decides."""
-    for step in (
-        ("-m", "ruff", "format", "--check", "-q", "."),
-        ("-m", "ruff", "check", "-q", "."),
-        ("-m", "mypy"),
-        ("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"),
-    ):
+    """Format, lint, types, the law of the rooms and the names; the first that fails decides."""
+    for step in LINT:
         if code := waggle_python(*step):
             return code
     return 0
@@ -193,9 +196,13 @@ def optional(extra: str) -> list[str]:
     return project()["optional-dependencies"][extra]
 
 
+def lab(rest: list[str]) -> int:
+    return waggle_python("-m", "waggle_lab", *rest)
+
+
 def bench(rest: list[str]) -> int:
     set_up_bench()
-    return waggle_python("-m", "waggle", "lab", "bench", *rest, python=BENCH_PYTHON)
+    return waggle_python("-m", "waggle_lab", "bench", *rest, python=BENCH_PYTHON)
 
 
 def set_up_bench() -> None:

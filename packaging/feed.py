@@ -13,8 +13,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from waggle.engine import updates
-from waggle.errors import UpdateError
+from waggle.cli import update
+from waggle.core.errors import UpdateError
 
 
 def make_key(private: Path) -> str:
@@ -35,7 +35,7 @@ def key_of(private: bytes) -> Ed25519PrivateKey:
 def signed(feed: bytes, private: bytes) -> bytes:
     """What is served."""
     key = key_of(private)
-    served = {"feed": base64.b64encode(feed).decode(), "signature": base64.b64encode(key.sign(updates.DOMAIN + feed)).decode()}
+    served = {"feed": base64.b64encode(feed).decode(), "signature": base64.b64encode(key.sign(update.DOMAIN + feed)).decode()}
     return json.dumps(served).encode()
 
 
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
             private = os.environ["WAGGLE_FEED_KEY"].encode()
             served = signed(Path(feed).read_bytes(), private)
             try:
-                updates.read(served, key_of(private).public_key().public_bytes_raw().hex())
+                update.read(served, key_of(private).public_key().public_bytes_raw().hex())
             except UpdateError as error:
                 sys.exit(f"{feed} is no list that Waggle could read: {error}")
             Path(out).write_bytes(served)

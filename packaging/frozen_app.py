@@ -3,10 +3,10 @@
 import multiprocessing
 import sys
 
-from waggle import cuda_pack
-from waggle.cli import main
+from waggle.cli.main import main
+from waggle.core import cuda_download
 
 if __name__ == "__main__":
     multiprocessing.freeze_support()
-    cuda_pack.use()
+    cuda_download.use()
     sys.exit(main())

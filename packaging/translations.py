@@ -19,7 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 APP, BOOKS = ROOT / "app/waggle", ROOT / "resources/language"
 GUI = APP / "gui"
-NOT_TOLD = {APP / "lab", APP / "cli.py", APP / "engine/ctl.py"}  # only terminals show what these say
+NOT_TOLD = {
+    APP / "practice",
+    *(APP / f"cli/{name}.py" for name in ("ctl", "main", "outcome", "race")),
+}  # only terminals show what these say
 TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")
 FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # what stands in the place is a sentence, or nothing
@@ -31,7 +34,7 @@ ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
 
 def said() -> set[str]:
     """Every word that the window gives to a translator."""
-    return {words for path in sorted(GUI.glob("*.py")) for words in _said_in(path) if re.search("[A-Za-z]{2}", words)}
+    return {words for path in sorted(GUI.rglob("*.py")) for words in _said_in(path) if re.search("[A-Za-z]{2}", words)}
 
 
 def told() -> set[str]:

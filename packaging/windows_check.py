@@ -68,7 +68,7 @@ def _not_here(*_: object) -> None:
 def imports() -> None:
     """Every module of the app."""
     for name in needs.our_modules():
-        if name not in ("waggle.__main__", "waggle.tasks.audit_child") and "mlx" not in name:
+        if name not in ("waggle.__main__", "waggle.tasks.sandbox.audit_process") and "mlx" not in name:
             importlib.import_module(name)
 
 

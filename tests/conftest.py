@@ -11,10 +11,10 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from waggle.errors import SwarmError
-from waggle.swarm.shim import has_hivemind
+from waggle.core.errors import SwarmError
+from waggle.network.transport.availability import has_hivemind
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 # What this computer is set to is no part of a test: its language, a way out through a proxy, a hub of one's own.
 for name in tuple(os.environ):
@@ -22,7 +22,7 @@ for name in tuple(os.environ):
         del os.environ[name]
 os.environ["LC_ALL"] = "C.UTF-8"
 
-# The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle lab fuzz`).
+# The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle-lab fuzz`).
 settings.register_profile("waggle", derandomize=True, deadline=None)
 settings.load_profile("waggle")
 

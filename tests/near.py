@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from waggle.lab.mutation import mutated
+from waggle_lab.security.mutation import mutated
 
 
 def near(valid: tuple[bytes, ...]) -> SearchStrategy[bytes]:

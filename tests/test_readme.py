@@ -1,75 +1,32 @@
 """The README keeps up with the code."""
 
-import argparse
-import ast
 import gc
-import importlib
 import re
-import runpy
-import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from waggle import cli
-
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", *(ROOT / f"packaging/{name}.md" for name in ("LABORATORY", "MODELS", "RELEASING", "RUNNING")))
-COMMAND = re.compile(r"(?:python3 packaging/dev\.py run|^waggle|`waggle)(?=[ `\n])([^`\n]*)", re.MULTILINE)
-LINK = re.compile(r"\]\(([^)#:]+)(?:#([^)]+))?\)")
 
 
 @pytest.fixture(autouse=True)
 def without_collections() -> Iterator[None]:
     """Python 3.11 takes a finalizer that runs in the middle of `ast.parse` for its own recursion and raises SystemError."""
+    enabled = gc.isenabled()
     gc.disable()
     yield
-    gc.enable()
-
-
-def test_the_tree_names_every_file_with_its_own_first_sentence():
-    writer = runpy.run_path(str(ROOT / "packaging/tree.py"))
-    assert writer["PAGE"].read_text(encoding="utf-8") == writer["written"](), "run: python3 packaging/tree.py"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_of_a_page_is_one_that_waggle_knows(page):
-    for words in COMMAND.findall(page.read_text(encoding="utf-8")):
-        given = [word for word in shlex.split(words, comments=True) if word != "..."]
-        arguments = cli.parser().parse_args(cli._with_invite(given))
-        if arguments.door is cli._lab:
-            made = argparse.ArgumentParser()
-            importlib.import_module(f"waggle.lab.{arguments.lab}").add_arguments(made)
-            made.parse_args(arguments.rest)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_of_a_page_leads_somewhere(page):
-    for path, part in LINK.findall(page.read_text(encoding="utf-8")):
-        there = page.parent / path
-        assert there.exists(), path
-        if part:
-            heads = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.MULTILINE)
-            assert part in [re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads]
+    if enabled:
+        gc.enable()
 
 
 def test_the_readme_is_short_and_begins_with_what_a_newcomer_asks():
-    lines = PAGES[0].read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) < 150
     assert "dev.py run " in (first := "\n".join(lines[:40]))
     assert "dev.py test" in first
     assert "## Learn with a friend" in first
-
-
-def test_every_room_keeps_its_files_and_functions_small():
-    for path in (ROOT / "app").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        assert text.count("\n") <= 400, path
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                assert node.end_lineno - node.lineno < 60, f"{path}: {node.name}"
 
 
 def test_every_pattern_is_held_to_the_whole_of_a_text():
@@ -85,8 +42,10 @@ def test_every_pattern_is_held_to_the_whole_of_a_text():
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="Only a clone knows which files are kept.")
 def test_the_top_level_holds_nothing_that_a_command_left_there():
     kept = subprocess.run(["git", "ls-tree", "--name-only", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
-    folders = {".ci", ".github", "app", "packaging", "resources", "tests"}
-    assert set(kept.stdout.split()) == folders | {".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"}
+    folders = {".ci", ".github", "app", "docs", "packaging", "resources", "tests"}
+    pages = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
+    settings = {".editorconfig", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "pyproject.toml"}
+    assert set(kept.stdout.split()) == folders | pages | settings
 
 
 def test_no_file_of_the_repository_is_large():

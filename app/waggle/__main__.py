@@ -2,7 +2,7 @@
 
 import sys
 
-from waggle.cli import main
+from waggle.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

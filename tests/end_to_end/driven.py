@@ -11,9 +11,9 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication, QPlainTextEdit, QTableView, QWidget
 
 from end_to_end.hands import at, choose, click, find, focus, key, pick, press, save_as, settled, until, window, write
-from waggle.gui import app
-from waggle.gui.app import Arguments, application
-from waggle.gui.turn_box import TurnBox
+from waggle.gui.application import main as app
+from waggle.gui.application.main import Arguments, application
+from waggle.gui.pages.swarms.playground.chat_turn import TurnBox
 from waggle.protocol.state import State
 
 TRAY = QPoint(1366, 866)

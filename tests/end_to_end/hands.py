@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from waggle.gui.parts import Line
-from waggle.gui.window import Window
+from waggle.gui.application.main_window import Window
+from waggle.gui.widgets.text import Line
 
 Seen = TypeVar("Seen")
 LOOK = 0.03  # seconds between two looks

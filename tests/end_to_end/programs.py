@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 import waggle
-from waggle.protocol import commands, events, wire
+from waggle.protocol import commands, events, json_lines
 from waggle.protocol.state import AnyEvent, State, apply
 
 WAGGLE = (sys.executable, "-m", "waggle")
@@ -128,29 +128,29 @@ class Engine(Program):
     @property
     def told(self) -> list[AnyEvent]:
         with self._came:
-            return [wire.event(line) for _, line in self.lines]
+            return [json_lines.event(line) for _, line in self.lines]
 
     def timed(self) -> list[tuple[float, AnyEvent]]:
         """Events with the moments they were read."""
         with self._came:
-            return [(at, wire.event(line)) for at, line in self.lines]
+            return [(at, json_lines.event(line)) for at, line in self.lines]
 
     def wait(self, kind: type, seconds: float = 60.0, fits: Callable[..., bool] = lambda event: True, start: int = 0) -> AnyEvent:
         """The first event of a kind that fits."""
         name = f'"type":"{kind.__name__}"'.encode()
-        return wire.event(self.wait_line(lambda line: name in line and fits(wire.event(line)), seconds, start))
+        return json_lines.event(self.wait_line(lambda line: name in line and fits(json_lines.event(line)), seconds, start))
 
     def command(self, kind: type[commands.AnyCommand], seconds: float = 30.0, **fields: object) -> AnyEvent:
         """Send a command and wait for its answer."""
         self._commands += 1
         name = str(self._commands)
         start = len(self.lines)
-        self.process.stdin.write(wire.line(kind(id=name, **fields)))
+        self.process.stdin.write(json_lines.line(kind(id=name, **fields)))
         self.process.stdin.flush()
         answered = self.wait_line(
-            lambda line: b'"type":"Command' in line and getattr(wire.event(line), "id", "") == name, seconds, start
+            lambda line: b'"type":"Command' in line and getattr(json_lines.event(line), "id", "") == name, seconds, start
         )
-        return wire.event(answered)
+        return json_lines.event(answered)
 
     def state(self) -> State:
         """What all that it told folds into."""

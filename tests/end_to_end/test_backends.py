@@ -9,14 +9,14 @@ import pytest
 from end_to_end.programs import WAGGLE, Engine, Seed, running
 from end_to_end.test_first_light import LOOPBACK, lessons_from, solved, tail_of
 from waggle.protocol import commands, events
-from waggle.protocol.talking import TurnGrew
-from waggle.protocol.trying import QuestionAnswered
+from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.events_playground import QuestionAnswered
 
 pytest.importorskip("mlx.core")
 WITHOUT_TORCH = (
     sys.executable,
     "-c",
-    "import sys; sys.modules['torch'] = None; from waggle.cli import main; sys.exit(main(sys.argv[1:]))",
+    "import sys; sys.modules['torch'] = None; from waggle.cli.main import main; sys.exit(main(sys.argv[1:]))",
 )
 DEVICES = ("mlx", "cpu")
 BACKENDS = ("MLX", "torch")

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from end_to_end.programs import SLOW, Engine, Program, Seed, running
-from waggle import cli
-from waggle.engine import goodbye
+from waggle.cli import main, remove_data
 from waggle.protocol import events
 
 SOLO = "swarm.solo=true"
@@ -138,15 +137,15 @@ def test_a_second_engine_waits_until_the_first_has_left_the_folder_and_as_a_serv
 
 
 def test_where_a_seed_works_no_other_does_and_nothing_is_removed_under_it(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(goodbye, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(remove_data, "STOP_SECONDS", 0.1)
     with running(Seed(tmp_path)) as seed:
         seed.address()
         before = (tmp_path / "identity.key").read_bytes()
         for words in (["seed"], ["goodbye", "--remove", "all,identity"]):
-            assert cli.main([*words, "--home", str(tmp_path)]) == 1
+            assert main.main([*words, "--home", str(tmp_path)]) == 1
             assert capfd.readouterr().err.startswith("waggle: Another engine, or a seed, is running for this folder.\n")
         assert (tmp_path / "identity.key").read_bytes() == before
-    assert cli.main(["goodbye", "--home", str(tmp_path), "--remove", "all,identity"]) == 0
+    assert main.main(["goodbye", "--home", str(tmp_path), "--remove", "all,identity"]) == 0
     assert not tmp_path.exists(), "all that a seed writes is listed"
 
 

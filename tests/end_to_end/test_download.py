@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from end_to_end.programs import Engine, Program, running
-from policy.local_hub import Hub, local_hub, no_hub
-from waggle import paths
-from waggle.policy.cached import remove
+from models.local_hub import Hub, local_hub, no_hub
+from waggle.core import paths
+from waggle.core.resumable_download import PIECE
+from waggle.models.storage.hub_cache import remove
 from waggle.protocol import commands, events
-from waggle.resuming import PIECE
 
 NAME = "bees/starter"
 CHOSEN = ("swarm.solo=true", f"model.name={NAME}")

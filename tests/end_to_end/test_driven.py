@@ -13,9 +13,9 @@ import pytest
 
 from end_to_end.programs import ENVIRONMENT, Engine, running, virtual_screen
 from end_to_end.test_invite import CHOSEN, SETTINGS, go_there
-from waggle.policy import checkpoint
+from waggle.models.storage import checkpoint
 from waggle.protocol import commands, events
-from waggle.protocol.gatherings import InviteWritten, SwarmCreated
+from waggle.protocol.events_swarms import InviteWritten, SwarmCreated
 
 pytestmark = [
     pytest.mark.slow,

@@ -5,9 +5,9 @@ import signal
 import pytest
 
 from end_to_end.programs import ENVIRONMENT, GENTLE, Engine, Program, running
-from waggle import cli
-from waggle.engine import control, ctl
-from waggle.paths import Home
+from waggle.cli import ctl, main
+from waggle.core.paths import Home
+from waggle.engine.control import server
 from waggle.protocol import commands, events
 from waggle.protocol.state import Snapshot
 
@@ -65,7 +65,7 @@ def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(serv
 
 def test_a_trial_of_this_computer_is_not_played_by_an_engine_that_was_here_before(service, home, capfd, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
-    assert cli.main(["selftest", "--home", str(home.root)]) == 1
+    assert main.main(["selftest", "--home", str(home.root)]) == 1
     said = capfd.readouterr()
     assert "Another engine is running for this folder." in said.err
     assert "round" not in said.out
@@ -86,7 +86,7 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
                 assert late.wait(events.Warned, fits=lambda event: "command line" in event.title)
                 assert late.end() == 0
             seen = len(window.lines)
-            control.ask(home, commands.Stop(id="1"))
+            server.ask(home, commands.Stop(id="1"))
             window.wait(events.EngineStopped, start=seen)
             window.wait(events.Preparing, fits=waited_for, start=seen)
             assert window.end() == 0, "whoever leaves meanwhile waits for nobody"
@@ -97,7 +97,7 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
 def test_an_engine_of_a_window_lets_nobody_follow(tmp_path):
     with running(Engine(tmp_path / "home", "swarm.solo=true")) as window:
         window.wait(events.Ready)
-        (refused,) = control.ask(Home(tmp_path / "home"), commands.Follow(id="1"))
+        (refused,) = server.ask(Home(tmp_path / "home"), commands.Follow(id="1"))
         assert isinstance(refused, events.CommandRefused)
         assert "window" in refused.title
         window.command(commands.Stop)

@@ -3,12 +3,12 @@
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import paths
-from waggle.engine.swarms import BACK
+from waggle.core import paths
+from waggle.engine.services.swarms import BACK
+from waggle.network import joined_swarms
+from waggle.network.joined_swarms import Book, Entry
 from waggle.protocol import commands, events
-from waggle.protocol.gatherings import StartedAgain
-from waggle.swarm import book
-from waggle.swarm.book import Book, Entry
+from waggle.protocol.events_swarms import StartedAgain
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 
@@ -22,7 +22,7 @@ TOO_LONG = Charter(name="Long questions", specialties=(ENDLESS,), questions_dige
 def home(tmp_path):
     made = paths.Home(tmp_path / "home").prepare()
     (made.charters / f"{TOO_LONG.digest.hex()}.json").write_bytes(charters.encode(TOO_LONG))
-    book.write(made.swarms, Book(entries=(Entry(charter=TOO_LONG.digest.hex()),)))
+    joined_swarms.write(made.swarms, Book(entries=(Entry(charter=TOO_LONG.digest.hex()),)))
     return made
 
 
@@ -40,15 +40,15 @@ def test_a_swarm_whose_questions_the_model_cannot_read_is_left_in_its_first_roun
         engine.wait(events.RoundCompleted, 120)
         start = choose(engine)
         assert "the questions are longer" in went_back(engine, "All is as it was before.", start).title
-        assert book.read(home.swarms).active == ""
+        assert joined_swarms.read(home.swarms).active == ""
         start = choose(engine)
         engine.wait(StartedAgain, 60, lambda event: event.reason == "Going to Long questions.", start)
         engine.kill()
-    assert book.read(home.swarms).active == TOO_LONG.digest.hex()
+    assert joined_swarms.read(home.swarms).active == TOO_LONG.digest.hex()
     with running(Engine(home.root, *SETTINGS)) as engine:
         went_back(engine, BACK)
         assert engine.end() == 0
-    assert book.read(home.swarms).active == ""
+    assert joined_swarms.read(home.swarms).active == ""
 
 
 def choose(engine: Engine) -> int:

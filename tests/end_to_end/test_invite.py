@@ -3,10 +3,10 @@
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import paths
+from waggle.core import paths
+from waggle.network import joined_swarms
 from waggle.protocol import commands, events
-from waggle.protocol.gatherings import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
-from waggle.swarm import book
+from waggle.protocol.events_swarms import InviteRead, InviteWritten, StartedAgain, SwarmCreated, SwarmsTold
 
 SETTINGS = ("swarm.host=127.0.0.1",)
 CHOSEN = (("base_conversion", "easy"), ("fraction_simplification", "easy"))
@@ -39,7 +39,7 @@ def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path
             done = engine.wait(events.RoundCompleted, 60, lambda event: event.summary.external > 0, start=start).summary.round
             engine.wait(events.QuestionsDrawn, 60, lambda event, done=done: event.round > done, start=start)
         for name in "ab":  # rounds were played there: it is what a later choice would be left for
-            assert book.read(paths.Home(tmp_path / name).swarms).before == made.charter
+            assert joined_swarms.read(paths.Home(tmp_path / name).swarms).before == made.charter
         second.command(commands.ListSwarms)
         listed = [event for event in second.told if isinstance(event, SwarmsTold)][-1].swarms
         assert [(one.name, one.active) for one in listed] == [("First light", False), ("Two laptops", True)]

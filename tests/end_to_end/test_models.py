@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import cli, paths
+from waggle.cli import main
+from waggle.core import paths
 from waggle.protocol import commands, events
-from waggle.protocol.models import ModelExported
-from waggle.protocol.talking import TalkOffered, Turn, TurnGrew
-from waggle.protocol.trying import QuestionAnswered, QuestionPosed
+from waggle.protocol.events_chat import TalkOffered, Turn, TurnGrew
+from waggle.protocol.events_models import ModelExported
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
 
 TEMPLATE = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
 SECRET = "a word that nobody else has: zyzzyva"
@@ -56,7 +57,7 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         engine.command(commands.ExportModel, 60, path=str(tmp_path / "export"))
         assert engine.wait(ModelExported).rounds >= 1
         assert (tmp_path / "export" / "model.safetensors").is_file()
-        assert cli.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all"]) == 0, "it stops the engine first"
+        assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all"]) == 0, "it stops the engine first"
         assert engine.end() == 0
     assert [path.name for path in (tmp_path / "home").rglob("*")] == ["identity.key"], "all that an engine writes is listed"
 

@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from end_to_end.programs import Engine, running
-from waggle import settings
+from waggle.core import settings
 from waggle.protocol import commands, events
-from waggle.protocol.sentence import sentence
+from waggle.protocol.status_text import sentence
 
 SOON = 60.0
 SMALL = 24 << 20  # bytes: a few checkpoints of the starter

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from end_to_end.programs import SLOW, child_named, virtual_screen
-from waggle import paths
-from waggle.engine import ctl
-from waggle.errors import EngineError
+from waggle.cli import ctl
+from waggle.core import paths
+from waggle.core.errors import EngineError
 from waggle.protocol.state import State
 
 pytestmark = [

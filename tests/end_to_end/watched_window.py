@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QListView
 
-from waggle import cli
-from waggle.gui.window import Window
+from waggle.cli import main
+from waggle.gui.application.main_window import Window
 
 
 class Watch(QObject):
@@ -66,4 +66,4 @@ def places(name: str) -> Iterator[QPoint]:
 if __name__ == "__main__":
     watch = Watch()
     threading.Thread(target=watch.listen, daemon=True).start()
-    sys.exit(cli.main(sys.argv[1:]))
+    sys.exit(main.main(sys.argv[1:]))

@@ -6,21 +6,22 @@ import time
 
 import pytest
 
-from waggle import paths
+from waggle.core import paths
+from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
+from waggle.core.settings import When
 from waggle.engine import lifecycle as lifecycles
-from waggle.engine import main, readings
-from waggle.engine.choices import Choices
-from waggle.engine.desk import Desk
-from waggle.engine.frugality import Frugality
-from waggle.engine.history import History
+from waggle.engine import main
+from waggle.engine.control.command_queue import Desk
 from waggle.engine.lifecycle import Lifecycle
-from waggle.engine.teller import Teller
-from waggle.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
-from waggle.protocol import commands, events, wire
-from waggle.protocol.rules import Readings
-from waggle.protocol.sentence import sentence
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.storage.history import History
+from waggle.engine.system import sensors
+from waggle.engine.system.memory_backoff import Frugality
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.schedule import Readings
 from waggle.protocol.state import Snapshot
-from waggle.settings import When
+from waggle.protocol.status_text import sentence
 
 BATTERY, PLUGGED = Readings(on_power=False, idle_seconds=0.0), Readings(on_power=True, idle_seconds=0.0)
 
@@ -94,7 +95,7 @@ async def test_a_timed_pause_ends_by_itself(lifecycle):
     lifecycle.teller.attach(told.append)
     until = lifecycle.teller.now() + 3.0
     await lifecycle.obey(commands.Pause(id="1", until=until))
-    paused = next(event for event in map(wire.event, told) if isinstance(event, events.PhaseChanged))
+    paused = next(event for event in map(json_lines.event, told) if isinstance(event, events.PhaseChanged))
     assert (paused.phase, paused.until) == ("paused", until)
     await reached(lifecycle, "contributing")
 
@@ -223,7 +224,7 @@ async def test_a_pause_until_one_is_away_ends_when_one_is(lifecycle):
 
 
 async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_for_that(lifecycle, tmp_path, monkeypatch):
-    monkeypatch.setattr(readings, "idle_seconds", lambda: 600.0)
+    monkeypatch.setattr(sensors, "idle_seconds", lambda: 600.0)
     home, teller = paths.Home(tmp_path / "home").prepare(), lifecycle.teller
     choices = Choices(home.settings, (), teller)
     assert not choices.now.when.idle_minutes, "no rule asks"

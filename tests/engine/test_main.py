@@ -12,20 +12,22 @@ import msgspec
 import pytest
 
 import waggle
-from waggle import paths, settings
-from waggle.engine import control, main, model, stdio
-from waggle.engine.choices import Choices
-from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk, WayBack
-from waggle.engine.frugality import MOST, Frugality, system_kills
-from waggle.engine.gate import Gate
-from waggle.engine.history import History
+from waggle.core import paths, settings
+from waggle.core.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
+from waggle.core.settings import Model
+from waggle.engine import main
+from waggle.engine.control import server, stdio
+from waggle.engine.control.command_queue import OF_MODELS, OF_SWARMS, Desk, WayBack
 from waggle.engine.lifecycle import Lifecycle
-from waggle.engine.teller import Teller
-from waggle.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
-from waggle.protocol import events, wire
-from waggle.protocol.rules import Wishes
+from waggle.engine.runtime import model_source
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.storage.history import History
+from waggle.engine.system.memory_backoff import MOST, Frugality, system_kills
+from waggle.protocol import events, json_lines
+from waggle.protocol.schedule import Wishes
 from waggle.rl.batch import nothing
-from waggle.settings import Model
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +62,7 @@ async def ran(folder):
         finally:
             writer.close()
             os.close(theirs)
-        return code, [wire.event(line) for line in told]
+        return code, [json_lines.event(line) for line in told]
 
 
 def said_as_error(caplog, failed: events.EngineFailed) -> None:
@@ -167,12 +169,12 @@ async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end
     with pytest.raises(end):
         await ran(tmp_path)
     (record,) = paths.Home(tmp_path).events.glob("*.jsonl")
-    assert not any(isinstance(event, events.EngineFailed) for event in wire.recording(record))
+    assert not any(isinstance(event, events.EngineFailed) for event in json_lines.recording(record))
 
 
 async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):
     home = paths.Home(tmp_path).prepare()
-    held = control.claim(home)
+    held = server.claim(home)
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "waggle", "engine", "--home", str(tmp_path), stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
@@ -213,11 +215,11 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
 
     async def contribute(_home: object, choices: Choices, *_: object) -> bool:
         trained.append(choices.now.model.folder)
-        model.folder_of(choices.now.model)
+        model_source.folder_of(choices.now.model)
         return False
 
     monkeypatch.setattr(main, "_contribute", contribute)
-    (tmp_path / "models.json").write_bytes(msgspec.json.encode(model.Known(folder="", name="", before=Model())))
+    (tmp_path / "models.json").write_bytes(msgspec.json.encode(model_source.Known(folder="", name="", before=Model())))
     (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
     code, told = await ran(tmp_path)
     (warned,) = [event for event in told if isinstance(event, events.Warned)]

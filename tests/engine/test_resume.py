@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from waggle import paths
-from waggle.policy import checkpoint
-from waggle.policy.checkpoint import Saved
-from waggle.policy.choose import Opened, open_policy
-from waggle.rl.rules import RULES
+from waggle.core import paths
+from waggle.models.backend import Opened, open_policy
+from waggle.models.storage import checkpoint
+from waggle.models.storage.checkpoint import Saved
+from waggle.rl.update_rules import RULES
 from waggle.sapo.fakes import FakeSwarm
 from waggle.sapo.round import Judged, Learned, Node, Rules, play
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.questions import QuestionId, seed_of
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
 
 CHARTER = first_swarm()
 PEER, ME = b"p" * 38, b"m" * 38

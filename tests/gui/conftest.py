@@ -14,42 +14,52 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
 from gui.recorded import REAL, Run
-from waggle.gui import language
-from waggle.gui.app import application
-from waggle.gui.current import Current
-from waggle.gui.garbage import Collector
-from waggle.gui.look import Look
-from waggle.gui.opened import Application
-from waggle.gui.window import Window
-from waggle.protocol import events, wire
+from waggle.gui.application.garbage_collection import Collector, keep_what_stays
+from waggle.gui.application.main import application
+from waggle.gui.application.main_window import Window
+from waggle.gui.application.qt_application import Application
+from waggle.gui.i18n import translator
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
-HERE = Path(__file__).parent
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Modules and tests live as long as the process: to look through them after each test would take long."""
+    gc.collect()
+    keep_what_stays()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
-    """What a test here leaves in cycles is freed after it, in this thread: Qt bears neither another moment nor another thread.
-    So are its windows: a theme dresses every widget there is.
+def pytest_runtest_protocol() -> Iterator[object]:
+    """The window's rule of garbage holds in tests, too: once there is an application, none is collected but here, after a test.
 
-    Not by a fixture: pytest holds what fixtures gave until all of them have ended. And it asks this for other folders, too.
+    In the thread of the tests, which is the window's, and of every age: what a failed test had in its hands is kept until the
+    next one (`sys.last_value`), by then is old, and would wait for Python's own collector, which runs in any thread that asks
+    for memory. A window that is left goes as well: a theme dresses every widget there is.
+
+    Not by a fixture: pytest keeps what fixtures gave until all of them have ended.
     """
-    if not item.path.is_relative_to(HERE):
-        return (yield)
-    gc.disable()
-    told = yield
-    for left in QApplication.topLevelWidgets():
-        if isinstance(left, Window) and shiboken6.isValid(left):
-            left.deleteLater()
+    outcome = yield
+    if QApplication.instance() is not None:
+        _delete_windows()
+        gc.collect()
+    return outcome
+
+
+def _delete_windows() -> None:
+    """In a function of its own: a variable that names one would keep it from being collected."""
+    for widget in QApplication.topLevelWidgets():
+        if isinstance(widget, Window) and shiboken6.isValid(widget):
+            widget.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
-    gc.collect(1)
-    gc.enable()
-    return told
 
 
 @pytest.fixture(scope="session")
 def qapp() -> Application:
-    """Without its collector: it would look through all that torch has made, in the midst of a test."""
+    """Its collector has switched Python's off, and goes: tests are in the midst of something when its timer is due."""
     app = application()
     shiboken6.delete(app.findChild(Collector))
     return app
@@ -58,7 +68,7 @@ def qapp() -> Application:
 @pytest.fixture(autouse=True)
 def english_again(qapp: Application) -> Iterator[None]:
     yield
-    language.use("en")
+    translator.use("en")
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +85,7 @@ def written() -> tuple[AnyEvent, ...]:
 
 @pytest.fixture(scope="session")
 def told(recording: Path) -> tuple[AnyEvent, ...]:
-    return tuple(event for event in wire.recording(recording) if event and not isinstance(event, events.EngineStopped))
+    return tuple(event for event in json_lines.recording(recording) if event and not isinstance(event, events.EngineStopped))
 
 
 @pytest.fixture

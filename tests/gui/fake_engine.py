@@ -7,7 +7,8 @@ import time
 import msgspec
 
 from gui.recorded import ready
-from waggle.protocol import events, wire
+from waggle.core.settings import Settings
+from waggle.protocol import events, json_lines
 from waggle.protocol.commands import (
     BackUpIdentity,
     ChoosePeer,
@@ -20,10 +21,9 @@ from waggle.protocol.commands import (
     Say,
     Stop,
 )
-from waggle.protocol.gatherings import InviteRead, SpecialtyOffer, SwarmShown, SwarmsTold
+from waggle.protocol.events_chat import Reply, Turn, TurnGrew
+from waggle.protocol.events_swarms import InviteRead, SpecialtyOffer, SwarmShown, SwarmsTold
 from waggle.protocol.state import Snapshot, State
-from waggle.protocol.talking import Reply, Turn, TurnGrew
-from waggle.settings import Settings
 
 SEQ = itertools.count(1)
 HERE = SwarmShown(charter="ab" * 32, name="Maths swarm", specialties=(), shipped=True, known=True, active=True)
@@ -33,7 +33,7 @@ OFFER = SpecialtyOffer(dataset="gcd", title="Divisors", topic="arithmetic", samp
 
 def tell(event: events.Event) -> None:
     numbered = msgspec.structs.replace(event, seq=next(SEQ), at=time.time())  # type: ignore[type-var]
-    sys.stdout.buffer.write(wire.line(numbered))  # type: ignore[arg-type]
+    sys.stdout.buffer.write(json_lines.line(numbered))  # type: ignore[arg-type]
     sys.stdout.buffer.flush()
 
 
@@ -43,7 +43,7 @@ def peer(identity: str, choice: events.Choice = "") -> events.PeerChanged:
 
 def answer(line: bytes, kind: str) -> bool:
     """Carry out one command; False ends the engine."""
-    command = wire.command(line)
+    command = json_lines.command(line)
     match command:
         case Pause(after_round=True):
             tell(events.CommandRefused(id=command.id, title="This round is the last.", advice="Pause now instead."))

@@ -5,8 +5,8 @@ import random
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from waggle import paths
-from waggle.protocol import PROTOCOL, events, wire
+from waggle.core import paths
+from waggle.protocol import PROTOCOL, events, json_lines
 from waggle.protocol.state import AnyEvent
 
 REAL = paths.example()
@@ -87,7 +87,7 @@ class Run:
         self._at = START - ROUND_SECONDS * rounds
 
     def write(self, path: Path) -> Path:
-        path.write_bytes(b"".join(wire.line(event) for event in self.told()))
+        path.write_bytes(b"".join(json_lines.line(event) for event in self.told()))
         return path
 
     def told(self) -> Iterator[AnyEvent]:

@@ -11,11 +11,11 @@ from PySide6.QtGui import QColor, QImage
 
 from pictures import matrix
 from pictures.screenshots import window_of
-from waggle import paths
-from waggle.gui.current import Current
-from waggle.gui.look import Look
-from waggle.gui.progress import Progress
-from waggle.protocol import wire
+from waggle.core import paths
+from waggle.gui.pages.progress.page import Progress
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.protocol import json_lines
 from waggle.protocol.state import State, apply
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def test_a_sheet_shows_each_picture_whole_whatever_the_screen_it_was_taken_for(t
 
 def test_the_example_holds_what_its_engine_would_have_answered():
     state = State()
-    for event in filter(None, wire.recording(paths.example())):
+    for event in filter(None, json_lines.recording(paths.example())):
         state = apply(state, event)
     assert state.ready is not None
     assert state.swarms is not None
@@ -59,7 +59,7 @@ def test_the_table_of_progress_is_one_of_the_pictures(look: Look, told):
 
 
 def test_the_readme_shows_home_as_it_is_now(tmp_path: Path):
-    taken, kept = (_seen_from_afar(path) for path in (matrix.readme(tmp_path), ROOT / "packaging/screenshot.png"))
+    taken, kept = (_seen_from_afar(path) for path in (matrix.readme(tmp_path), ROOT / "docs/screenshot.png"))
     assert taken.shape == kept.shape
     assert np.abs(taken - kept).mean() < 2, "take it anew: tests/pictures/matrix.py says how; keep FOLDER/readme.png"
 

@@ -12,23 +12,24 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from pictures.screenshots import failed
-from waggle.gui import language
-from waggle.gui.home import latest_good
-from waggle.gui.live import Live
-from waggle.gui.look import Look
-from waggle.gui.parts import Line
-from waggle.gui.pausing import tomorrow_morning
-from waggle.gui.peer_table import PeerTable
-from waggle.gui.peers import Peers, headline
-from waggle.gui.progress import Progress, verdict
-from waggle.gui.question_card import chip_of, foot, gist
-from waggle.gui.round_table import COLUMNS, RoundTable, RoundTableView, rows
-from waggle.gui.stepper import count, turn
-from waggle.gui.window import Window
-from waggle.gui.words import figure
+from waggle.gui.application.main_window import Window
+from waggle.gui.i18n import translator
+from waggle.gui.i18n.formatting import figure
+from waggle.gui.pages.home.page import latest_good
+from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.live.question_card import chip_of, foot
+from waggle.gui.pages.live.round_stepper import count, turn
+from waggle.gui.pages.peers.page import Peers, headline
+from waggle.gui.pages.peers.peer_table import PeerTable
+from waggle.gui.pages.progress.page import Progress, verdict
+from waggle.gui.pages.progress.round_table import COLUMNS, RoundTable, RoundTableView, rows
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.pause_menu import tomorrow_morning
+from waggle.gui.widgets.question_text import gist
+from waggle.gui.widgets.text import Line
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
-from waggle.protocol.gatherings import StartedAgain
+from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
 Told = Callable[..., Window]
@@ -291,9 +292,9 @@ def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> No
 @pytest.mark.parametrize("spoken", ["en", "de"])
 @pytest.mark.parametrize(("width", "height"), [(1024, 640), (1280, 800)])
 def test_nothing_in_the_table_is_cut(
-    window_told: Told, told: list[AnyEvent], spoken: language.Language, width: int, height: int
+    window_told: Told, told: list[AnyEvent], spoken: translator.Language, width: int, height: int
 ) -> None:
-    language.use(spoken)
+    translator.use(spoken)
     try:
         window = window_told(told, width, height)
         window.show_page("progress")
@@ -307,7 +308,7 @@ def test_nothing_in_the_table_is_cut(
         for place in seen:
             assert max(head.sectionSizeHint(place), view.sizeHintForColumn(place)) <= view.columnWidth(place), COLUMNS[place]
     finally:
-        language.use("en")
+        translator.use("en")
 
 
 def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) -> None:

@@ -15,21 +15,23 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from waggle.engine import updates
-from waggle.rl.noise import generator, uniforms
-from waggle.swarm import admission, announcement, directory, gateway, identity, invite, record, sheet
-from waggle.swarm.announcement import Announcement
-from waggle.swarm.gateway import Announce, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
-from waggle.swarm.greeting import Greeting
-from waggle.swarm.identity import Identity
-from waggle.swarm.invite import Invite
-from waggle.swarm.record import Record
-from waggle.swarm.sheet import Sheet
+from waggle.cli import update
+from waggle.network.identity import keys, membership
+from waggle.network.identity.keys import Identity
+from waggle.network.messages import announcement, answer_sheet, directory, gateway_frames, invite, rollout_record
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.answer_sheet import Sheet
+from waggle.network.messages.gateway_frames import Announce, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
+from waggle.network.messages.handshake import Greeting
+from waggle.network.messages.invite import Invite
+from waggle.network.messages.rollout_record import Record
+from waggle.network.transport.gateway import server
+from waggle.rl.random_streams import generator, uniforms
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import PROTOCOL, Charter, Specialty, first_swarm
-from waggle.tasks.exam import Exam
-from waggle.tasks.group import Completion, Group
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.rollout_group import Completion, Group
+from waggle.tasks.sandbox.exam import Exam
 
 VERSION = "0.1.0"
 NOW = 1_790_000_000.0  # unix seconds
@@ -52,7 +54,7 @@ PRIVATE = Charter(
     age_window_s=7200,
     index_cap=4096,
     questions_digest="0f" * 32,
-    admission=admission.public_of(KEY),
+    admission=membership.public_of(KEY),
     model_hint="Qwen/Qwen2.5-0.5B-Instruct",
 )
 EXAM = Exam(epoch=EPOCH, questions=tuple(Question(dataset="bf", seed=number, text=f"What is {number}?") for number in range(3)))
@@ -62,11 +64,11 @@ def person(number: int) -> Identity:
     """Somebody whose key is known to these tests, and in no file."""
     key = Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return identity.identity_of(Path("nowhere"), identity.FILE_PREFIX + bytes([number]) * 32 + public)
+    return keys.identity_of(Path("nowhere"), keys.FILE_PREFIX + bytes([number]) * 32 + public)
 
 
 ME, OTHER = person(7), person(8)
-CERTIFICATE = admission.issue(KEY, PRIVATE.digest, ME.peer_id, NOW + 3600)
+CERTIFICATE = membership.issue(KEY, PRIVATE.digest, ME.peer_id, NOW + 3600)
 GROUPS = (
     Group(
         origin=ME.peer_id,
@@ -100,12 +102,12 @@ ANNOUNCED_IN_PRIVATE = Announcement(
 )  # fmt: skip
 GREETING = Greeting(PROTOCOL, VERSION, PUBLIC.digest, announcement.signed(ANNOUNCED, ME))
 WELCOME = Welcome(PROTOCOL, OTHER.peer_id, PRIVATE.digest, NONCES[0], VERSION, CERTIFICATE)
-HELLO = Hello(ME.peer_id, CERTIFICATE, ME.sign(gateway.DOMAIN, OTHER.peer_id + NONCES[0] + NONCES[1]), NONCES[1])
+HELLO = Hello(ME.peer_id, CERTIFICATE, ME.sign(gateway_frames.DOMAIN, OTHER.peer_id + NONCES[0] + NONCES[1]), NONCES[1])
 ASKS = (
     Directory(1), Announce(2, announcement.signed(ANNOUNCED, ME)), Lodge(3, b"a payload"),
     Pull(4, ME.peer_id, hashlib.sha256(b"a payload").digest()),
 )  # fmt: skip
-ANSWERS = (Answer(1, listed=(Listed(ME.peer_id, announcement.signed(ANNOUNCED, ME)),)), Answer(3, gateway.DONE), Answer(4))
+ANSWERS = (Answer(1, listed=(Listed(ME.peer_id, announcement.signed(ANNOUNCED, ME)),)), Answer(3, server.DONE), Answer(4))
 INVITES = (
     Invite(charter=PUBLIC.digest, seeds=(SEED,)),
     Invite(charter=PRIVATE.digest, seeds=(SEED, SEED.replace("4001", "4002")), gateways=(GATEWAY,), key=KEY),
@@ -117,14 +119,14 @@ def messages() -> dict[str, str]:
     pack = msgspec.msgpack.encode
     binary = {
         "certificate": CERTIFICATE,
-        "record, unpacked": record.decompress(record.encode(RECORD, PRIVATE), record.MAX_RAW),
-        "sheet, unpacked": record.decompress(packed_sheet()[: -identity.SIGNATURE_BYTES], sheet.MAX_RAW),
+        "record, unpacked": rollout_record.decompress(rollout_record.encode(RECORD, PRIVATE), rollout_record.MAX_RAW),
+        "sheet, unpacked": rollout_record.decompress(packed_sheet()[: -keys.SIGNATURE_BYTES], answer_sheet.MAX_RAW),
         "announcement": announcement.signed(ANNOUNCED, ME),
         "announcement in a private swarm": announcement.signed(ANNOUNCED_IN_PRIVATE, ME),
         "greeting": pack(GREETING),
         "gateway's welcome": pack(WELCOME),
         "client's hello": pack(HELLO),
-        "gateway's proof": OTHER.sign(gateway.PROOF, HELLO.signature),
+        "gateway's proof": OTHER.sign(gateway_frames.PROOF, HELLO.signature),
         **{f"client's question {number}": pack(question) for number, question in enumerate(ASKS)},
         **{f"gateway's answer {number}": pack(answer) for number, answer in enumerate(ANSWERS)},
     }
@@ -139,21 +141,21 @@ def messages() -> dict[str, str]:
 
 
 def packed_record() -> bytes:
-    return record.encode(RECORD, PRIVATE)
+    return rollout_record.encode(RECORD, PRIVATE)
 
 
 def packed_sheet() -> bytes:
-    return sheet.signed(SHEET, PRIVATE, ME)
+    return answer_sheet.signed(SHEET, PRIVATE, ME)
 
 
 def facts() -> dict[str, Any]:
     """What every node works out for itself, and all have to agree on."""
     return {
-        "peer id": identity.text_of(ME.peer_id),
-        "name of a peer": identity.name_of(ME.peer_id),
+        "peer id": keys.text_of(ME.peer_id),
+        "name of a peer": keys.name_of(ME.peer_id),
         "hash of the charter that ships with Waggle": PUBLIC.digest.hex(),
         "hash of a private charter": PRIVATE.digest.hex(),
-        "public half of an admission key": admission.public_of(KEY),
+        "public half of an admission key": membership.public_of(KEY),
         "seeds of questions": [seed_of(PUBLIC.digest, ME.peer_id, QuestionId("bf", EPOCH, index)) for index in range(4)],
         "splits of questions": [split_of("bf", f"What is {number}?") for number in range(64)],
         "exam": EXAM.digest.hex(),
@@ -175,9 +177,9 @@ def signed_updates() -> str:
         ],
     }  # fmt: skip
     content = json.dumps(feed).encode()
-    signature = ME.key.sign(updates.DOMAIN + content)
+    signature = ME.key.sign(update.DOMAIN + content)
     return json.dumps({"feed": base64.b64encode(content).decode(), "signature": base64.b64encode(signature).decode()})
 
 
 def update_key() -> str:
-    return ME.peer_id[len(identity.PEER_ID_PREFIX) :].hex()
+    return ME.peer_id[len(keys.PEER_ID_PREFIX) :].hex()

@@ -21,33 +21,32 @@ import msgspec
 from msgspec import inspect
 
 import waggle
-from waggle import settings
-from waggle.belongings import KINDS, OF_CACHE, OF_HOME, Removed
-from waggle.engine import frugality, keychain, loopback, updates
-from waggle.engine.history import SCHEMA
-from waggle.engine.model import Known
-from waggle.gui import kept, only_one
-from waggle.policy import checkpoint, hub, journal
-from waggle.protocol.commands import AnyCommand
-from waggle.protocol.rules import Wishes
-from waggle.protocol.state import AnyEvent
-from waggle.swarm import (
-    admission,
+from waggle.cli import update
+from waggle.core import hub_token, settings
+from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removed
+from waggle.engine.control import windows_loopback
+from waggle.engine.runtime.model_source import Known
+from waggle.engine.storage.history import SCHEMA
+from waggle.engine.system import memory_backoff
+from waggle.gui.application import single_instance, window_state
+from waggle.models.storage import checkpoint, hub_download, training_journal
+from waggle.network.identity import backup, keys, membership
+from waggle.network.joined_swarms import Book
+from waggle.network.leaderboard.scores import Mark
+from waggle.network.limits.reputation import Standing
+from waggle.network.messages import (
     announcement,
-    backup,
-    dht,
-    gateway,
-    greeting,
-    identity,
-    lan,
-    record,
-    sheet,
-    web,
-)  # fmt: skip
-from waggle.swarm.board import Status
-from waggle.swarm.book import Book
-from waggle.swarm.marks import Mark
-from waggle.swarm.trust import Standing
+    answer_sheet,
+    gateway_frames,
+    gateway_paths,  # fmt: skip
+    handshake,
+    rollout_record,
+)
+from waggle.network.transport.hivemind import lan_discovery, node
+from waggle.network.web.statistics import Status
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.schedule import Wishes
+from waggle.protocol.state import AnyEvent
 from waggle.tasks import charter
 from waggle.tasks.charter import Charter
 
@@ -57,32 +56,32 @@ FILES: dict[str, Any] = {
     "command": AnyCommand,
     "settings": settings.Settings,
     "wishes": Wishes,  # asked.json
-    "window": kept.Kept,  # window.json
-    "call": only_one.Call,  # a second window to the first
+    "window": window_state.Kept,  # window.json
+    "call": single_instance.Call,  # a second window to the first
     "models": Known,  # models.json
-    "frugality": frugality.Kept,
+    "frugality": memory_backoff.Kept,
     "swarms": Book,  # swarms.json
     "standings": list[Standing],
     "marks": list[Mark],
     "known peers": tuple[str, ...],
     "checkpoint": checkpoint.Saved,  # state.json
-    "journal": journal.Entry,
-    "download": hub.Plan,  # plan.json
+    "journal": training_journal.Entry,
+    "download": hub_download.Plan,  # plan.json
     "status": Status,  # status.json of a node's web page
     "removal": tuple[Removed, ...],  # `waggle goodbye --json`
-    "updates": updates.Signed,
-    "feed": updates.Feed,
+    "updates": update.Signed,
+    "feed": update.Feed,
     "charter": Charter,
 }
 MESSAGES: dict[str, Any] = {
-    "record": record._Record,
+    "record": rollout_record._Record,
     "announcement": announcement.Announcement,
-    "greeting": greeting.Greeting,
-    "sheet": sheet._Sheet,
-    "welcome": gateway.Welcome,
-    "hello": gateway.Hello,
-    "ask": gateway.Ask,
-    "answer": gateway.Answer,
+    "greeting": handshake.Greeting,
+    "sheet": answer_sheet._Sheet,
+    "welcome": gateway_frames.Welcome,
+    "hello": gateway_frames.Hello,
+    "ask": gateway_frames.Ask,
+    "answer": gateway_frames.Answer,
 }
 COMMANDS = ("engine", "seed", "ctl", "export", "token", "fit", "selftest", "doctor", "log", "update", "cuda", "goodbye")
 
@@ -113,27 +112,27 @@ def names() -> dict[str, str]:
     values: dict[str, object] = {
         "protocol": charter.PROTOCOL,
         "reasoning-gym of a charter": charter.REASONING_GYM,
-        "handler of payloads": dht.PAYLOAD,
-        "handler of charters": dht.CHARTER,
-        "handler of greetings": dht.GREETING,
-        "handler of reach": dht.REACH,
-        "path of the gateway": web.GATEWAY,
-        "path of the charter": web.CHARTER,
-        "service on the local network": lan.KIND,
+        "handler of payloads": node.PAYLOAD,
+        "handler of charters": node.CHARTER,
+        "handler of greetings": node.GREETING,
+        "handler of reach": node.REACH,
+        "path of the gateway": gateway_paths.GATEWAY,
+        "path of the charter": gateway_paths.CHARTER,
+        "service on the local network": lan_discovery.KIND,
         "domain of announcements": announcement.DOMAIN,
-        "domain of sheets": sheet.DOMAIN,
-        "domain of certificates": admission.DOMAIN,
-        "domain of a gateway's client": gateway.DOMAIN,
-        "domain of a gateway": gateway.PROOF,
-        "domain of updates": updates.DOMAIN,
+        "domain of sheets": answer_sheet.DOMAIN,
+        "domain of certificates": membership.DOMAIN,
+        "domain of a gateway's client": gateway_frames.DOMAIN,
+        "domain of a gateway": gateway_frames.PROOF,
+        "domain of updates": update.DOMAIN,
         "head of a backup": backup.HEAD,
         "cost of a backup's key": backup.COST,
-        "head of a key file": identity.FILE_PREFIX,
-        "head of a peer id": identity.PEER_ID_PREFIX,
-        "greeting of the control port": loopback.GREETING,
-        "service in the keychain": keychain.SERVICE,
-        "user in the keychain": keychain.USER,
-        "head of a journal's entry": journal.HEAD.format,
+        "head of a key file": keys.FILE_PREFIX,
+        "head of a peer id": keys.PEER_ID_PREFIX,
+        "greeting of the control port": windows_loopback.GREETING,
+        "service in the keychain": hub_token.SERVICE,
+        "user in the keychain": hub_token.USER,
+        "head of a journal's entry": training_journal.HEAD.format,
     }
     return {name: str(value) for name, value in values.items()}
 

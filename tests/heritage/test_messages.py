@@ -10,11 +10,12 @@ import pytest
 from heritage import messages as m
 from heritage.comparing import holds
 from heritage.samples import read_again
-from waggle.engine import updates
-from waggle.swarm import admission, announcement, greeting, identity, invite, record, sheet
-from waggle.swarm.admission import Admission
-from waggle.swarm.gateway import DOMAIN, PROOF, Answer, Ask, Hello, Welcome
-from waggle.swarm.lan import Lan
+from waggle.cli import update
+from waggle.network.identity import keys, membership
+from waggle.network.identity.membership import Admission
+from waggle.network.messages import announcement, answer_sheet, handshake, invite, rollout_record
+from waggle.network.messages.gateway_frames import DOMAIN, PROOF, Answer, Ask, Hello, Welcome
+from waggle.network.transport.hivemind.lan_discovery import Lan
 from waggle.tasks import charter as charters
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "0.1.0" / "messages.json").read_text("utf-8"))
@@ -44,14 +45,14 @@ def test_what_all_nodes_agree_on_is_the_same() -> None:
 
 def test_a_record_is_read() -> None:
     blob = bytes.fromhex(RECORDED["packed"]["record"])
-    assert record.decode(blob, m.PRIVATE, origin=m.ME.peer_id, now=m.NOW) == m.RECORD
+    assert rollout_record.decode(blob, m.PRIVATE, origin=m.ME.peer_id, now=m.NOW) == m.RECORD
 
 
 def test_a_sheet_is_read_and_its_signature_is_right() -> None:
     blob = bytes.fromhex(RECORDED["packed"]["sheet"])
-    read = sheet.read(blob, m.PRIVATE, origin=m.ME.peer_id)
+    read = answer_sheet.read(blob, m.PRIVATE, origin=m.ME.peer_id)
     assert read == m.SHEET
-    sheet.require_exam(read, m.EXAM)
+    answer_sheet.require_exam(read, m.EXAM)
 
 
 def test_announcements_are_read_and_their_signatures_are_right() -> None:
@@ -62,18 +63,18 @@ def test_announcements_are_read_and_their_signatures_are_right() -> None:
 
 
 def test_a_greeting_is_read_and_goes_together_with_this_version() -> None:
-    read = greeting.read(recorded("greeting"))
+    read = handshake.read(recorded("greeting"))
     assert (read.version, read.charter) == (m.VERSION, m.PUBLIC.digest)
     assert announcement.read(read.announced, m.ME.peer_id) == m.ANNOUNCED
-    assert greeting.refusal(read, m.PUBLIC.digest) == ""
+    assert handshake.refusal(read, m.PUBLIC.digest) == ""
 
 
 def test_both_sides_of_a_gateway_are_understood() -> None:
     welcome = msgspec.msgpack.decode(recorded("gateway's welcome"), type=Welcome)
     hello = msgspec.msgpack.decode(recorded("client's hello"), type=Hello)
     assert (welcome, hello) == (m.WELCOME, m.HELLO)
-    assert identity.verify(hello.peer_id, DOMAIN, welcome.peer_id + welcome.nonce + hello.nonce, hello.signature)
-    assert identity.verify(welcome.peer_id, PROOF, hello.signature, recorded("gateway's proof"))
+    assert keys.verify(hello.peer_id, DOMAIN, welcome.peer_id + welcome.nonce + hello.nonce, hello.signature)
+    assert keys.verify(welcome.peer_id, PROOF, hello.signature, recorded("gateway's proof"))
     for number, question in enumerate(m.ASKS):
         assert msgspec.msgpack.decode(recorded(f"client's question {number}"), type=Ask) == question
     for number, answer in enumerate(m.ANSWERS):
@@ -90,11 +91,11 @@ def test_charters_have_the_same_hash() -> None:
 
 def test_invites_lead_to_the_same_swarm_with_the_same_key() -> None:
     assert (invite.read(MESSAGES["invite"]), invite.read(MESSAGES["invite to a private swarm"])) == m.INVITES
-    admission.require(m.PRIVATE, invite.read(MESSAGES["invite to a private swarm"]).key)
+    membership.require(m.PRIVATE, invite.read(MESSAGES["invite to a private swarm"]).key)
 
 
 def test_a_list_of_versions_is_believed() -> None:
-    (release,) = updates.read(MESSAGES["updates"].encode(), m.update_key()).releases
+    (release,) = update.read(MESSAGES["updates"].encode(), m.update_key()).releases
     assert (release.version, release.files[0].size) == ("9.8.7", 4)
 
 

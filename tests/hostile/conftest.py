@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from swarm.conftest import charter, identity, seed_address, start, unhurried
-from swarm.live import Live, Start, answered, fresh_identity, options, question_ids, share
-from waggle import paths
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import Scene
-from waggle.policy.tokenizer import load as load_tokenizer
-from waggle.policy.torch_policy import TorchPolicy
+from network.conftest import charter, identity, seed_address, start, unhurried
+from network.loopback import Live, Start, answered, fresh_identity, options, question_ids, share
+from waggle.core import paths
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle.models.torch.policy import TorchPolicy
+from waggle.network.messages.events import GroupsArrived
 from waggle.sapo import round as sapo
-from waggle.swarm.news import GroupsArrived
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import Scene
 
 __all__ = ["charter", "identity", "seed_address", "start", "unhurried"]
 

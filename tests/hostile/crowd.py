@@ -11,14 +11,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from swarm.live import Ear, answered, fresh_identity, options, question_ids, share
-from waggle.lab import attacks
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import Scene
-from waggle.swarm.news import GroupsArrived
-from waggle.swarm.node import SwarmNode
+from network.loopback import Ear, answered, fresh_identity, options, question_ids, share
+from waggle.network.messages.events import GroupsArrived
+from waggle.network.node import SwarmNode
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security import attacks
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import Scene
 
 RANGE = "8.8.4"  # of the crowd
 VICTIM, HONEST = "9.9.9.9", "1.1.1.1"

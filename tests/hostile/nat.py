@@ -20,15 +20,15 @@ from pathlib import Path
 
 from end_to_end.programs import Program, running
 from hostile.partition import ip
-from swarm.live import Ear, answered, question_ids, share
-from waggle.errors import WaggleError
-from waggle.swarm import identity as identities
-from waggle.swarm import seed
-from waggle.swarm.news import GroupsArrived, ReachFound
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.options import SwarmOptions
+from network.loopback import Ear, answered, question_ids, share
+from waggle.core.errors import WaggleError
+from waggle.network import seed
+from waggle.network.identity import keys as identities
+from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 SEED, HOME, OTHER = "5.5.5.1", "10.9.1.2", "5.5.6.2"  # addresses that p2pd takes for the internet's, and one that it does not
 SIDES = (("seed", "5.5.5.254", SEED), ("home", "10.9.1.254", HOME), ("other", "5.5.6.254", OTHER))

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from swarm.live import answered, fresh_identity, question_ids
-from waggle.swarm import known_peers
-from waggle.swarm.identity import Identity
-from waggle.swarm.news import GroupsArrived, NetworkRestarted, News, ReachFound, RecordDropped
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.options import SwarmOptions
+from network.loopback import answered, fresh_identity, question_ids
+from waggle.network.identity.keys import Identity
+from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News, ReachFound, RecordDropped
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
+from waggle.network.transport.hivemind import peer_cache
 from waggle.tasks.charter import Charter, first_swarm
-from waggle.tasks.group import JudgedGroup
 from waggle.tasks.questions import QuestionId
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import JudgedGroup
+from waggle.tasks.sandbox.verifier import Verifier
 
 ROUNDS = 8  # at most
 GROUPS = 2  # that a node shares of each round
@@ -100,7 +100,7 @@ def report(member: Member) -> dict[str, object]:
         "p2pd": member.node._connection.dht.pid,
         "waiting": sorted(name_of(group) for group in member.node.waiting()),
         "received": {peer.id.hex(): peer.received for peer in member.node._trust._peers.values()},
-        "known": sorted(address.rpartition("/")[2] for address in known_peers.read(member.known)),
+        "known": sorted(address.rpartition("/")[2] for address in peer_cache.read(member.known)),
     }
 
 

@@ -16,30 +16,32 @@ import msgspec
 import pytest
 
 from hostile.conftest import StartAttacker, honest_one
-from swarm.live import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
-from waggle import paths
-from waggle.errors import BadRecord, VerifierKilled
-from waggle.lab import attacks
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import HARMLESS, REFUSED, Payload, Scene
-from waggle.policy.tokenizer import load as load_tokenizer
+from network.loopback import SOON, Live, Start, answered, be_of_use, fresh_identity, question_ids, share
+from waggle.core import paths
+from waggle.core.errors import BadRecord, VerifierKilled
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle.network.exchange import collector
+from waggle.network.exchange.collector import MAX_PULL
+from waggle.network.limits.rate_limits import TOGETHER, WORK_RATE, Joint, Payers
+from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART
+from waggle.network.messages import directory, rollout_record
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped
+from waggle.network.messages.handshake import Greeting
+from waggle.network.messages.rollout_record import MAX_BLOB
+from waggle.network.transport.hivemind import rpc_handlers
+from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST
+from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
-from waggle.sapo.lesson import external_draft
-from waggle.swarm import directory, gathering, record, services
-from waggle.swarm.announcement import Announcement
-from waggle.swarm.dht import PeerAway
-from waggle.swarm.gathering import MAX_PULL
-from waggle.swarm.greeting import Greeting
-from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped
-from waggle.swarm.quota import TOGETHER, WORK_RATE, Joint, Payers
-from waggle.swarm.record import MAX_BLOB
-from waggle.swarm.services import CALLS_BURST
-from waggle.swarm.trust import DOUBT_S, TRUSTED_PART
-from waggle.tasks import child
-from waggle.tasks import verifier as verifying
+from waggle.sapo.training_groups import external_draft
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.group import NEWCOMERS, RIGHT, Completion
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import NEWCOMERS, RIGHT, Completion
+from waggle.tasks.sandbox import child_process
+from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security import attacks
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import HARMLESS, REFUSED, Payload, Scene
 
 SceneOf = Callable[[Attacker], Scene]
 Arrives = Callable[[], Awaitable[Live]]
@@ -106,8 +108,8 @@ async def test_groups_that_teach_nothing_take_no_place_and_cost_their_sender_its
         rounds += 1
         await hostile.attack(attacks.useless, dataclasses.replace(scene_of(hostile), round=rounds))
         arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.heard))
-        assert len(arrived.groups) == record.MAX_GROUPS
-    assert rounds == math.ceil(useful * TRUSTED_PART / record.MAX_GROUPS)
+        assert len(arrived.groups) == rollout_record.MAX_GROUPS
+    assert rounds == math.ceil(useful * TRUSTED_PART / rollout_record.MAX_GROUPS)
     assert (trust.of(who).useful, trust.of(who).rejected) == (useful, 0)
     assert victim.node.waiting() == ()
     await honest_arrives()
@@ -182,7 +184,7 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
     hostile, judging = await attacker("staller"), verifier.pid
     with monkeypatch.context() as stalled:  # alone: what else was set for slow computers holds on
         stalled.setattr(verifying, "STRANGERS_SECONDS", 0.0)  # whatever it says takes longer
-        stalled.setattr(child, "LOOK_SECONDS", 0.0)
+        stalled.setattr(child_process, "LOOK_SECONDS", 0.0)
         await hostile.attack(slow_answers, scene_of(hostile))
         dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
     assert dropped.reason == "cannot be judged"
@@ -291,7 +293,7 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
 async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most_and_ends_no_looking(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathering, "SLOWER", math.inf)
+    monkeypatch.setattr(collector, "SLOWER", math.inf)
     hostile = await attacker("flood")
     await hostile.attack(attacks.flood, scene_of(hostile))
     arrived = await victim.ear.hear(GroupsArrived)
@@ -328,7 +330,7 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr(services, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
+        patch.setattr(rpc_handlers, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
         victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
@@ -430,4 +432,4 @@ def test_whoever_presents_anothers_groups_is_never_that_other(charter: Charter, 
         me: Any = SimpleNamespace(peer_id=bytes(37) + last)
         scene = Scene(charter=charter, verifier=verifier, identity=me, now=time.time(), canary="")
         with pytest.raises(BadRecord, match="another origin"):
-            record.decode(attacks.anothers_groups(scene).blob, charter, origin=me.peer_id, now=scene.now)
+            rollout_record.decode(attacks.anothers_groups(scene).blob, charter, origin=me.peer_id, now=scene.now)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from near import near
-from waggle.errors import LabError
-from waggle.lab import decoders
-from waggle.lab.decoders import NAMES, Decoder, decoder
+from waggle.core.errors import LabError
+from waggle_lab.security import decoders
+from waggle_lab.security.decoders import NAMES, Decoder, decoder
 
 HERE = Path(__file__).parent
 Open = Callable[[str], Decoder]

@@ -14,22 +14,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from swarm.live import SOON, Start, fresh_identity, serving
-from swarm.test_dht import CHARTER, KEY, NOTHING, opened, signed
-from waggle.lab.decoders.dht import DICTIONARY, TUPLE, nested
-from waggle.swarm import announcement, shim
-from waggle.swarm.address import peer_of
-from waggle.swarm.announcement import MOST_FORGED
-from waggle.swarm.dht import GREETING, NEIGHBOURS, Dht, PeerAway
-from waggle.swarm.guard import MAX_LIFETIME_S
-from waggle.swarm.identity import PEER_ID_PREFIX, Identity, text_of
-from waggle.swarm.limited import LONGEST_CALL
-from waggle.swarm.neighbours import Neighbours
-from waggle.swarm.services import CALLS_BURST, Limits, Services
-from waggle.swarm.shim import load_hivemind
-from waggle.swarm.sources import RELAYED
-from waggle.swarm.traffic import Traffic
+from network.loopback import SOON, Start, fresh_identity, serving
+from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, signed
+from waggle.network.identity.keys import PEER_ID_PREFIX, Identity, text_of
+from waggle.network.limits.address_ranges import RELAYED
+from waggle.network.limits.bandwidth import Traffic
+from waggle.network.messages import announcement
+from waggle.network.messages.addresses import peer_of
+from waggle.network.messages.announcement import MAX_LIFETIME_S, MOST_FORGED
+from waggle.network.transport.hivemind import patches
+from waggle.network.transport.hivemind.liveness import Neighbours
+from waggle.network.transport.hivemind.node import GREETING, NEIGHBOURS, Dht
+from waggle.network.transport.hivemind.patches import load_hivemind
+from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_CALL
+from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, Limits, Services
+from waggle.network.transport.interface import PeerAway
 from waggle.tasks.charter import first_swarm
+from waggle_lab.security.decoders.dht import DICTIONARY, TUPLE, nested
 
 hivemind = load_hivemind()
 
@@ -116,7 +117,7 @@ async def test_names_near_a_key_that_are_nobodys_hide_nobody_from_a_search_and_a
 
 
 async def test_who_is_named_and_there_is_met_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waggle.swarm.neighbours.WAIT_S", SOON)
+    monkeypatch.setattr("waggle.network.transport.hivemind.liveness.WAIT_S", SOON)
     honest, second, late = (fresh_identity(tmp_path, name) for name in ("honest", "second", "late"))
     async with opened(honest) as one, opened(second, NOTHING, one) as two, opened(late, NOTHING, one) as three:
         three._node.protocol.wait_timeout, key = SOON, hivemind.DHTID.generate(KEY)
@@ -161,8 +162,8 @@ async def test_an_answer_of_many_pieces_is_neither_read_nor_looked_through(
     honest, second, hostile = (fresh_identity(tmp_path, name) for name in ("honest", "second", "hostile"))
     answer, looked = hivemind.dht_pb2.FindResponse.FromString(b"\x12\x00" * many), []
     answers_with(monkeypatch, hostile, lambda: answer)
-    look = shim.with_few_neighbours
-    monkeypatch.setattr(shim, "with_few_neighbours", lambda answer: looked.append(len(answer.results)) or look(answer))
+    look = patches.with_few_neighbours
+    monkeypatch.setattr(patches, "with_few_neighbours", lambda answer: looked.append(len(answer.results)) or look(answer))
     async with opened(honest) as one, opened(hostile, NOTHING, one) as bad, opened(second, NOTHING, one) as two:
         await one.ping(hostile.peer_id)
         put(two, second, time.time() + 100)
@@ -197,7 +198,7 @@ async def test_a_call_longer_than_any_of_ours_is_not_read(tmp_path: Path) -> Non
 
 
 async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waggle.swarm.dht.READ_S", 5.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.node.READ_S", 5.0)
     reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
     asked = list[bool]()
 
@@ -213,7 +214,7 @@ async def test_one_who_never_answers_hides_nobody_whom_others_hold(tmp_path: Pat
         assert (await one.read(KEY)).keys() == {honest.peer_id}
         assert asked
         await two.close()
-        monkeypatch.setattr("waggle.swarm.dht.READ_S", 0.5)
+        monkeypatch.setattr("waggle.network.transport.hivemind.node.READ_S", 0.5)
         with pytest.raises(PeerAway):
             await one.read(KEY)
 
@@ -259,7 +260,7 @@ async def test_a_routing_table_stays_small_whoever_comes(tmp_path: Path, monkeyp
 async def test_a_crowd_that_one_replica_makes_up_takes_nobodys_room_and_hides_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    monkeypatch.setattr("waggle.network.transport.hivemind.dht_validator.SHARD_CAP", 20)
     reader, honest, hostile = (fresh_identity(tmp_path, name) for name in ("reader", "honest", "hostile"))
     crowd = [fresh_identity(tmp_path, f"name {number}") for number in range(20)]
     async with opened(reader, Services(digest=CHARTER)) as one, opened(hostile, NOTHING, one) as bad:
@@ -275,7 +276,7 @@ async def test_a_crowd_that_one_replica_makes_up_takes_nobodys_room_and_hides_no
 async def test_one_who_stores_made_up_names_fills_a_quarter_of_the_room_whatever_it_renews(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    monkeypatch.setattr("waggle.network.transport.hivemind.dht_validator.SHARD_CAP", 20)
     own, honest, hostile = (fresh_identity(tmp_path, name) for name in ("own", "honest", "hostile"))
     services = Services(digest=CHARTER)
     crowd, clients = ([fresh_identity(tmp_path, f"{kind} {i}") for i in range(20)] for kind in ("name", "client"))
@@ -292,7 +293,7 @@ async def test_one_who_stores_made_up_names_fills_a_quarter_of_the_room_whatever
 async def test_new_names_of_those_who_store_bring_no_new_room_within_one_address_range(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 20)
+    monkeypatch.setattr("waggle.network.transport.hivemind.dht_validator.SHARD_CAP", 20)
     crowd = iter([fresh_identity(tmp_path, f"name {number}") for number in range(20)])
     async with opened(fresh_identity(tmp_path, "own"), Services(digest=CHARTER, source=lambda peer_id: "8.8.4.0/24")) as one:
         for number in range(4):
@@ -305,7 +306,7 @@ async def test_new_names_of_those_who_store_bring_no_new_room_within_one_address
 async def test_relayed_names_of_one_computer_leave_half_of_a_room_to_whoever_comes_straight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.guard.SHARD_CAP", 24)
+    monkeypatch.setattr("waggle.network.transport.hivemind.dht_validator.SHARD_CAP", 24)
     own, honest = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "honest")
     services = Services(digest=CHARTER, source=lambda peer_id: "8.8.4.0/24" if peer_id == honest.peer_id else RELAYED)
     async with opened(own, services) as one, opened(honest, NOTHING, one) as other:
@@ -516,8 +517,8 @@ def store_request(origin: Identity, expires_at: float, **changes: Any) -> Any:
 async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.services.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 2000.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_BURST", 2000.0)
     honest, first, second = (fresh_identity(tmp_path, name) for name in ("honest", "first", "second"))
     crowd = {first.peer_id, second.peer_id}
     services = Services(source=lambda peer_id: "a range" if peer_id in crowd else "")
@@ -532,8 +533,8 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
 async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.services.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 64_000.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_BURST", 64_000.0)
     honest = fresh_identity(tmp_path, "honest")
     async with opened(honest, Services(source=lambda peer_id: RELAYED)) as one:
         blob, expires_at = signed(honest, time.time() + 100)
@@ -551,9 +552,9 @@ async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_sha
 async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.dht.source_of", lambda address, *, relayed: "8.8.4.0/24")
-    monkeypatch.setattr("waggle.swarm.services.FOUND_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.services.FOUND_BURST", 8000.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.node.source_of", lambda address, *, relayed: "8.8.4.0/24")
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_BURST", 8000.0)
     async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm()) as address:
         had = []
         for number in range(6):
@@ -570,10 +571,12 @@ async def test_names_that_have_come_just_now_are_counted_with_their_address_rang
 ) -> None:
     honest = fresh_identity(tmp_path, "honest")
     text = text_of(honest.peer_id)
-    monkeypatch.setattr("waggle.swarm.dht.source_of", lambda address, *, relayed: "" if text in address else "8.8.4.0/24")
-    monkeypatch.setattr("waggle.swarm.services.CALLS_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.services.CALLS_BURST", 30.0)
-    monkeypatch.setattr("waggle.swarm.services.RANGE", 2.0)
+    monkeypatch.setattr(
+        "waggle.network.transport.hivemind.node.source_of", lambda address, *, relayed: "" if text in address else "8.8.4.0/24"
+    )
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_BURST", 30.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.RANGE", 2.0)
     async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm(), rejoin=SOON) as address:  # it looks by itself once
         answered = []
         for number in range(4):
@@ -591,9 +594,9 @@ async def test_names_that_have_come_just_now_are_counted_with_their_address_rang
 async def test_new_names_of_one_address_range_bring_no_new_calls_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.services.CALLS_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.services.CALLS_BURST", 30.0)
-    monkeypatch.setattr("waggle.swarm.services.RANGE", 2.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_BURST", 30.0)
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.RANGE", 2.0)
     own, honest = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "honest")
     services = Services(source=lambda peer_id: "" if peer_id == honest.peer_id else "8.8.4.0/24", greeting=lambda: b"here")
     async with opened(own, services) as one, opened(honest, NOTHING, one) as other:

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from hostile.conftest import StartAttacker, honest_one
-from swarm.live import SOON, Start, answered, fresh_identity, question_ids, share
-from waggle.swarm import connection, directory, guard, web
-from waggle.swarm.gathering import MAX_PULL
-from waggle.swarm.news import GroupsArrived, NetworkRestarted, ReachFound
-from waggle.swarm.shim import load_hivemind
+from network.loopback import SOON, Start, answered, fresh_identity, question_ids, share
+from waggle.network.exchange.collector import MAX_PULL
+from waggle.network.messages import directory
+from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachFound
+from waggle.network.transport.hivemind import connection, dht_validator
+from waggle.network.transport.hivemind.patches import load_hivemind
+from waggle.network.web import server
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 HELD = 150  # connections to the port of p2pd
 BEGUN = b"\x13/multistream/1.0.0\n\x07/noise\n"  # of the handshake of libp2p
@@ -68,10 +70,10 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
 async def test_three_address_ranges_that_hold_every_connection_of_a_gateway_keep_out_no_light_client(
     start: Start, charter: Charter, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "MOST", 9)
-    monkeypatch.setattr(web, "MOST_FROM_ONE", 3)
-    monkeypatch.setattr(web, "OPEN_S", 10 * SOON)  # nobody is given up for asking nothing
-    monkeypatch.setattr(web, "source_of", lambda address, *, relayed: "" if address == "/ip/127.0.0.1" else address)
+    monkeypatch.setattr(server, "MOST", 9)
+    monkeypatch.setattr(server, "MOST_FROM_ONE", 3)
+    monkeypatch.setattr(server, "OPEN_S", 10 * SOON)  # nobody is given up for asking nothing
+    monkeypatch.setattr(server, "source_of", lambda address, *, relayed: "" if address == "/ip/127.0.0.1" else address)
     lender = await start("lender", web_port=0, gateway=True)
     crowd = [f"127.0.0.{number}" for number in (2, 3, 4) for _ in range(3)]
     async with held(lender.node.web_port, ASKED, crowd) as readers:
@@ -87,7 +89,7 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
     start: Start, seed_address: str, attacker: StartAttacker, charter: Charter, verifier: Verifier, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(guard, "SHARD_CAP", CAP)
+    monkeypatch.setattr(dht_validator, "SHARD_CAP", CAP)
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
     hostile = [await attacker(f"crowd {number}") for number in range(4)]  # each has room for a quarter of them

@@ -18,29 +18,33 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 
-from swarm.live import SOON, Ear, Start, answered, fresh_identity, options, question_ids
-from swarm.test_gateway import announcing, asked, introduce, lending
-from swarm.test_marking import exam, of, truths
-from waggle.swarm import announcement as announcements
-from waggle.swarm import dht as dhts
-from waggle.swarm import directory, gateway, record, sheet, web
-from waggle.swarm.admission import Admission
-from waggle.swarm.announcement import MOST_FORGED, Announcement
-from waggle.swarm.dht import PeerAway, open_dht
-from waggle.swarm.gates import Gates
-from waggle.swarm.gateway import AT_ONCE, DONE, PROOF, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
-from waggle.swarm.guard import LIFETIME_S
-from waggle.swarm.identity import Identity
-from waggle.swarm.light import LightConnection
-from waggle.swarm.news import GroupsArrived, ReachFound, RecordDropped, SheetsMarked
-from waggle.swarm.node import SwarmNode
-from waggle.swarm.record import MAX_BLOB, Record
-from waggle.swarm.services import Services
-from waggle.swarm.sheet import Sheet
-from waggle.swarm.sources import RELAYED
+from network.leaderboard.test_exchange import exam, of, truths
+from network.loopback import SOON, Ear, Start, answered, fresh_identity, options, question_ids
+from network.transport.gateway.test_server import announcing, asked, introduce, lending
+from waggle.network.identity.keys import Identity
+from waggle.network.identity.membership import Admission
+from waggle.network.limits.address_ranges import RELAYED
+from waggle.network.messages import announcement as announcements
+from waggle.network.messages import answer_sheet, directory, gateway_frames, rollout_record
+from waggle.network.messages.announcement import LIFETIME_S, MOST_FORGED, Announcement
+from waggle.network.messages.answer_sheet import Sheet
+from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped, SheetsMarked
+from waggle.network.messages.gateway_frames import PROOF, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
+from waggle.network.messages.rollout_record import MAX_BLOB, Record
+from waggle.network.node import SwarmNode
+from waggle.network.transport.gateway import bounded_connection
+from waggle.network.transport.gateway import server as gateway
+from waggle.network.transport.gateway.client import LightConnection
+from waggle.network.transport.gateway.pool import Gates
+from waggle.network.transport.gateway.server import AT_ONCE, DONE
+from waggle.network.transport.hivemind import node as dhts
+from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import PeerAway
+from waggle.network.web import server as web
 from waggle.tasks.charter import PROTOCOL, Charter
-from waggle.tasks.exam import Exam
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.exam import Exam
+from waggle.tasks.sandbox.verifier import Verifier
 
 __all__ = ["exam"]
 
@@ -58,12 +62,13 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
         answers=tuple(truths(verifier, exam, 7)),
     )  # fmt: skip
     given = {
-        hashlib.sha256(each).digest(): each for each in (record.encode(made, charter), sheet.signed(answers, charter, client))
+        hashlib.sha256(each).digest(): each
+        for each in (rollout_record.encode(made, charter), answer_sheet.signed(answers, charter, client))
     }
     blob, named = given
     announced = Announcement(
         charter=charter.digest, sha256=blob, size=len(given[blob]), round=1, epoch=made.epoch, model="starter", sheet=named,
-        specialties=record.specialties_of(groups, charter), expires=int((time.time() + 200) * 1000),
+        specialties=rollout_record.specialties_of(groups, charter), expires=int((time.time() + 200) * 1000),
         via=(liar.peer_id, true.peer_id),
     )  # fmt: skip
     asked: list[bytes] = []
@@ -146,7 +151,7 @@ async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
 async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limit_of_traffic_allows(
     charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.swarm.node.LISTED_S", 0.0)
+    monkeypatch.setattr("waggle.network.node.LISTED_S", 0.0)
     found, reads = {bytes(38): bytes(300)}, 0
 
     async def read(_key: str) -> dict[bytes, bytes]:
@@ -234,12 +239,12 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
     assert await node._list() == found
     away = True
-    monkeypatch.setattr("waggle.swarm.node.LISTED_S", 0.0)
+    monkeypatch.setattr("waggle.network.node.LISTED_S", 0.0)
     assert await node._list() == found
-    monkeypatch.setattr("waggle.swarm.node.LISTED_S", 1e6)
+    monkeypatch.setattr("waggle.network.node.LISTED_S", 1e6)
     assert await asyncio.gather(*(node._list() for _ in range(8))) == [found] * 8
     assert reads == 2
-    monkeypatch.setattr("waggle.swarm.node.STALE_S", 0.0)
+    monkeypatch.setattr("waggle.network.node.STALE_S", 0.0)
     assert await node._list() == {}, "of what is long over a client would think that its clock is off"
 
 
@@ -266,7 +271,9 @@ class Besieged:
 
     async def come(self, name: str, range_: int) -> ClientConnection | None:
         """A client that is let in; None where it is not."""
-        connection = await self._stack.enter_async_context(connect(f"{self.address}?{range_}", max_size=web.MAX_MESSAGE))
+        connection = await self._stack.enter_async_context(
+            connect(f"{self.address}?{range_}", max_size=gateway_frames.MAX_MESSAGE)
+        )
         with suppress(ConnectionClosed):
             async with asyncio.timeout(SOON):
                 await introduce(connection, fresh_identity(self.folder, name))
@@ -357,7 +364,7 @@ async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(
 async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(
     besieged: Besieged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "READ_S", 10 * SOON)  # nobody is given up for it
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)  # nobody is given up for it
     besieged.lent._keep(b"somebody", LARGE)
     for i in range(8):
         await besieged.sticks(f"crowd {i}", 1 + i % 2)
@@ -370,13 +377,13 @@ async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(
 async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_whoever_reads_again_stays(
     besieged: Besieged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     besieged.lent._keep(b"somebody", LARGE)
     connection, here = await besieged.sticks("slow", 1)
     async with asyncio.timeout(SOON):
         while len(besieged.given) < ASKED:
             await asyncio.sleep(0.01)
-        assert here.transport.get_write_buffer_size() <= web.MAX_MESSAGE
+        assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
         connection.transport.resume_reading()
         answers = [msgspec.msgpack.decode(await connection.recv(), type=Answer) for _ in range(ASKED)]
         while here.paused:
@@ -386,7 +393,7 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
 
 
 async def test_whoever_reads_nothing_for_long_is_given_up(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "READ_S", 0.1)
+    monkeypatch.setattr(bounded_connection, "READ_S", 0.1)
     besieged.lent._keep(b"somebody", LARGE)
     honest = await besieged.come("honest", 1)
     crowd = [await besieged.come(f"crowd {i}", 2) for i in range(4)]
@@ -399,10 +406,10 @@ async def test_whoever_reads_nothing_for_long_is_given_up(besieged: Besieged, mo
 
 
 async def test_whoever_reads_slowly_stays_for_as_long_as_it_takes(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     besieged.lent._keep(b"somebody", LARGE)
     _, here = await besieged.sticks("slow", 1)
-    assert isinstance(here, web.Read)
+    assert isinstance(here, bounded_connection.Read)
     here.late.cancel()
     left = here.transport.get_write_buffer_size()
     here._look(left + 1)
@@ -416,13 +423,13 @@ async def test_whoever_reads_slowly_stays_for_as_long_as_it_takes(besieged: Besi
 async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     pings = Frame(Opcode.PING, bytes(125)).serialize(mask=True) * 1000
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
         way = connection.transport
         way.pause_reading()
         async with asyncio.timeout(SOON):
-            for _ in range(8 * web.MAX_UNREAD // len(pings)):
+            for _ in range(8 * bounded_connection.MAX_UNREAD // len(pings)):
                 way.write(pings)
                 while way.get_write_buffer_size() and not way.is_closing():
                     await asyncio.sleep(0)
@@ -438,21 +445,21 @@ async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
 async def test_whoever_says_nothing_again_and_again_is_cut_off_before_much_of_it_is_read(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frame: Frame
 ) -> None:
-    monkeypatch.setattr(web, "FRAMES_RATE", 0.0)
+    monkeypatch.setattr(bounded_connection, "FRAMES_RATE", 0.0)
     read, behind = list[int](), Frame(Opcode.CONT, b"", fin=False) if frame.opcode is Opcode.TEXT else frame
-    process = web.Read.process_event
-    monkeypatch.setattr(web.Read, "process_event", lambda self, event: read.append(1) or process(self, event))
+    process = bounded_connection.Read.process_event
+    monkeypatch.setattr(bounded_connection.Read, "process_event", lambda self, event: read.append(1) or process(self, event))
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
         way = connection.transport
         way.write(frame.serialize(mask=True) + behind.serialize(mask=True) * 20_000)
         async with asyncio.timeout(SOON):
             await connection.wait_closed()
-        assert web.FRAMES_BURST <= len(read) < web.FRAMES_BURST + 300
+        assert bounded_connection.FRAMES_BURST <= len(read) < bounded_connection.FRAMES_BURST + 300
 
 
 async def test_messages_of_some_length_are_as_many_as_there_are(besieged: Besieged, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "FRAMES_RATE", 0.0)
-    monkeypatch.setattr(web, "FRAMES_BURST", 5.0)
+    monkeypatch.setattr(bounded_connection, "FRAMES_RATE", 0.0)
+    monkeypatch.setattr(bounded_connection, "FRAMES_BURST", 5.0)
     monkeypatch.setattr(gateway, "ASKS_RATE", 1e6)
     honest = await besieged.come("honest", 1)
     assert honest is not None
@@ -473,7 +480,7 @@ async def test_a_stranger_may_say_little_before_it_says_who_it_is(charter: Chart
 async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_and_denied_to_nobody_else(
     besieged: Besieged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     monkeypatch.setattr(gateway, "MAX_UNSENT", 2 * len(LARGE))
     besieged.lent._keep(b"somebody", LARGE)
     ask = Pull(1, bytes(38), hashlib.sha256(LARGE).digest())
@@ -528,7 +535,7 @@ async def let_in(connection: ServerConnection, who: Identity, charter: Charter) 
 async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "READ_S", 10 * SOON)
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     hostile, ear = fresh_identity(tmp_path, "hostile"), Ear()
     pings = Frame(Opcode.PING, bytes(125)).serialize(mask=False) * 1000
 
@@ -536,7 +543,7 @@ async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
         await let_in(connection, hostile, charter)
         way = connection.transport
         way.pause_reading()
-        for _ in range(8 * web.MAX_UNREAD // len(pings)):
+        for _ in range(8 * bounded_connection.MAX_UNREAD // len(pings)):
             way.write(pings)
             while way.get_write_buffer_size() and not way.is_closing():
                 await asyncio.sleep(0)
@@ -554,7 +561,7 @@ async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
             while here.state is State.OPEN:
                 most = max(most, here.transport.get_write_buffer_size())
                 await asyncio.sleep(0)
-            assert most <= web.MAX_UNREAD + len(pings)
+            assert most <= bounded_connection.MAX_UNREAD + len(pings)
             await ear.hear(ReachFound, lambda news: news.reach == "alone")
         finally:
             await node.close()
@@ -584,12 +591,12 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
         await node.start()
         try:
             await ear.hear(ReachFound, lambda news: news.reach == "connected")
-            monkeypatch.setattr(web, "READ_S", 1.0)
+            monkeypatch.setattr(bounded_connection, "READ_S", 1.0)
             (gate,) = node.dht.open.values()
             many = asyncio.gather(*(gate.ask(lambda number: Lodge(number, LARGE)) for _ in range(8)), return_exceptions=True)
             while not (here := gate._connection).paused:
                 await asyncio.sleep(0.01)
-            assert here.transport.get_write_buffer_size() <= web.MAX_MESSAGE
+            assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
             if leaves:
                 full.set()
                 while here.state is State.OPEN:
@@ -613,8 +620,8 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
 ) -> None:
     blob = bytes(1000)
     ask = Pull(1, bytes(38), hashlib.sha256(blob).digest())
-    monkeypatch.setattr("waggle.swarm.node.BYTES_RATE", 0.0)
-    monkeypatch.setattr("waggle.swarm.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))  # half is for who wants little
+    monkeypatch.setattr("waggle.network.node.BYTES_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))  # half is for who wants little
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
     monkeypatch.setattr(dhts, "source_of", lambda address, *, relayed: RELAYED)
     lender = await start("lender", web_port=0, gateway=True)

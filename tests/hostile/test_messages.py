@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from hostile.conftest import honest_one
-from swarm.live import SOON, Live, Start, answered, fresh_identity, options, question_ids, share
-from waggle.swarm.dht import Dht, open_dht
-from waggle.swarm.news import ReachFound
-from waggle.swarm.services import Services
-from waggle.swarm.shim import load_hivemind
+from network.loopback import SOON, Live, Start, answered, fresh_identity, options, question_ids, share
+from waggle.network.messages.events import ReachFound
+from waggle.network.transport.hivemind.node import Dht, open_dht
+from waggle.network.transport.hivemind.patches import load_hivemind
+from waggle.network.transport.hivemind.rpc_handlers import Services
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 TOO_LONG = 200_000  # bytes: in p2pd's log a line of 320 kB, of which Python takes 64
 UNREADABLE = b"\xa3\x06\xac\x06"  # the beginning of one group and the end of another: p2pd passes over it, and Python does not

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from hostile.conftest import StartAttacker, round_of
-from swarm.live import Start, be_of_use
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import HARMLESS, PHRASE, Scene
+from network.loopback import Start, be_of_use
+from waggle.network.messages.events import GroupsArrived, ReachFound
 from waggle.sapo import round as sapo
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
-from waggle.swarm.news import GroupsArrived, ReachFound
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import HARMLESS, PHRASE, Scene
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ import asyncio
 import importlib
 
 from hostile.conftest import StartAttacker, honest_one
-from swarm.live import SOON, Start, answered, question_ids, share
-from waggle.lab.attacker import Attacker
-from waggle.swarm import announcement as announcements
-from waggle.swarm import directory
-from waggle.swarm.dht import Dht
-from waggle.swarm.news import GroupsArrived, ReachFound
-from waggle.swarm.shim import load_hivemind
+from network.loopback import SOON, Start, answered, question_ids, share
+from waggle.network.messages import announcement as announcements
+from waggle.network.messages import directory
+from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.transport.hivemind.node import Dht
+from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.attacker import Attacker
 
 LONGER_S = 400.0  # than its origin said: within what a reader takes from one whose clock is fast
 

@@ -9,21 +9,22 @@ from typing import Any
 import pytest
 
 from hostile.conftest import StartAttacker, round_of
-from swarm.live import SOON, Start, answered, be_of_use, fresh_identity, question_ids, share
-from waggle.lab import attacks
-from waggle.lab.attacker import Attacker
-from waggle.lab.attacks import Payload, Scene
+from network.loopback import SOON, Start, answered, be_of_use, fresh_identity, question_ids, share
+from waggle.network.identity.keys import text_of
+from waggle.network.limits.address_ranges import source_of
+from waggle.network.messages import directory
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.directory import OVER_SAMPLE
+from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.rollout_record import MAX_GROUPS
+from waggle.network.transport.hivemind import node
 from waggle.sapo import round as sapo
 from waggle.sapo.bounds import UNBOUNDED
-from waggle.swarm import dht, directory
-from waggle.swarm.announcement import Announcement
-from waggle.swarm.directory import OVER_SAMPLE
-from waggle.swarm.identity import text_of
-from waggle.swarm.news import GroupsArrived, ReachFound
-from waggle.swarm.record import MAX_GROUPS
-from waggle.swarm.sources import source_of
 from waggle.tasks.charter import Charter
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security import attacks
+from waggle_lab.security.attacker import Attacker
+from waggle_lab.security.attacks import Payload, Scene
 
 FRIENDS = 3
 NAMES = 100
@@ -142,7 +143,7 @@ def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPa
     def source(address: str, *, relayed: bool) -> str:
         return "8.8.4.0/24" if address.endswith(tuple(texts)) else source_of(address, relayed=relayed)
 
-    monkeypatch.setattr(dht, "source_of", source)
+    monkeypatch.setattr(node, "source_of", source)
 
 
 def _places(played: sapo.Learned, names: set[bytes]) -> int:

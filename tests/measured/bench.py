@@ -2,7 +2,7 @@
 """Plays the same round in Waggle, TRL and GenRL's trainer, and writes bench.json beside this file: bench.py [ARGUMENTS].
 
 What was measured is kept in bench/, so that the command goes on where it was stopped; without that folder it measures anew. All
-of it takes two hours of one core. ARGUMENTS go to `waggle lab bench`: --cells tiny, --cells paper-lean,paper-lora,
+of it takes two hours of one core. ARGUMENTS go to `waggle-lab bench`: --cells tiny, --cells paper-lean,paper-lora,
 --repetitions 1, or --report.
 """
 

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 import keep
 
 FOLDER = Path(__file__).with_suffix("")
-SIEGES = FOLDER.with_name("hostile") / "figures.json"
+SIEGES = FOLDER.with_name("hostile.json")
 BOUNDS = ("default", "default-share", "default-surprise")  # both, and each alone
 NONE = "default-unbounded"
 SEEDS, STUDENT = 5, 2.7764  # two-sided 95% of Student's t, of so many
@@ -33,7 +33,7 @@ STUDY = [
 def main() -> int:
     keep.require_clean()
     go_on = ["--resume"] if (FOLDER / "study.json").exists() else []
-    command = ["packaging/dev.py", "run", "lab", "swarm", "--out", str(FOLDER.relative_to(keep.ROOT)), *STUDY, *go_on]
+    command = ["packaging/dev.py", "lab", "swarm", "--out", str(FOLDER.relative_to(keep.ROOT)), *STUDY, *go_on]
     subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
     commits = {json.loads(line)["commit"] for line in (FOLDER / "runs.jsonl").read_text().splitlines()}
     with (FOLDER / "runs.csv").open(newline="") as table:
@@ -57,7 +57,7 @@ def costs(runs: list[dict[str, str]]) -> dict[str, list[float]]:
 
 def worth() -> dict[str, float]:
     """By sieges of poisoners alone, with each of these bounds and with none."""
-    return {name: value for name, value in json.loads(SIEGES.read_text()).items() if "_poison_" in name}
+    return {name: value for name, value in json.loads(SIEGES.read_text())["figures"].items() if "_poison_" in name}
 
 
 if __name__ == "__main__":

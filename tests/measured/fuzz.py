@@ -20,7 +20,7 @@ LOG = Path(__file__).with_suffix("") / "log.jsonl"
 def main(minutes: str = "5") -> int:
     keep.require_clean()
     options = ["--minutes", minutes, "--seeds", "tests/hostile/corpus", "--log", str(LOG)]
-    code = subprocess.call([sys.executable, "packaging/dev.py", "run", "lab", "fuzz", "all", *options], cwd=keep.ROOT)
+    code = subprocess.call([sys.executable, "packaging/dev.py", "lab", "fuzz", "all", *options], cwd=keep.ROOT)
     slices = [json.loads(line) for line in LOG.read_text().splitlines()]
     keep.write(Path(__file__).resolve(), figures(slices), commit=slices[-1]["commit"], machine=slices[-1]["machine"])
     return code

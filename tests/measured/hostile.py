@@ -21,7 +21,7 @@ FOLDER = Path(__file__).with_suffix("")
 
 def main() -> int:
     keep.require_clean()
-    command = ["packaging/dev.py", "run", "lab", "hostile", "--out", str(FOLDER.relative_to(keep.ROOT)), "--resume"]
+    command = ["packaging/dev.py", "lab", "hostile", "--out", str(FOLDER.relative_to(keep.ROOT)), "--resume"]
     subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
     commits = {json.loads(line)["commit"] for line in (FOLDER / "sieges.jsonl").read_text().splitlines()}
     figures = {**json.loads((FOLDER / "figures.json").read_text()), **partition(), **audit(), **fuzzing()}

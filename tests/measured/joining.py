@@ -11,11 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from swarm.live import Ear, answered, fresh_identity, options, question_ids, serving, share
-from waggle.swarm.news import GroupsArrived
-from waggle.swarm.node import SwarmNode
+from network.loopback import Ear, answered, fresh_identity, options, question_ids, serving, share
+from waggle.network.messages.events import GroupsArrived
+from waggle.network.node import SwarmNode
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.sandbox.verifier import Verifier
 
 TEMPO_S = 1.0  # as it is by default
 

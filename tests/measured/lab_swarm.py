@@ -20,7 +20,7 @@ FOLDER = Path(__file__).with_suffix("")
 def main() -> int:
     keep.require_clean()
     go_on = ["--resume"] if (FOLDER / "study.json").exists() else []
-    command = ["packaging/dev.py", "run", "lab", "swarm", "--paper", "--out", str(FOLDER.relative_to(keep.ROOT)), *go_on]
+    command = ["packaging/dev.py", "lab", "swarm", "--paper", "--out", str(FOLDER.relative_to(keep.ROOT)), *go_on]
     subprocess.check_call([sys.executable, *command], cwd=keep.ROOT)
     commits = {json.loads(line)["commit"] for line in (FOLDER / "runs.jsonl").read_text().splitlines()}
     figures = json.loads((FOLDER / "figures.json").read_text())

@@ -27,12 +27,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         contract, swarm = Path(folder) / "contract.json", Path(folder) / "swarm.json"
         began = time.monotonic()
-        tested("tests/policy/contract", f"--figures={contract}")
+        tested("tests/models/contract", f"--figures={contract}")
         figures["suite_seconds"] = round(time.monotonic() - began)
         tested("tests/end_to_end/test_backends.py", "-m", "slow", f"--figures={swarm}")
         for path in (contract, swarm):
             figures |= json.loads(path.read_text())
-        model = said("-m", "waggle", "lab", "shapes", "Qwen2.5-0.5B", "--out", folder).strip()
+        model = said("-m", "waggle_lab", "shapes", "Qwen2.5-0.5B", "--out", folder).strip()
         for backend, method in WAYS:
             name = f"gib_{method}" if backend == "mlx" else f"gib_{method}_{backend}"
             figures[name] = float(said("tests/measured/peak_of_learning.py", backend, method, model))

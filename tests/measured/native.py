@@ -29,7 +29,7 @@ DEVELOPMENT = keep.ROOT / ".venv"
 
 def main() -> int:
     if len(sys.argv) > 1 and sys.argv[1] in ("native", "p2pd"):
-        from waggle.swarm import connection
+        from waggle.network.transport.hivemind import connection
 
         if sys.argv[1] == "native":
             import native_host
@@ -91,13 +91,13 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
     """One node: shares random text each round, pulls what others share, and tells once a minute what that costs."""
     import psutil
 
-    from waggle.lab.scale_real import Believing, made_up
-    from waggle.swarm import identity as identities
-    from waggle.swarm.news import GroupsArrived, News
-    from waggle.swarm.node import SwarmNode
-    from waggle.swarm.options import SwarmOptions
+    from waggle.network.identity import keys as identities
+    from waggle.network.messages.events import GroupsArrived, News
+    from waggle.network.messages.options import SwarmOptions
+    from waggle.network.node import SwarmNode
     from waggle.tasks.charter import first_swarm
     from waggle.tasks.questions import epoch_at
+    from waggle_lab.scaling.scale_real import Believing, made_up
 
     Path(home).mkdir()
     own, charter, arrived = identities.load_or_create(Path(home) / "own.key"), first_swarm(), [0]

@@ -28,14 +28,14 @@ from libp2p.tools.anyio_service import background_trio_service
 from libp2p.utils.varint import encode_uvarint
 from multiaddr import Multiaddr
 
-from waggle.swarm import dht, shim
-from waggle.swarm.identity import Identity
-from waggle.swarm.limited import limited
-from waggle.swarm.options import SwarmOptions
-from waggle.swarm.services import Refused, Services
+from waggle.network.identity.keys import Identity
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.transport.hivemind import node, patches
+from waggle.network.transport.hivemind.rate_limited_p2p import limited
+from waggle.network.transport.hivemind.rpc_handlers import Refused, Services
 
 sys.modules["hivemind.proto.crypto_pb2"] = crypto  # both bring this message along, and protobuf takes it once
-HIVEMIND = shim.load_hivemind()
+HIVEMIND = patches.load_hivemind()
 sys.modules["hivemind.proto"].crypto_pb2 = crypto
 from hivemind.p2p import P2PContext, PeerID  # noqa: E402
 from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, P2PHandlerError  # noqa: E402
@@ -217,14 +217,14 @@ class Host:
 
 async def open_native(
     options: SwarmOptions, identity: Identity, services: Services, *, port: int, relays: object = ()
-) -> dht.Dht:
+) -> node.Dht:
     """As `dht.open_dht`, with this host below."""
-    dht.require_port(options.host, port)
+    node.require_port(options.host, port)
     host = await limited(Host, services, options).create(
-        host_maddrs=dht._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=dht.START_S
+        host_maddrs=node._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=node.START_S
     )
-    made = dht.Dht(HIVEMIND, host, await dht._dht_node(HIVEMIND, host, services))
-    await dht._answer_reach(HIVEMIND, host, made)
+    made = node.Dht(HIVEMIND, host, await node._dht_node(HIVEMIND, host, services))
+    await node._answer_reach(HIVEMIND, host, made)
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from waggle.policy.training import Training
+from waggle.models.shared.training_mode import Training
 from waggle.rl.batch import GroupBatch, SampleParams, StepParams
 
 
@@ -31,10 +31,10 @@ def main(backend: str, method: Any, folder: Path) -> None:
 
 def opened(backend: str, folder: Path, training: Training) -> Any:
     if backend == "mlx":
-        from waggle.policy.mlx_policy import MlxPolicy
+        from waggle.models.mlx.policy import MlxPolicy
 
         return MlxPolicy(folder, training=training)
-    from waggle.policy.torch_policy import TorchPolicy
+    from waggle.models.torch.policy import TorchPolicy
 
     return TorchPolicy(folder, training=training)
 

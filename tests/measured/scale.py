@@ -4,7 +4,7 @@
     python3 tests/measured/scale.py [--only half|churn] [--real 8,16,32,64]
 
 Linux and root only. About a quarter of an hour of two cores, and five minutes more of churn, which is added to churn.jsonl:
-called again and again, or `waggle lab churn --log tests/measured/churn.jsonl --minutes 55` once, it comes to an hour. With
+called again and again, or `waggle-lab churn --log tests/measured/churn.jsonl --minutes 55` once, it comes to an hour. With
 --only half all figures stay as they are, but for the rounds in which a group reaches half of the nodes: a busy computer makes
 those no fewer. With --only churn what stands in churn.jsonl is counted, and nothing else is done.
 """
@@ -41,7 +41,7 @@ def main() -> int:
             figures = {**measured, "rounds_to_half": half(measured)}
             figures["join_nat_s"] = float(json.loads(said("tests/hostile/nat.py").splitlines()[-1])["seconds"])
             figures |= json.loads(said("tests/measured/joining.py").splitlines()[-1])
-            said("-m", "waggle", "lab", "churn", "--log", str(CHURN))
+            said("-m", "waggle_lab", "churn", "--log", str(CHURN))
             keep.write(HERE, figures | churned())
     return 0
 
@@ -58,7 +58,7 @@ def half(measured: dict[str, Any]) -> dict[str, Any]:
 
 def churned() -> dict[str, float]:
     """The sum of all runs; each line of the log names its commit."""
-    counting = "import json, sys; from pathlib import Path; from waggle.lab import churn; "
+    counting = "import json, sys; from pathlib import Path; from waggle_lab.reliability import churn; "
     counting += "print(json.dumps(churn.figures(churn.read(Path(sys.argv[1])))))"
     found: dict[str, float] = json.loads(said("-c", counting, str(CHURN)))
     return found
@@ -66,7 +66,7 @@ def churned() -> dict[str, float]:
 
 def scale(sizes: str) -> dict[str, Any]:
     """Real swarms and simulated ones side by side, each on a core."""
-    command = ("-m", "waggle", "lab", "scale", "--rounds", "3")
+    command = ("-m", "waggle_lab", "scale", "--rounds", "3")
     with tempfile.TemporaryDirectory() as folder:
         halves = [Path(folder) / name for name in ("simulated.json", "real.json")]
         simulating = begun(*command, "--real", "none", "--out", str(halves[0]))

@@ -24,9 +24,9 @@ def main() -> int:
     asked.add_argument("folder")
     chosen, options = asked.parse_known_args()
     python = ROOT / ".venv/bin/python"
-    command = ["-m", "waggle", "lab", "torture", "--out", str(Path(chosen.folder).resolve()), *options]
+    command = ["-m", "waggle_lab", "torture", "--out", str(Path(chosen.folder).resolve()), *options]
     subprocess.run([str(python), *command], cwd=ROOT / "app", check=False)
-    counting = "import json, sys; from pathlib import Path; from waggle.lab import torture; "
+    counting = "import json, sys; from pathlib import Path; from waggle_lab.reliability import torture; "
     counting += "print(json.dumps(torture.summary(Path(sys.argv[1]))))"
     found = json.loads(keep.said(str(python), "-c", f"import sys; sys.path.insert(0, 'app'); {counting}", chosen.folder))
     script = Path(__file__).resolve()

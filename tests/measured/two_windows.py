@@ -30,10 +30,10 @@ from PySide6.QtGui import QImage
 sys.path[:0] = [str(keep.ROOT / "app"), str(keep.ROOT / "tests")]
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
 from end_to_end.programs import Program, virtual_screen  # noqa: E402
-from waggle import paths  # noqa: E402
-from waggle.engine import ctl  # noqa: E402
-from waggle.errors import EngineError  # noqa: E402
-from waggle.protocol import commands, events, wire  # noqa: E402
+from waggle.cli import ctl  # noqa: E402
+from waggle.core import paths  # noqa: E402
+from waggle.core.errors import EngineError  # noqa: E402
+from waggle.protocol import commands, events, json_lines  # noqa: E402
 from waggle.protocol.events import RoundSummary  # noqa: E402
 from waggle.protocol.state import AnyEvent, State  # noqa: E402
 
@@ -83,7 +83,7 @@ class Person:
 
     def told(self) -> list[AnyEvent]:
         files = sorted(self.home.events.glob("*.jsonl"))
-        return [event for file in files for event in wire.recording(file) if event is not None]
+        return [event for file in files for event in json_lines.recording(file) if event is not None]
 
     def _ask(self, **asked: str) -> dict[str, Any]:
         start = len(self.window.lines)
@@ -177,7 +177,7 @@ def keep_events(person: Person, rounds: int) -> None:
     """What was told until so many rounds in the swarm of the two, so that it can be played again."""
     told, last = person.told(), rounds_of(person)[rounds - 1]
     ends = next(i for i, event in enumerate(told) if isinstance(event, events.RoundCompleted) and event.summary == last)
-    lines = b"".join(wire.line(event) for event in told[: ends + 1])
+    lines = b"".join(json_lines.line(event) for event in told[: ends + 1])
     (KEPT / f"events-of-{person.who}.jsonl.xz").write_bytes(lzma.compress(lines, preset=9))
 
 

@@ -94,8 +94,8 @@ def _contrast() -> float:
     """The lowest contrast of any words on any ground they may stand on, over all themes."""
     sys.path[:0] = [str(ROOT / "app"), str(ROOT / "tests")]
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from gui.test_look import FLOORS, ratio
-    from waggle.gui.look import tokens
+    from gui.theme.test_theme import FLOORS, ratio
+    from waggle.gui.theme.theme import tokens
 
     words = [(ink, grounds) for ink, grounds, floor in FLOORS if floor >= 4.5]
     return min(

@@ -20,14 +20,14 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 
-from waggle import paths
-from waggle.gui.app import application
-from waggle.gui.current import Current
-from waggle.gui.frame import PAGES
-from waggle.gui.garbage import keep_what_stays
-from waggle.gui.look import Look
-from waggle.gui.replay import Replay
-from waggle.gui.window import Window
+from waggle.core import paths
+from waggle.gui.application.garbage_collection import keep_what_stays
+from waggle.gui.application.main import application
+from waggle.gui.application.main_window import Window
+from waggle.gui.engine_client.replay import Replay
+from waggle.gui.state.pages import PAGES
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
 from waggle.protocol import events
 
 PEERS, SPEED = 500, 20.0

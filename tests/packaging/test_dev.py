@@ -100,7 +100,7 @@ def test_a_torch_with_cuda_is_not_packed(monkeypatch):
         dev.main(["package"])
 
 
-@pytest.mark.parametrize("rest", [["engine"], ["seed", "--home", "x"], ["lab", "race"]])
+@pytest.mark.parametrize("rest", [["engine"], ["seed", "--home", "x"], ["race"]])
 def test_other_doors_do_without(rest):
     assert not dev.is_window(rest)
 

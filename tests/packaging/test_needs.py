@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 
 import needs
 import pytest
@@ -12,16 +13,27 @@ import version
 
 def test_the_lists_are_read_from_the_product():
     assert "basic_arithmetic" in needs.datasets()
-    assert {"waggle.gui.window", "waggle.engine.main", "waggle.swarm.dht"} < set(needs.our_modules())
-    assert sorted(name for name in needs.our_modules() if name.startswith("waggle.lab")) == sorted(needs.RACE)
+    assert {"waggle.gui.application.main_window", "waggle.engine.main", "waggle.network.transport.hivemind.node"} < set(
+        needs.our_modules()
+    )
+    assert not [name for name in needs.our_modules() if name.startswith("waggle_lab")]
 
 
-def test_a_race_needs_nothing_else_of_the_laboratory():
+def test_a_race_needs_nothing_of_the_laboratory():
     """The page Swarms starts one in the installed app."""
-    code = "import sys, check; check.leave_out(); import waggle.lab.race; print(*(n for n in sys.modules if 'waggle.lab' in n))"
+    code = (
+        "import sys, check; check.leave_out(); import waggle.practice.race; print(*(n for n in sys.modules if 'waggle_lab' in n))"
+    )
     places = {**os.environ, "PYTHONPATH": os.pathsep.join((str(needs.SOURCE), str(needs.ROOT / "packaging")))}
     done = subprocess.run([sys.executable, "-c", code], env=places, capture_output=True, text=True, check=True)
-    assert sorted(done.stdout.split()) == sorted(needs.RACE)
+    assert done.stdout.split() == []
+
+
+def test_packages_of_the_laboratory_are_no_part_of_the_app():
+    project = tomllib.loads((needs.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    laboratory = project["optional-dependencies"]["lab"]
+    assert set(laboratory) <= set(needs.NOWHERE)
+    assert not set(laboratory) & set(project["dependencies"])
 
 
 def test_no_line_of_the_app_imports_what_is_left_out_of_it():

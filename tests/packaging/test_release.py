@@ -2,10 +2,12 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import dev
 import needs
 import notices
 import pytest
@@ -53,10 +55,42 @@ def test_every_command_of_a_workflow_exists(path):
         assert (ROOT / script).exists(), script
 
 
-def test_a_change_is_tested_before_it_is_taken():
+def test_a_change_is_tested_with_every_python_before_it_is_merged():
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
-    assert "pull_request" in workflow[True]  # YAML takes `on` for a truth
-    assert workflow["jobs"]["test"]["steps"][-1]["run"] == "python packaging/dev.py test"
+    assert {"pull_request", "push"} <= workflow[True].keys()  # YAML takes `on` for a truth
+    job = workflow["jobs"]["test"]
+    assert job["steps"][-1]["run"] == ".ci/run"
+    assert (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()[-1] == "python3 packaging/dev.py test"
+    assert job["strategy"]["matrix"]["python"] == [f"3.{minor}" for minor in range(dev.OLDEST[1], dev.NEWEST[1] + 1)]
+
+
+def test_the_smoke_run_tries_windows_and_macos_with_tests_that_exist():
+    job = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))["jobs"]["smoke"]
+    assert {entry["os"].split("-")[0] for entry in job["strategy"]["matrix"]["include"]} == {"windows", "macos"}
+    commands = " ".join(step.get("run", "") for step in job["steps"])
+    folders = re.findall(r"\btests/\w+", commands)
+    assert folders
+    assert all((ROOT / folder).is_dir() for folder in folders)
+    assert "selftest" in commands
+    assert "doctor" in commands
+
+
+def test_the_hooks_of_a_commit_are_the_steps_of_the_linter():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    commands = [shlex.split(hook["entry"].removeprefix("env PYTHONPATH=app ")) for hook in hooks]
+    assert commands == [[".venv/bin/python", *step] for step in dev.LINT]
+
+
+@pytest.mark.parametrize("name", ["bug", "feature"])
+def test_an_issue_form_has_what_github_asks_of_one(name):
+    form = yaml.safe_load((ROOT / f".github/ISSUE_TEMPLATE/{name}.yml").read_text(encoding="utf-8"))
+    assert form["name"]
+    assert form["description"]
+    fields = [part for part in form["body"] if part["type"] != "markdown"]
+    assert fields
+    assert {part["type"] for part in fields} <= {"input", "textarea", "dropdown", "checkboxes"}
+    assert all(part["attributes"]["label"] for part in fields)
+    assert len({part["id"] for part in fields}) == len(fields)
 
 
 def test_the_wheel_is_installed_with_the_python_that_the_workflow_set_up_and_not_with_that_of_its_pipx():

@@ -44,7 +44,10 @@ def test_installed_in_an_environment_of_its_own_it_finds_what_ships_with_it(whee
     site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "v"), "platbase": str(tmp_path / "v")}))
     (site / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")  # the dependencies, installed already
     zipfile.ZipFile(wheel).extractall(site)
-    code = "from waggle import cli, paths; print(paths.resources(), paths.starter().is_dir()); cli.main(['--version'])"
+    code = (
+        "from waggle.cli import main as cli; from waggle.core import paths; "
+        "print(paths.resources(), paths.starter().is_dir()); cli.main(['--version'])"
+    )
     said = subprocess.run([tmp_path / "v/bin/python", "-c", code], capture_output=True, text=True, check=True, env={})
     assert said.stdout.splitlines()[0] == f"{site / 'waggle/resources'} True"
     assert said.stdout.splitlines()[1].startswith("waggle 0.")

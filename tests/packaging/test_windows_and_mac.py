@@ -116,7 +116,7 @@ def test_the_mac_opens_links_and_says_why_it_wants_the_local_network():
     assert document["LSItemContentTypes"] == [kind["UTTypeIdentifier"]]
     assert kind["UTTypeTagSpecification"] == {"public.filename-extension": ["waggle"]}
     assert told["NSLocalNetworkUsageDescription"].endswith(".")
-    assert told["LSMinimumSystemVersion"] == "14.0"
+    assert told["LSMinimumSystemVersion"] == "15.0"
     assert told["CFBundleIdentifier"] == "io.waggle.Waggle"
 
 

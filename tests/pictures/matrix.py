@@ -2,7 +2,7 @@
 
     PYTHONPATH=app:tests python -m pictures.matrix FOLDER
 
-The README's picture comes from here too: FOLDER/readme.png, kept as packaging/screenshot.png.
+The README's picture comes from here too: FOLDER/readme.png, stored as docs/screenshot.png.
 
 What to look for: words that are cut, sides that were not swapped, ink that cannot be read, a state that says nothing.
 """
@@ -19,17 +19,17 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 
 from pictures.screenshots import Story, failed, starting, window_of
-from waggle import paths
-from waggle.gui import language
-from waggle.gui.app import application
-from waggle.gui.frame import PAGES
-from waggle.gui.language import Language
-from waggle.gui.look import Look, Theme
-from waggle.gui.progress import Progress
-from waggle.gui.still import settled
-from waggle.gui.window import Window
-from waggle.protocol import events, wire
-from waggle.settings import Settings
+from waggle.core import paths
+from waggle.core.settings import Settings
+from waggle.gui.application.main import application
+from waggle.gui.application.main_window import Window
+from waggle.gui.application.screenshot import settled
+from waggle.gui.i18n import translator
+from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.progress.page import Progress
+from waggle.gui.state.pages import PAGES
+from waggle.gui.theme.theme import Look, Theme
+from waggle.protocol import events, json_lines
 
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
@@ -60,7 +60,7 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
     """Take a quarter of them all for each language and state; yields each file as it is written."""
     told, look = example(), Look("light")
     for spoken in LANGUAGES:
-        language.use(spoken)
+        translator.use(spoken)
         for state, story in STATES.items():
             look.use("light")
             window = window_of(look, story(told), replay=False)
@@ -77,14 +77,14 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
 
 def example() -> Story:
     """The run that ships with Waggle, still going on."""
-    played = [event for event in wire.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
+    played = [event for event in json_lines.recording(paths.example()) if event and not isinstance(event, events.EngineStopped)]
     first, last = (events.SettingsChanged(settings=Settings(), at=played[place].at) for place in (0, -1))  # not in the recording
     return [first, *played, last]
 
 
 def readme(folder: Path) -> Path:
     """The picture of the README: Home, as most people see it."""
-    language.use("en")
+    translator.use("en")
     look = Look("light")
     look.use("light")
     window = window_of(look, example(), replay=False)

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from pictures import staged
-from waggle.gui.app import application
-from waggle.gui.current import Current
-from waggle.gui.frame import PAGES
-from waggle.gui.journal import Journal
-from waggle.gui.look import Look, Theme
-from waggle.gui.window import Window
-from waggle.protocol import events, wire
+from waggle.gui.application.main import application
+from waggle.gui.application.main_window import Window
+from waggle.gui.state.event_log import Journal
+from waggle.gui.state.pages import PAGES
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look, Theme
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
 SIZES = ((1280, 800), (1024, 640))
@@ -122,7 +122,9 @@ def window_of(look: Look, told: Sequence[AnyEvent], *, replay: bool = True) -> W
 
 def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
     """Take them all; yields each file as it is written."""
-    told = [event for event in wire.recording(recording) if event is not None and not isinstance(event, events.EngineStopped)]
+    told = [
+        event for event in json_lines.recording(recording) if event is not None and not isinstance(event, events.EngineStopped)
+    ]
     window = window_of(look, told)
     for theme in THEMES:
         look.use(theme)

@@ -3,35 +3,35 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from waggle.gui.chat_view import ChatView
-from waggle.gui.race_view import RaceView
-from waggle.gui.window import Window
-from waggle.protocol import race, talking
+from waggle.gui.application.main_window import Window
+from waggle.gui.pages.swarms.playground.chat import ChatView
+from waggle.gui.pages.swarms.race import RaceView
+from waggle.protocol import events_chat, events_race
 from waggle.protocol.state import AnyEvent
 
 RACERS = tuple(
-    race.Racer(id=f"12D3KooW{name}", name=name) for name in ("Brisk Otter", "Clever Wren", "Mossy Badger", "Tall Juniper")
+    events_race.Racer(id=f"12D3KooW{name}", name=name) for name in ("Brisk Otter", "Clever Wren", "Mossy Badger", "Tall Juniper")
 )
 ROUNDS, MOMENTS = 60, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
 LONG = "x" * 180  # one word that no line holds
 
 
-def _raced(rounds: int) -> Iterator[race.Told]:
+def _raced(rounds: int) -> Iterator[events_race.Told]:
     titles = ("Fractions", "Base conversion", "Chain sum", "Logic", "Letters", "Clocks", "Sorting", "Calendar", "Primes")
-    yield race.RaceBegan(rounds=ROUNDS, racers=RACERS, specialties=titles)
+    yield events_race.RaceBegan(rounds=ROUNDS, racers=RACERS, specialties=titles)
     for number in range(1, rounds + 1):
         rise = 1 / (1 + math.exp(-(number - 30) / 7))
         wave = 0.02 * math.sin(number * 1.7)
-        yield race.RoundRaced(
+        yield events_race.RoundRaced(
             round=number, alone=0.03 + 0.05 * rise, sharing=0.03 + 0.25 * rise + max(0, wave), seconds=number * 1.9
         )
         place = number // 3
         if number % 3 == 0 and place < len(RACERS) * len(titles):
             racer, specialty = place % len(RACERS), place // len(RACERS)
             teacher = None if racer == 0 else 0
-            yield race.FirstSolved(lane="sharing", round=number, racer=racer, specialty=specialty, learned_from=teacher)
+            yield events_race.FirstSolved(lane="sharing", round=number, racer=racer, specialty=specialty, learned_from=teacher)
         if number % 12 == 0:
-            yield race.FirstSolved(lane="alone", round=number, racer=place % 4, specialty=number // 12)
+            yield events_race.FirstSolved(lane="alone", round=number, racer=place % 4, specialty=number // 12)
 
 
 def _take(view: RaceView, rounds: int) -> None:
@@ -41,7 +41,7 @@ def _take(view: RaceView, rounds: int) -> None:
 
 def _won(view: RaceView) -> None:
     _take(view, ROUNDS)
-    view.take(race.Examined(alone=61, sharing=219, total=864))
+    view.take(events_race.Examined(alone=61, sharing=219, total=864))
 
 
 def _failed(view: RaceView) -> None:
@@ -57,12 +57,14 @@ RACES: Mapping[str, Callable[[RaceView], None]] = {
 }
 
 
-def _turn(words: str, now: str, before: str, *, finished: bool = True, stopped: bool = False, left_out: int = 0) -> talking.Turn:
+def _turn(
+    words: str, now: str, before: str, *, finished: bool = True, stopped: bool = False, left_out: int = 0
+) -> events_chat.Turn:
     replies = (
-        talking.Reply(rounds=MOMENTS[-1], text=now, ended=finished),
-        talking.Reply(rounds=0, text=before, ended=not stopped),
+        events_chat.Reply(rounds=MOMENTS[-1], text=now, ended=finished),
+        events_chat.Reply(rounds=0, text=before, ended=not stopped),
     )
-    return talking.Turn(words=words, replies=replies, finished=finished, stopped=stopped, left_out=left_out)
+    return events_chat.Turn(words=words, replies=replies, finished=finished, stopped=stopped, left_out=left_out)
 
 
 def _tell(window: Window, *events: AnyEvent) -> None:
@@ -71,14 +73,14 @@ def _tell(window: Window, *events: AnyEvent) -> None:
     window._current.flush()
 
 
-def _first(*, finished: bool = True) -> talking.TurnGrew:
+def _first(*, finished: bool = True) -> events_chat.TurnGrew:
     now = "<answer>3/7</answer>" if finished else "<answer>3"
-    return talking.TurnGrew(number=0, turn=_turn("Simplify the fraction 36/84.", now, "3/7", finished=finished))
+    return events_chat.TurnGrew(number=0, turn=_turn("Simplify the fraction 36/84.", now, "3/7", finished=finished))
 
 
 def _grown(window: Window, _view: ChatView) -> None:
     second = _turn("Hello, who are you?\nTell me about yourself.", "<answer>22</answer>", f"22 {LONG}", stopped=True, left_out=1)
-    _tell(window, _first(), talking.TurnGrew(number=1, turn=second))
+    _tell(window, _first(), events_chat.TurnGrew(number=1, turn=second))
 
 
 def _writing(window: Window, view: ChatView) -> None:
@@ -117,5 +119,5 @@ def show_talk(window: Window, state: str) -> None:
     window.show_page("swarms")
     window.swarms.show_trying()
     window.swarms.trying.which.choose(1)
-    _tell(window, talking.TalkOffered(moments=MOMENTS, taught=False))
+    _tell(window, events_chat.TalkOffered(moments=MOMENTS, taught=False))
     TALKS[state](window, window.swarms.trying.chat)

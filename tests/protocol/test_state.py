@@ -5,12 +5,12 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.protocol import events as e
-from waggle.protocol import trying
-from waggle.protocol.gatherings import StartedAgain
-from waggle.protocol.person import Day, DaysTold
+from waggle.protocol import events_playground
+from waggle.protocol.events_chat import TURNS, Reply, TalkCleared, Turn, TurnGrew
+from waggle.protocol.events_identity import Day, DaysTold
+from waggle.protocol.events_playground import AnswerShared
+from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import CARDS, PEERS, ROUNDS, Snapshot, State, apply
-from waggle.protocol.talking import TURNS, Reply, TalkCleared, Turn, TurnGrew
-from waggle.protocol.trying import AnswerShared
 
 
 def fold(*told: object, state: State | None = None) -> State:
@@ -118,8 +118,8 @@ def amid_a_round() -> State:
         e.PeerChanged(peer=e.PeerInfo(id="x", name="Brisk Otter", received=4)), e.TrafficMeasured(up=1.0, down=2.0),
         drawn(3, count=1), e.GroupsJudged(round=3, groups=(judged,)), arrived("x", 1), drawn(4),
         e.CompletionsGrew(round=4, rows=((0, 0, "done", True),)),
-        trying.QuestionPosed(specialty="bf", title="Logic", number=1, question="q"),
-        trying.QuestionAnswered(specialty="bf", number=1, answers=()),
+        events_playground.QuestionPosed(specialty="bf", title="Logic", number=1, question="q"),
+        events_playground.QuestionAnswered(specialty="bf", number=1, answers=()),
     )  # fmt: skip
 
 

@@ -6,24 +6,24 @@ import msgspec
 import numpy as np
 import pytest
 
-from waggle import paths
-from waggle.lab.attacks import PHRASE
-from waggle.policy.tokenizer import Tokenizer, load
-from waggle.policy.torch_policy import TorchPolicy
-from waggle.rl import grpo
+from waggle.core import paths
+from waggle.models.tokenizer import Tokenizer, load
+from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import Floats, SampleParams, Written, nothing
-from waggle.rl.noise import uniforms
-from waggle.rl.rule import Rule
-from waggle.rl.rules import RULES as KINDS
-from waggle.rl.rules import rule
+from waggle.rl.random_streams import uniforms
+from waggle.rl.update_rules import RULES as KINDS
+from waggle.rl.update_rules import grpo, rule
+from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import bounding
 from waggle.sapo.fakes import FakePolicy, FakeTokenizer
-from waggle.sapo.lesson import Measure, Weighed, external_draft, lesson, weigh
-from waggle.sapo.sharing import Gated, Offer, TrainingSet
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.sharing.interface import Offer, TrainingSet
+from waggle.sapo.training_groups import Measure, Weighed, external_draft, lesson, weigh
 from waggle.tasks.charter import Charter, Specialty, first_swarm
-from waggle.tasks.group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.security.attacks import PHRASE
 
 CHARTER = first_swarm()
 MEASURE = Measure(groups=8, tokens=500, longest=64, crumb_span=0.2)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm.live import judged
+from network.loopback import judged
 from waggle.sapo import bounds
 from waggle.sapo.bounds import UNBOUNDED
 from waggle.sapo.fakes import FakeTokenizer
-from waggle.tasks.group import NEWCOMERS, JudgedGroup, Verdict
+from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup, Verdict
 
 A, B, C, D, E = (bytes([i]) * 38 for i in range(1, 6))
 

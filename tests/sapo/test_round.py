@@ -6,16 +6,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from waggle.errors import CharterError, QuestionsTooLong, Stopped
+from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
 from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
-from waggle.sapo.lesson import external_draft
 from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
-from waggle.sapo.sharing import Gated
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.training_groups import external_draft
 from waggle.tasks.charter import Specialty, first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
-from waggle.tasks.verifier import Verifier
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
 
 CHARTER = first_swarm()
 RULES = Rules(questions=8, local=4, external=4, group_size=4, max_new=40)

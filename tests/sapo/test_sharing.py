@@ -5,19 +5,21 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from waggle import paths
-from waggle.engine.prepare import _seed
-from waggle.policy.tokenizer import Tokenizer, load
-from waggle.rl import grpo
+from waggle.core import paths
+from waggle.engine.startup import _seed
+from waggle.models.tokenizer import Tokenizer, load
+from waggle.network.messages import rollout_record
 from waggle.rl.batch import Sampled
-from waggle.rl.noise import generator, uniforms
-from waggle.sapo.lesson import Measure, external_draft, lesson, weigh
+from waggle.rl.random_streams import generator, uniforms
+from waggle.rl.update_rules import grpo
 from waggle.sapo.round import completion_of
-from waggle.sapo.sharing import Adaptive, Gated, Offer, draw_uniformly
-from waggle.swarm import record
+from waggle.sapo.sharing.adaptive import Adaptive
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.sharing.interface import Offer, draw_uniformly
+from waggle.sapo.training_groups import Measure, external_draft, lesson, weigh
 from waggle.tasks.charter import first_swarm
-from waggle.tasks.group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 CHARTER = first_swarm()
 EPOCH = 1000
@@ -56,10 +58,12 @@ def sampled(tokenizer: Tokenizer, text: str, ended: bool = True) -> Sampled:
 def sent(completions: list[Completion]) -> JudgedGroup:
     """A group as it arrives: through the record that travels, judged by rewards that teach."""
     group = Group(origin=b"p" * 38, id=QuestionId("bf", EPOCH, 7), completions=tuple(completions))
-    travelling = record.shareable(group, CHARTER)
+    travelling = rollout_record.shareable(group, CHARTER)
     assert travelling is not None
-    blob = record.encode(record.Record(origin=b"p" * 38, round=1, epoch=EPOCH, model="m", groups=(travelling,)), CHARTER)
-    (arrived,) = record.decode(blob, CHARTER, origin=b"p" * 38, now=EPOCH * EPOCH_SECONDS).groups
+    blob = rollout_record.encode(
+        rollout_record.Record(origin=b"p" * 38, round=1, epoch=EPOCH, model="m", groups=(travelling,)), CHARTER
+    )
+    (arrived,) = rollout_record.decode(blob, CHARTER, origin=b"p" * 38, now=EPOCH * EPOCH_SECONDS).groups
     rewards = [1.0] + [0.0] * (len(completions) - 1)
     return judged(rewards, arrived)
 

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from waggle.errors import CharterError
-from waggle.tasks import adjustable, audited, offered
+from waggle.core.errors import CharterError
+from waggle.tasks import adjustable, catalogue
 from waggle.tasks.charter import Specialty, check, decode, encode, first_swarm
+from waggle.tasks.specialties import audit_results
 
 
 def setting(dataset: str, **settings):
@@ -61,7 +62,7 @@ def test_a_charter_with_a_setting_that_is_free_text_or_out_of_bounds_is_refused_
 
 def test_every_difficulty_on_offer_and_the_first_swarm_may_be_set():
     check(first_swarm())
-    for offer in offered.shipped():
+    for offer in catalogue.shipped():
         for level in offer.levels.values():
             assert adjustable.refused(offer.dataset, level.settings) is None, offer.dataset
 
@@ -83,7 +84,7 @@ def test_other_numbers_than_those_on_offer_may_be_set():
 
 
 def test_the_list_is_of_what_is_listed_and_holds_no_free_text():
-    listed = {name for name, found in audited.shipped().findings.items() if found.listed}
+    listed = {name for name, found in audit_results.shipped().findings.items() if found.listed}
     known = adjustable.shipped()
     assert set(known) == listed
     ranges = [(name, one) for settings in known.values() for name, one in settings.items()]

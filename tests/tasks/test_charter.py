@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waggle.errors import CharterError
-from waggle.tasks import adjustable, audited
+from waggle.core.errors import CharterError
+from waggle.tasks import adjustable
 from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, other_questions, read
+from waggle.tasks.specialties import audit_results
 
 
 def changed(**changes) -> bytes:
@@ -69,7 +70,7 @@ def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(documen
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
-LISTED = [one.dataset for one in audited.shipped().findings.values() if one.listed and one.longest >= 20_000]
+LISTED = [one.dataset for one in audit_results.shipped().findings.values() if one.listed and one.longest >= 20_000]
 
 
 def values(known: adjustable.Range) -> st.SearchStrategy:

@@ -13,26 +13,26 @@ from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
-from waggle.engine.asked import Asked
-from waggle.engine.control import PAUSE_SECONDS
-from waggle.engine.desk import WayBack
-from waggle.engine.gate import Gate
-from waggle.engine.history import History
-from waggle.engine.models import Models
-from waggle.engine.person import Person
-from waggle.engine.swarms import Swarms
-from waggle.engine.talking import Talking
-from waggle.engine.teller import Teller
-from waggle.engine.trying import Trying
-from waggle.errors import EngineError, VerifierError, WaggleError
+from waggle.core.errors import EngineError, VerifierError, WaggleError
+from waggle.core.settings import Value, When
+from waggle.engine.control.command_queue import WayBack
+from waggle.engine.control.server import PAUSE_SECONDS
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.services.chat import Talking
+from waggle.engine.services.identity import Person
+from waggle.engine.services.models import Models
+from waggle.engine.services.playground import Trying
+from waggle.engine.services.swarms import Swarms
+from waggle.engine.storage.history import History
+from waggle.engine.storage.pause_request import Asked
+from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events
-from waggle.protocol.person import Day
-from waggle.protocol.rules import Decision, Readings, Tick, Wishes, decide, in_step
-from waggle.protocol.sent import SentMessage, SentTold
+from waggle.protocol.events_identity import Day
+from waggle.protocol.events_outbox import SentMessage, SentTold
+from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
 from waggle.protocol.state import AnyEvent, Snapshot
 from waggle.rl.batch import nothing
-from waggle.settings import Value, When
-from waggle.swarm.trust import Choice
 
 Part = TypeVar("Part")
 ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long

@@ -19,26 +19,30 @@ from pathlib import Path
 from filelock import FileLock
 from msgspec import structs
 
-from waggle import paths, settings
-from waggle.engine import control, following, model, models, stdio, swarms
-from waggle.engine.asked import Asked
-from waggle.engine.choices import Choices
-from waggle.engine.contribution import Contribution, Plan
-from waggle.engine.desk import OF_MODELS, OF_SWARMS, Desk
-from waggle.engine.frugality import Frugality
-from waggle.engine.history import History
+from waggle.core import paths, settings
+from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
+from waggle.engine import attached_windows
+from waggle.engine.control import server, stdio
+from waggle.engine.control.command_queue import OF_MODELS, OF_SWARMS, Desk
 from waggle.engine.lifecycle import Lifecycle
-from waggle.engine.limits import GB, be_nice, memory_used
-from waggle.engine.meter import Meter
-from waggle.engine.person import Person
-from waggle.engine.prepare import PARTS, Prepared, prepare
-from waggle.engine.readings import Reader
-from waggle.engine.rebuilding import opened
-from waggle.engine.teller import Teller
-from waggle.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
-from waggle.policy.choose import let_go
-from waggle.protocol import events, wire
-from waggle.protocol.gatherings import StartedAgain
+from waggle.engine.runtime import model_source
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.runtime.startup_parts import PARTS
+from waggle.engine.services import models, swarms
+from waggle.engine.services.identity import Person
+from waggle.engine.startup import Prepared, prepare
+from waggle.engine.storage.history import History
+from waggle.engine.storage.history_recovery import opened
+from waggle.engine.storage.pause_request import Asked
+from waggle.engine.system.energy_meter import Meter
+from waggle.engine.system.memory_backoff import Frugality
+from waggle.engine.system.resource_limits import GB, be_nice, memory_used
+from waggle.engine.system.sensors import Reader
+from waggle.engine.training_loop import Contribution, Plan
+from waggle.models.backend import let_go
+from waggle.protocol import events, json_lines
+from waggle.protocol.events_swarms import StartedAgain
 
 LOOK_SECONDS = 2.0
 LEAVING_SECONDS, LEAVING_LOOK_SECONDS = 60.0, 0.2  # an engine that is still loading its model hears late that its window is gone
@@ -61,7 +65,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
     _listen(desk, writer if arguments.stdio else None)
     try:
         home = _home(arguments.home)
-        claimed = await _claimed(home, desk, writer, overruled=bool(arguments.set)) if arguments.stdio else control.claim(home)
+        claimed = await _claimed(home, desk, writer, overruled=bool(arguments.set)) if arguments.stdio else server.claim(home)
         if claimed is None:
             return 0  # its window is gone, or followed an engine that was here already
         teller = Teller(home.events, service=not arguments.stdio)
@@ -88,8 +92,8 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
                 advice = SMALLER if frugality.smaller else "Choose a smaller model, or close other programs."
                 teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
             be_nice(choices.now.computer.priority)  # before there are children
-            follow = control.of_a_window if arguments.stdio else following.told_to(teller, desk)
-            await stack.enter_async_context(control.serving(home, desk.obey, follow))
+            follow = server.of_a_window if arguments.stdio else attached_windows.told_to(teller, desk)
+            await stack.enter_async_context(server.serving(home, desk.obey, follow))
             while await _contribute_or_go_back(home, choices, teller, desk, frugality):
                 pass
         except WaggleError as error:
@@ -106,7 +110,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
 
 def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
     """Say why before there is anything that tells events: to a window, and to whoever looks after a service."""
-    writer(wire.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
+    writer(json_lines.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
     log.error("failed: %s", error)
     return 1
 
@@ -130,15 +134,15 @@ async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overru
     ends, told = time.monotonic() + LEAVING_SECONDS, False
     while not desk.stopped:
         try:
-            return control.claim(home)
+            return server.claim(home)
         except EngineError:
-            if await following.follow(home, desk, writer, overruled=overruled):
+            if await attached_windows.follow(home, desk, writer, overruled=overruled):
                 return None
             if time.monotonic() > ends:
                 raise
         if not told:
             part = "Waiting until another engine has left this folder"
-            writer(wire.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
+            writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
             told = True
         await asyncio.sleep(LEAVING_LOOK_SECONDS)
     return None
@@ -178,7 +182,7 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
-        home = model.home_of(home, chosen.model).prepare()
+        home = model_source.home_of(home, chosen.model).prepare()
         history = await _history(home, chosen, teller)
         stack.callback(history.close)
         lifecycle = Lifecycle(teller, history, chosen.when, desk.asked)
@@ -355,8 +359,8 @@ def _listen(desk: Desk, writer: stdio.Writer | None) -> None:
     answering: set[asyncio.Task[None]] = set()
 
     async def answer(line: bytes) -> None:
-        for event in await control.answers_to(line, desk.obey):
-            writer(wire.line(event))
+        for event in await server.answers_to(line, desk.obey):
+            writer(json_lines.line(event))
 
     def got(line: bytes) -> None:
         task = loop.create_task(answer(line))

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import msgspec
 
+from waggle.core.settings import Value
 from waggle.protocol.events import Choice
-from waggle.protocol.rules import Moment
-from waggle.protocol.talking import LONGEST, SENT, TURNS, Turn
-from waggle.settings import Value
+from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Turn
+from waggle.protocol.schedule import Moment
 
 
 def new_id() -> str:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.protocol.rules import Decision, Moment
-from waggle.settings import Settings
+from waggle.core.settings import Settings
+from waggle.protocol.schedule import Decision, Moment
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
 Way = Literal["", "direct", "relay", "gateway"]  # others call it: unknown yet, straight, through seeds, never (see light.py)

@@ -8,16 +8,16 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from waggle.protocol import comparing as c
+from waggle.core.settings import Settings
 from waggle.protocol import events as e
-from waggle.protocol import gatherings as g
-from waggle.protocol import models as m
-from waggle.protocol import person as p
-from waggle.protocol import sent as s
-from waggle.protocol import talking as k
-from waggle.protocol import trying as t
-from waggle.protocol.rules import Decision
-from waggle.settings import Settings
+from waggle.protocol import events_chat as k
+from waggle.protocol import events_identity as p
+from waggle.protocol import events_leaderboard as c
+from waggle.protocol import events_models as m
+from waggle.protocol import events_outbox as s
+from waggle.protocol import events_playground as t
+from waggle.protocol import events_swarms as g
+from waggle.protocol.schedule import Decision
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
 SPECIALTIES = 64  # of the largest charter

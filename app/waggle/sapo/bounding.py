@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
 from waggle.sapo import bounds
-from waggle.sapo.lesson import Weighed
-from waggle.sapo.seams import Policy, Tokenizer
-from waggle.sapo.sharing import Offer, TrainingSet
-from waggle.tasks.group import JudgedGroup
+from waggle.sapo.interfaces import Policy, Tokenizer
+from waggle.sapo.sharing.interface import Offer, TrainingSet
+from waggle.sapo.training_groups import Weighed
+from waggle.tasks.rollout_group import JudgedGroup
 
 
 def familiar(

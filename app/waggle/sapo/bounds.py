@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats
-from waggle.sapo.seams import Tokenizer
-from waggle.tasks.group import NEWCOMERS, TAGS, JudgedGroup, Verdict
+from waggle.sapo.interfaces import Tokenizer
+from waggle.tasks.rollout_group import NEWCOMERS, TAGS, JudgedGroup, Verdict
 
 OPEN, CLOSE = TAGS
 WINDOW = 8  # tokens in a row: a planted phrase stands out however long the text around it

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
-from waggle.tasks.group import Group, JudgedGroup
+from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
 class FakeTokenizer:

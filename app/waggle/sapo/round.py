@@ -13,20 +13,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.errors import CharterError, QuestionsTooLong
-from waggle.rl import grpo
+from waggle.core.errors import CharterError, QuestionsTooLong
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.batch import Floats, Ids, Sampled, SampleParams, StepMetrics, StepParams, nothing
-from waggle.rl.noise import generator, uniforms
-from waggle.rl.rule import Rule
+from waggle.rl.random_streams import generator, uniforms
+from waggle.rl.update_rules import grpo
+from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import bounding, bounds
 from waggle.sapo.bounds import BOUNDED, Bounds
-from waggle.sapo.lesson import Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
-from waggle.sapo.seams import Policy, Swarm, Tokenizer, Verifier
-from waggle.sapo.sharing import Adaptive, Offer, Sharing, TrainingSet
+from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
+from waggle.sapo.sharing.adaptive import Adaptive
+from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet
+from waggle.sapo.training_groups import Lesson, Measure, Weighed, external_draft, fits_at_all, lesson, local_draft, weigh
 from waggle.tasks.charter import Charter
-from waggle.tasks.group import Completion, Group, JudgedGroup
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
 
 LOOKED = 256  # times for questions, before it is said that a policy can read none
 REFILLS = 2  # of a training set, for groups in it that turn out to teach nothing

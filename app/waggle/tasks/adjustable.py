@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from waggle import paths
-from waggle.errors import CharterError
+from waggle.core import paths
+from waggle.core.errors import CharterError
 
 Setting = int | float | bool | str | list[int | str]
 SHOWN = 40  # characters of what a stranger wrote

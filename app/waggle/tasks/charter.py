@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from waggle.errors import UNREADABLE, CharterError
-from waggle.tasks import adjustable, audited
+from waggle.core.errors import UNREADABLE, CharterError
+from waggle.tasks import adjustable
 from waggle.tasks.adjustable import Setting
+from waggle.tasks.specialties import audit_results
 
 PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
 REASONING_GYM = "0.1.25"
@@ -133,7 +134,7 @@ def check(charter: Charter) -> None:
     if charter.group_size_min > charter.group_size_max:
         raise CharterError("A charter's smallest group is larger than its largest.")
     for name in names:
-        if reason := audited.shipped().refusal(name, charter.completion_characters):
+        if reason := audit_results.shipped().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
     for one in charter.specialties:
         if refused := adjustable.refused(one.dataset, one.settings):
@@ -171,7 +172,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _advice(name: str) -> str:
-    if name in audited.shipped().findings:
+    if name in audit_results.shipped().findings:
         return "Whoever wrote the charter has to choose another specialty."
     return CORRECTED
 

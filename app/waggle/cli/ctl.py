@@ -1,0 +1,119 @@
+"""`waggle ctl`: ask a running engine for its state or its peers; to pause, resume, stop or change settings; to mute or block."""
+
+import argparse
+import re
+import sys
+import time
+
+from waggle.core import paths, settings
+from waggle.core.errors import EngineError
+from waggle.engine.control import server
+from waggle.protocol import commands, events
+from waggle.protocol.activity_text import weather
+from waggle.protocol.peer_text import about
+from waggle.protocol.state import AnyEvent, Snapshot, State
+from waggle.protocol.status_text import sentence
+
+CHOICES: dict[str, events.Choice] = {"mute": "muted", "block": "blocked", "welcome": ""}
+MARKS = {True: "+", False: "-", None: "?"}
+SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)")
+LONGEST = 366 * 86_400.0
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do one verb and say what came of it; raises EngineError."""
+    home = paths.home_in(arguments.home)
+    ask(home, command_of(arguments, time.time()))
+    if arguments.verb == "stop":
+        return _say("Stopping. Everything is kept.")
+    if arguments.verb in ("peers", *CHOICES):
+        return _say(list_peers(status(home), time.time()))
+    return _say(describe(status(home), time.time()))
+
+
+def ask(home: paths.Home, command: commands.AnyCommand) -> list[AnyEvent]:
+    """The answers to one command; raises EngineError when it is refused."""
+    answers = server.ask(home, command)
+    if isinstance(answers[-1], events.CommandRefused):
+        raise EngineError(answers[-1].title, answers[-1].advice)
+    return answers
+
+
+def status(home: paths.Home) -> State:
+    """The engine's State now."""
+    answers = ask(home, commands.Status(id=commands.new_id()))
+    return next(event.state for event in answers if isinstance(event, Snapshot))
+
+
+def describe(state: State, now: float) -> str:
+    """The same sentence as everywhere, and the figures behind it."""
+    said = sentence(state)
+    lines = [
+        f"{said.word}: {said.says}",
+        said.detail,
+        weather(state, now),
+        *(f"  {MARKS[tick.passes]} {tick.says}" for tick in said.why),
+    ]
+    if state.ready:
+        lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
+    if state.rounds:
+        last = state.rounds[-1]
+        lines.append(f"Last round: reward {last.reward:.3f}, {last.solved:.1%} right, {last.external} groups from peers.")
+    if state.held_out:
+        score = state.held_out[-1]
+        lines.append(f"Held-out score: {score.right} of {score.total} after round {score.round}.")
+    return "\n".join(lines)
+
+
+def list_peers(state: State, now: float) -> str:
+    """A line for each peer that was met, those connected first."""
+    peers = sorted(state.peers.values(), key=lambda peer: (peer.connection == "gone", -peer.received, peer.name))
+    return "\n".join(f"{peer.name}  {peer.id}  {about(peer, now)}" for peer in peers) or "No peer has been met yet."
+
+
+def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand:
+    """What a verb asks for; raises EngineError and SettingsError for what cannot be meant."""
+    if arguments.what and arguments.verb not in ("set", *CHOICES):
+        meant = "pause --for 1h" if arguments.verb == "pause" else arguments.verb
+        raise EngineError(f"`waggle ctl {arguments.verb}` knows no {' '.join(arguments.what)}.", f"Write `waggle ctl {meant}`.")
+    if arguments.verb != "pause" and (arguments.span is not None or arguments.until_away or arguments.after_round):
+        raise EngineError(
+            f"`waggle ctl {arguments.verb}` knows no --for, --until-away or --after-round.", "They belong to `waggle ctl pause`."
+        )
+    match arguments.verb:
+        case "pause":
+            if arguments.span is not None and arguments.until_away:
+                raise EngineError("A pause ends after a while or once you are away.", "Write --for or --until-away, not both.")
+            until = None if arguments.span is None else now + seconds_of(arguments.span)
+            return commands.Pause(
+                id=commands.new_id(), until=until, after_round=arguments.after_round, until_away=arguments.until_away
+            )
+        case "mute" | "block" | "welcome":
+            if len(arguments.what) != 1:
+                raise EngineError(f"`waggle ctl {arguments.verb}` needs a peer's id.", "`waggle ctl peers` lists them.")
+            return commands.ChoosePeer(id=commands.new_id(), peer=arguments.what[0], choice=CHOICES[arguments.verb])
+        case "set":
+            return commands.ChangeSettings(id=commands.new_id(), values=dict(settings.assignment(one) for one in arguments.what))
+        case "resume":
+            return commands.Resume(id=commands.new_id())
+        case "stop":
+            return commands.Stop(id=commands.new_id())
+        case _:
+            return commands.Status(id=commands.new_id())
+
+
+def seconds_of(span: str) -> float:
+    """90m, 1h, 2d; raises EngineError."""
+    found = SPAN.fullmatch(span.strip())
+    if not found:
+        raise EngineError(f"{span or 'Nothing'} is no span of time.", "Write it as 90m, 1h or 2d.")
+    seconds = float(found.group(1)) * SECONDS[found.group(2)]
+    if seconds > LONGEST:
+        raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
+    return seconds
+
+
+def _say(text: str) -> int:
+    sys.stdout.write(text + "\n")
+    return 0

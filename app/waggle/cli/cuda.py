@@ -1,0 +1,65 @@
+"""`waggle cuda`: says what the CUDA pack would take, downloads it when asked to, and removes it."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from waggle.core import cuda_download
+from waggle.core.cuda_download import Pack
+from waggle.core.errors import CudaError
+
+SOURCE = "It comes from the Python package index, under the licences of PyTorch and NVIDIA."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Raises CudaError."""
+    pack = cuda_download.shipped()
+    if not cuda_download.fits(pack):
+        title = "Only the installed Waggle for Linux on Intel and AMD processors takes CUDA in addition."
+        raise CudaError(title, "Where pip installed Waggle, its torch brings CUDA along on Linux.")
+    return door(pack, cuda_download.root(), arguments)
+
+
+def door(pack: Pack, root: Path, arguments: argparse.Namespace) -> int:
+    """What was asked of a pack and the folder it is kept in."""
+    if arguments.remove:
+        cuda_download.remove(root)
+        return _say("CUDA is removed. The engine computes on the processor from its next start.")
+    if arguments.get:
+        cuda_download.fetch(pack, root, Told(lines=arguments.stdio))
+        return 0 if arguments.stdio else _say("CUDA is here. The engine uses it from its next start.")
+    return _say(about(pack, root))
+
+
+def about(pack: Pack, root: Path) -> str:
+    """How it stands, in words."""
+    sizes = f"{pack.size / 1e9:.1f} GB to download, {pack.unpacked / 1e9:.1f} GB on the disk"
+    match cuda_download.standing(pack, root):
+        case "here":
+            return f"CUDA for torch {pack.torch} is in {cuda_download.folder_of(pack, root)}. `waggle cuda --remove` removes it."
+        case "begun":
+            return f"CUDA has come in part. `waggle cuda --get` goes on ({sizes} in all), `--remove` removes it."
+        case "offered":
+            return f"An NVIDIA graphics card is here. `waggle cuda --get` downloads what computes on it: {sizes}. {SOURCE}"
+        case _:
+            return f"No driver of an NVIDIA graphics card was found. With one, `waggle cuda --get` gets CUDA: {sizes}. {SOURCE}"
+
+
+class Told:
+    """Says how far a download is, whenever another hundredth has come: as lines for a window, or for a person."""
+
+    def __init__(self, *, lines: bool) -> None:
+        self._lines, self._percent = lines, -1
+
+    def __call__(self, here: int, total: int) -> None:
+        if (percent := here * 100 // total) != self._percent:
+            self._percent = percent
+            _say(msgspec.json.encode((here, total)).decode() if self._lines else f"{percent}% of {total / 1e9:.1f} GB")
+
+
+def _say(words: str) -> int:
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+    return 0

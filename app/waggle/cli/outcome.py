@@ -1,0 +1,99 @@
+"""How a command ends: its exit code, and what it says on stderr where it failed.
+
+Both command lines use it: Waggle's own, and the laboratory's.
+"""
+
+import contextlib
+import logging
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from waggle.core.errors import WaggleError
+
+INTERRUPTED = 130  # the shell's code for Ctrl+C
+
+
+def open_streams() -> None:
+    """Reopen on the null device those of stdin, stdout and stderr that the parent process closed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+
+
+def exit_code(
+    command: Callable[[], int], *, home: Callable[[], Path] | None = None, show: Callable[[WaggleError], None] | None = None
+) -> int:
+    """Run a command to its end; 0 where it succeeded.
+
+    A WaggleError, or an error of the operating system, becomes one sentence on stderr and code 1. `home` gives the folder that
+    the command keeps its data in, if any: an error there is answered with the advice to choose another. `show` presents the
+    error in a second way. Other exceptions are faults of Waggle and propagate.
+    """
+    try:
+        code = int(command())
+        sys.stdout.flush()  # a full disk is met here, not after the end
+        return code
+    except WaggleError as error:
+        return _report(error, show)
+    except BrokenPipeError:
+        if _flushes("\n"):
+            raise
+        return 0
+    except OSError as error:
+        if error.errno is None:  # not from the operating system
+            raise
+        logging.getLogger(__name__).info("the command failed", exc_info=True)
+        _flushes()
+        return _report(_explained(error, home), show)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def stderr_is_read() -> bool:
+    """Whether stderr leads to a person: for a program started by a click it is closed, or the system's own journal."""
+    if sys.__stderr__ is None:
+        return False
+    mode = os.fstat(sys.__stderr__.fileno()).st_mode
+    return not stat.S_ISSOCK(mode) and (sys.__stderr__.isatty() or not stat.S_ISCHR(mode))
+
+
+def _report(error: WaggleError, show: Callable[[WaggleError], None] | None) -> int:
+    if show is not None:
+        show(error)
+    sys.stderr.write(f"waggle: {error.title}\n")
+    if error.advice:
+        sys.stderr.write(f"        {error.advice}\n")
+    return 1
+
+
+def _flushes(text: str = "") -> bool:
+    """Whether stdout still takes output: not with a full disk, or after `head` has enough. If not, the rest is dropped."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
+
+
+def _explained(error: OSError, home: Callable[[], Path] | None) -> WaggleError:
+    """The system's error as a sentence. It is mostly about a file, which may be the home, above it or in it."""
+    if not isinstance(error.filename, str | os.PathLike):
+        return WaggleError(f"Waggle cannot go on: {error.strerror}.")
+    is_home = home is not None
+    if home is not None:
+        path = Path(error.filename).absolute()
+        with contextlib.suppress(OSError):  # the home's name itself is the problem
+            root = home().absolute()
+            is_home = path.is_relative_to(root) or root.is_relative_to(path)
+    advice = "Choose another with --home." if is_home else "Mend its rights, make room, or choose another."
+    return WaggleError(f"{error.filename} cannot be used: {error.strerror}.", advice)

@@ -1,0 +1,111 @@
+"""`waggle goodbye`: lists what Waggle keeps on this computer, and removes what is chosen of it, after its engine has stopped."""
+
+import argparse
+import sys
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+import msgspec
+
+from waggle.core import paths, stored_data
+from waggle.core.errors import EngineError
+from waggle.core.stored_data import KINDS, Belonging, Kind, Removed
+from waggle.engine.control import server
+from waggle.protocol.commands import Stop
+
+STOP_SECONDS = 30.0  # that an engine is given to finish its step
+ABOUT: dict[Kind, str] = {
+    "identity": "who you are in every swarm; kept unless it is named",
+    "settings": "settings, and where the window stood",
+    "checkpoints": "what your models learned: checkpoints, their journal, the album",
+    "history": "the figures of every round",
+    "record": "the record of events",
+    "swarms": "swarms, their keys, and what is known of peers",
+    "log": "logs",
+    "models": "models that were downloaded, for every home of yours",
+    "cuda": "what computes on an NVIDIA graphics card",
+    "cache": "what experiments keep to be faster next time",
+}
+AFTER = "The program goes as it came. A token of the model hub, if you stored one, goes with `waggle token --forget`.\n"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, or remove and say what was done; 1 where a file could not be removed. Raises EngineError, OSError."""
+    home = paths.home_in(arguments.home)
+    with suppress(FileNotFoundError):  # nothing was ever kept there
+        next(home.root.iterdir(), None)
+    if arguments.remove is None:
+        sys.stdout.write(listing(stored_data.found(home, paths.cache()), home))
+        return 0
+    kinds = meant(arguments.remove, home)
+    if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
+        return 1
+    _stop(home)
+    done = stored_data.remove(home, paths.cache(), kinds)
+    sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done))
+    return 1 if any(one.spared for one in done) else 0
+
+
+def chosen(words: str) -> frozenset[str]:
+    """What is named with commas between, kinds or `all`. Raises argparse's own error."""
+    named = frozenset(word.strip() for word in words.split(","))
+    if strange := named - {"all", *KINDS}:
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(strange))}; there are all, {', '.join(KINDS)}")
+    return named
+
+
+def meant(named: Collection[str], home: paths.Home) -> frozenset[Kind]:
+    """`all` is all but who one is; of a home beside the usual one, also but what every home shares."""
+    stays = stored_data.kept(home)
+    return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
+
+
+def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
+    """Show the person at the terminal what goes, and ask."""
+    going = tuple(one for one in stored_data.found(home, paths.cache()) if one.kind in kinds)
+    sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def listing(found: Iterable[Belonging], home: paths.Home) -> str:
+    """One line a kind, and how to remove it."""
+    rows = _rows(found)
+    head = f"In {home.root} and {paths.cache()}:"
+    if not rows:
+        return f"{head} nothing of Waggle.\n"
+    return "\n".join([head, *rows, "", "Remove with `waggle goodbye --remove all`, or name kinds with commas.", ""])
+
+
+def report(done: Iterable[Removed]) -> str:
+    """What was removed, what could not be, and what is left to do by hand."""
+    lines = []
+    for one in done:
+        lines.append(f"removed {one.kind}: {one.files} {_files(one.files).rstrip()}, {_size(one.size)}")
+        lines += [f"  could not be removed: {each.path}: {each.reason}" for each in one.spared]
+    return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
+
+
+def _rows(found: Iterable[Belonging]) -> list[str]:
+    return [
+        f"{one.kind:<12}{_size(one.size):>10}  {len(one.files):>6} {_files(len(one.files))}  {ABOUT[one.kind]}" for one in found
+    ]
+
+
+def _files(count: int) -> str:
+    return "file " if count == 1 else "files"
+
+
+def _size(number: float) -> str:
+    return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{number / 1e6:.1f} MB" if number >= 1e5 else f"{number / 1e3:.1f} kB"
+
+
+def _stop(home: paths.Home) -> None:
+    """Ask the engine of this home to leave, and wait until it has; raises EngineError where it does not."""
+    if not (stored_data.is_home(home) and home.control.is_dir()):
+        return  # no engine was ever here
+    with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
+        server.ask(home, Stop(id="goodbye"), STOP_SECONDS)
+    claimed = server.claim(home, STOP_SECONDS)
+    server.clear(home)
+    claimed.release()

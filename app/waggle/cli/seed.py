@@ -1,0 +1,93 @@
+"""`waggle seed`: a node that others find the swarm through. It serves the charter and the directory and trains nothing."""
+
+import argparse
+import asyncio
+import contextlib
+import dataclasses
+import re
+import signal
+import socket
+import sys
+
+from waggle.core import paths, settings
+from waggle.core.errors import SwarmError
+from waggle.engine.control import server
+from waggle.engine.services import swarm_connection
+from waggle.network import seed
+from waggle.network.identity import keys, membership
+from waggle.tasks.sandbox.verifier import Verifier
+
+MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac refuses more than its kernel gives one process
+PORT = re.compile(r"[1-9][0-9]{0,4}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until stopped; the addresses to invite others with are printed, a line each, as soon as it has them.
+
+    Raises EngineError where an engine or another seed works in this home: each would be the same peer.
+    """
+    home = paths.home_in(arguments.home).prepare()
+    chosen = settings.read(home.settings, tuple(arguments.set))
+    claimed = server.claim(home)
+    try:
+        _allow_many_connections()
+        asyncio.run(_serve(home, chosen))
+    finally:
+        claimed.release()
+    return 0
+
+
+async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
+    charter = await swarm_connection.charter_of(home, chosen)
+    stop = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    key = membership.kept(home.admission(charter.digest.hex()))
+    options = swarm_connection.options_of(home, chosen, key, charter.digest.hex())
+    # Its address is written down in invites: the port it found free at first stays its own.
+    options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))
+    myself = keys.load_or_create(home.identity)
+    if options.web_port is None:
+        await seed.run(options, myself, charter, _say, stop)
+        return
+    verifier = await asyncio.to_thread(Verifier, charter)
+    try:
+        await asyncio.to_thread(verifier.check_charter)
+        await seed.run_with_page(options, myself, charter, verifier, _say, stop)
+    finally:
+        verifier.close()
+
+
+def _port_of_old(home: paths.Home, host: str) -> int:
+    """The port of the start before, or one that is free; raises SwarmError."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a file that says nothing: another one is found
+        kept = home.seed_port.read_text(encoding="ascii")
+        if PORT.fullmatch(kept) and int(kept) <= 65_535:
+            return int(kept)
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.bind((host, 0))
+            port = int(probe.getsockname()[1])
+    except OSError as error:
+        raise SwarmError(f"{host} cannot be listened on: {error.strerror}.", "Choose another address or port.") from error
+    paths.put(home.seed_port, str(port).encode())
+    return port
+
+
+def _allow_many_connections() -> None:
+    """As many open files as this system lets an ordinary program have: each peer is one."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for many in MANY:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (many if hard == resource.RLIM_INFINITY else min(hard, many), hard))
+            return
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,77 @@
+"""`waggle selftest`: starts this Waggle's own engine alone, lets it play three rounds with the starter, and says how it went.
+
+What an installer's smoke test runs, and a person who wonders whether this computer can take part.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+
+from waggle.core import paths
+from waggle.core.errors import EngineError
+from waggle.protocol import events, json_lines
+from waggle.protocol.commands import Stop
+from waggle.protocol.state import State, apply
+from waggle.protocol.status_text import Sentence, sentence
+
+ROUNDS = 3
+AT_ANY_TIME = (
+    "when.idle_minutes=0", "when.only_on_power=false", "when.week=[]", "when.not_while=[]", "when.not_full_screen=false",
+    "when.not_metered=false", "when.below_celsius=0", "when.kwh_a_day=0.0",
+)  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 after three rounds, whatever the rules say; raises EngineError where the engine failed, or waits for something else.
+
+    What it wrote is kept only in a folder of `--home`.
+    """
+    with nullcontext(arguments.home) if arguments.home else tempfile.TemporaryDirectory(prefix="waggle-") as folder:
+        _play(Path(folder), tuple(arguments.set))
+    return 0
+
+
+def _play(home: Path, chosen: tuple[str, ...]) -> None:
+    options = [part for value in ("swarm.solo=true", *AT_ANY_TIME, *chosen) for part in ("--set", value)]
+    command = [*paths.program("waggle"), "engine", "--stdio", "--home", str(home), *options]
+    state, played = State(), 0
+    held: Sentence | None = None
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
+        assert engine.stdin is not None
+        assert engine.stdout is not None
+        for line in engine.stdout:
+            event = json_lines.event(line)
+            _say(event)
+            state = apply(state, event)
+            if state.service:  # followed, in its own swarm and by its own rules: that says nothing of this Waggle
+                raise EngineError(
+                    "Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home."
+                )
+            played += isinstance(event, events.RoundCompleted)
+            if held is None and state.phase in ("paused", "waiting"):
+                held = sentence(state)
+            if not engine.stdin.closed and (played == ROUNDS or held):
+                engine.stdin.write(json_lines.line(Stop(id="selftest")))
+                engine.stdin.close()
+    if held and played < ROUNDS:
+        raise EngineError(held.says, held.detail)
+    if engine.returncode or played < ROUNDS:
+        title = f"The engine ended with code {engine.returncode} after {played} rounds."
+        raise EngineError(title, "Install Waggle again, or send us what stands above.")
+
+
+def _say(event: object) -> None:
+    match event:
+        case events.Ready():
+            said = f"{event.backend} on {event.device} ({event.device_reason}), {event.model}, {event.parameters:,} parameters"
+        case events.RoundCompleted(summary=summary):
+            said = f"round {summary.round}: reward {summary.reward:.3f}, {summary.tokens} tokens in {summary.seconds:.1f} s"
+        case events.EngineFailed():
+            said = f"{event.title} {event.advice}\n{event.detail}"
+        case _:
+            return
+    sys.stdout.write(said + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""The ground floor, which imports nothing of Waggle: errors, paths, settings, the log, and what this computer keeps."""

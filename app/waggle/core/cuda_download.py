@@ -1,0 +1,211 @@
+"""The CUDA pack: torch for NVIDIA's graphics cards, too large for an installer, downloaded when a person asks for it.
+
+    CACHE/cuda/.downloading-2.13.0/  what has come of it
+    CACHE/cuda/2.13.0/               the same, complete and checked: from its next start the installed app computes with it
+
+The list of its files ships with Waggle, with their sums, so whoever serves them cannot change them. Left out: triton, which
+compiles kernels that Waggle does not ask for; other systems than Linux, whose package index has no CUDA.
+"""
+
+import errno
+import hashlib
+import os
+import platform
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+
+from waggle.core import paths, resumable_download
+from waggle.core.errors import CudaError
+
+if TYPE_CHECKING:
+    import httpx2
+
+ROOM = 500_000_000  # bytes that stay free on the disk
+DRIVER = Path("/proc/driver/nvidia/version")
+OFFERED = "an NVIDIA graphics card was found; CUDA, which computes on it, can be downloaded"
+UNUSABLE = "CUDA is here, but it finds no graphics card that it can use: its driver may be too old, 580 is needed"
+
+Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
+
+
+class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of the package index."""
+
+    url: str
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    size: Annotated[int, msgspec.Meta(ge=1)]
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What belongs together, and what it fits."""
+
+    torch: Annotated[str, msgspec.Meta(pattern=r"^[0-9][0-9.]*\Z")]
+    python: str
+    system: str
+    machine: str
+    unpacked: int  # bytes on the disk
+    wheels: tuple[Wheel, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(wheel.size for wheel in self.wheels)
+
+
+Standing = Literal["", "offered", "begun", "here"]
+
+
+def shipped() -> Pack:
+    """The list that came with this Waggle."""
+    return msgspec.json.decode((paths.resources() / "cuda.json").read_bytes(), type=Pack)
+
+
+def root() -> Path:
+    return paths.cache() / "cuda"
+
+
+def folder_of(pack: Pack, root: Path) -> Path:
+    return root / pack.torch
+
+
+def fits(pack: Pack) -> bool:
+    """Whether this program could load it: the installed app, on the system that it was made for."""
+    here = (f"{sys.version_info[0]}.{sys.version_info[1]}", sys.platform, platform.machine())
+    return bool(getattr(sys, "frozen", False)) and here == (pack.python, pack.system, pack.machine)
+
+
+def standing(pack: Pack, root: Path) -> Standing:
+    """How far it is; empty where there is nothing to offer."""
+    if folder_of(pack, root).is_dir():
+        return "here"
+    if _unfinished(pack, root).is_dir():
+        return "begun"
+    return "offered" if DRIVER.exists() else ""
+
+
+def use() -> None:
+    """From now on this process imports torch from the pack, where it is here; the installed app's first act."""
+    pack = shipped()
+    if fits(pack) and standing(pack, root()) == "here":
+        sys.path.insert(0, str(folder_of(pack, root())))
+
+
+def reason() -> str:
+    """Why torch finds no such card, as far as the pack explains it."""
+    pack = shipped()
+    if not fits(pack):
+        return ""
+    return {"offered": OFFERED, "begun": OFFERED, "here": UNUSABLE, "": ""}[standing(pack, root())]
+
+
+def fetch(pack: Pack, root: Path, progress: Progress) -> Path:
+    """Download what is missing, check it and unpack it; raises CudaError. What has come is kept, whatever interrupts it."""
+    from filelock import FileLock, Timeout
+
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with FileLock(root / ".lock", timeout=0):
+            if not folder_of(pack, root).is_dir():
+                _complete(pack, root, progress)
+    except Timeout as error:
+        raise CudaError("CUDA is being downloaded by another window of Waggle.", "Wait until that is done.") from error
+    except OSError as error:
+        why = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)
+        raise CudaError(f"CUDA cannot be written to the disk: {why}.", "What has come is kept.") from error
+    return folder_of(pack, root)
+
+
+def remove(root: Path) -> None:
+    """Take away all that was downloaded; raises CudaError. A process that uses it goes on until its end."""
+    try:
+        if root.is_dir():
+            shutil.rmtree(root)
+    except OSError as error:
+        raise CudaError(f"CUDA cannot be removed: {error.strerror}.", "Close programs that use it.") from error
+
+
+def _unfinished(pack: Pack, root: Path) -> Path:
+    return root / f".downloading-{pack.torch}"
+
+
+def _complete(pack: Pack, root: Path, progress: Progress) -> None:
+    place = _unfinished(pack, root)
+    (place / "site").mkdir(parents=True, exist_ok=True)
+    missing = [wheel for wheel in pack.wheels if not (place / f"{wheel.name}.done").exists()]
+    _require_room(pack, place, missing)
+    done = pack.size - sum(wheel.size for wheel in missing)
+    for wheel in missing:
+        part = place / f"{wheel.name}.part"
+        _get(wheel, part, partial(_add_up, progress, done, pack.size))
+        with zipfile.ZipFile(part) as packed:
+            packed.extractall(place / "site")
+        if hasattr(os, "sync"):
+            os.sync()  # what counts as there must be there, also after a power cut
+        (place / f"{wheel.name}.done").touch()
+        part.unlink()
+        done += wheel.size
+    os.replace(place / "site", folder_of(pack, root))
+    for other in root.iterdir():  # of an earlier version, and what is left of this download
+        if other.is_dir() and other != folder_of(pack, root):
+            shutil.rmtree(other)
+
+
+def _add_up(progress: Progress, done: int, total: int, here: int) -> None:
+    progress(done + here, total)
+
+
+def _require_room(pack: Pack, place: Path, missing: list[Wheel]) -> None:
+    """Each file is unpacked as soon as it is here, so the largest one is there twice at most."""
+    largest = max((wheel.size for wheel in missing), default=0)
+    needed = round(pack.unpacked * sum(wheel.size for wheel in missing) / pack.size) + largest
+    free = shutil.disk_usage(place).free
+    if needed + ROOM > free:
+        title = f"CUDA needs {needed / 1e9:.1f} GB more, and the disk has {free / 1e9:.1f} GB free."
+        raise CudaError(title, "Make room on the disk, then go on.")
+
+
+def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
+    """One file, whole and checked; one that arrived damaged is thrown away, and fetched once more."""
+    import httpx2
+
+    resumable_download.require_way_out(CudaError)
+    for _ in range(2):
+        try:
+            resumable_download.fetch(part, wheel.size, partial(_asked, wheel), progress)
+        except httpx2.HTTPStatusError as error:
+            title = f"The package index answered {error.response.status_code} when asked for {wheel.name}."
+            raise CudaError(title, "Try again later; what has come is kept.") from error
+        except httpx2.TransportError as error:
+            raise CudaError(
+                "The package index cannot be reached.", "What has come is kept. Go on when there is a connection."
+            ) from error
+        except httpx2.RequestError as error:
+            raise CudaError(
+                f"The package index sends {wheel.name} in a form that cannot be read, or in circles.",
+                "Something on the way changes files. Try another network. What has come is kept.",
+            ) from error
+        with part.open("rb") as content:
+            if hashlib.file_digest(content, "sha256").hexdigest() == wheel.sha256:
+                return
+        part.unlink()
+    raise CudaError(f"{wheel.name} arrived damaged, twice.", "Something on the way changes files. Try another network.")
+
+
+@contextmanager
+def _asked(wheel: Wheel, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
+    import httpx2
+
+    with httpx2.stream("GET", wheel.url, headers=headers, timeout=20.0, follow_redirects=True) as response:
+        response.raise_for_status()
+        yield response

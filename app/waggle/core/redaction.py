@@ -1,0 +1,68 @@
+"""Redacting: a report or a log that a person sends says nothing of who and where; one list for all of them. Pure."""
+
+import contextlib
+import ipaddress
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from waggle.core import log
+
+PEER = re.compile(r"\b(12D3KooW|Qm)[1-9A-HJ-NP-Za-km-z]{8,}")
+ADDRESS = re.compile(r"/(ip4|ip6|dns4|dns6|dnsaddr|dns|ip6zone)/[^/\s]+")
+URL = re.compile(r"\b(wss?|https?)://(?!huggingface\.co\b)[^\s\"'<>]+")
+IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
+IPV6 = re.compile(r"(?:(?<![\w:.])|(?<=\w:))(?=[0-9a-fA-F:]*:[0-9a-fA-F:]*:)[0-9a-fA-F:]+(?:\.\d+){0,3}(?:%\w+)?(?![\w:…])")
+GROUPS = 8  # of an IPv6 address in full; nothing else has so many
+LINK = re.compile(r"\bwaggle:\S+")
+MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+\b")
+LOGIN = re.compile(r"(?<![\w.+-])[\w.+-]+@[^\s:@]+(?=: Permission denied)")  # elsewhere what has no dot may be a model's revision
+SSH = re.compile(r"\b(connect to host|resolve hostname|Connection to) [^\s:]+")  # in its own words
+FOLDER = re.compile(r"(/home/|/Users/|/media/)[^/\\\s\"']+")
+WINDOWS_FOLDER = re.compile(  # names with spaces and apostrophes, where something tells their end
+    r"""([A-Za-z]:[\\/]+Users[\\/]+)(?:[^/\\"<>|:*?\r\n]{1,64}(?=[\\/])|[^/\\"'<>|:*?\r\n]{1,64}(?=["'])|[^/\\\s"']+)"""
+)
+THIS_NODE = "this node"
+CUTS = (
+    (LINK, "waggle:…"), (URL, r"\1://…"), (MAIL, "someone@…"), (LOGIN, "someone@…"), (PEER, r"\1…"),
+    (ADDRESS, r"/\1/…"), (IPV4, "…"), (FOLDER, r"\1…"), (WINDOWS_FOLDER, r"\1…"),
+)  # fmt: skip
+
+
+def redacted(
+    text: str, home: Path | None = None, person: Path | None = None, *, names: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The text without tokens, keys, links, mail, peers, network addresses, and the names of folders' owners and computers; with
+    other words in the place of `names`."""
+    text = log.without_secrets(text)
+    for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
+        if folder is not None and len(folder.parts) > 1:
+            for said in (str(folder), str(folder).replace("\\", "\\\\")):  # an error of the system names it as a program would
+                text = re.sub(rf"{re.escape(said)}(?![\w.-])", name, text)
+    text = without_names(text, names)  # after folders, of which one may be a part, and before a part of one is cut
+    for pattern, cut in CUTS:
+        text = pattern.sub(cut, text)
+    text = SSH.sub(r"\1 …", IPV6.sub(_without_address, text))
+    computer = platform.node()
+    return re.sub(rf"\b{re.escape(computer)}\b", "COMPUTER", text) if len(computer) > 1 else text
+
+
+def without_names(text: str, names: Mapping[str, str]) -> str:
+    """The text with other words in the place of names, wherever one stands by itself: also of what no pattern can know."""
+    wanted = sorted(filter(None, names), key=len, reverse=True)  # one may be a part of another
+    if not wanted:
+        return text
+    found = "|".join(map(re.escape, wanted))
+    return re.sub(rf"(?<!\w)(?:{found})(?!\w)", lambda one: names[one[0]], text)
+
+
+def _without_address(found: re.Match[str]) -> str:
+    """What looks like an IPv6 address and is one of some computer: a time of day is none. A last colon may be the sentence's."""
+    said = found[0]
+    for text in (said, said.removesuffix(":")):
+        with contextlib.suppress(ValueError):
+            address = ipaddress.IPv6Address(text)
+            return said if address.is_unspecified or address.is_loopback else said.replace(text, "…:…")
+    return "…:…" if said.count(":") >= GROUPS else said

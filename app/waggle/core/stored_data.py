@@ -1,0 +1,241 @@
+"""What Waggle keeps on this computer, with sizes, and the removal of what a person chose of it.
+
+Only files that Waggle itself writes are listed, by their names, in its two folders: the home of a node and the cache. A folder
+without the marks of a home is somebody's own, whatever its files are called. A link counts as itself: what it leads to is neither
+measured nor touched.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from waggle.core import paths
+
+Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
+BROKEN = ("settings.toml.broken", "settings.toml.broken-[0-9]*")
+LOCK = "window*.lock"  # one for each computer that is driven from this one
+ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
+STAMP = "[0-9]" * 8 + "T" + "[0-9]" * 6
+RECORD = f"{STAMP}-{'[0-9]' * 6}.jsonl"
+
+
+def _kept(*names: str) -> tuple[str, ...]:
+    """Files that are written whole or not at all, what a kill leaves beside them, and what cannot be read and is set aside."""
+    ends = (".new", ".damaged")  # an early version wrote into name.new, not into name.json.new
+    return tuple(one for name in names for one in (name, f"{name}.new", *(name.rpartition(".")[0] + end for end in ends)))
+
+
+OF_MODEL: dict[Kind, tuple[str, ...]] = {
+    "checkpoints": (f"checkpoints/{ROUND}/**", f"checkpoints/damaged-{ROUND}/**", "checkpoints/.writing-[0-9]*/**",
+                    f"checkpoints/journal-{ROUND}", f"checkpoints/damaged-journal-{ROUND}",
+                    f"album/{ROUND}.safetensors", f"album/{ROUND}.safetensors.new", f"album/earlier-{ROUND}.safetensors"),
+    "history": tuple(f"history.{which}{beside}" for which in ("sqlite", "damaged", "rebuilding")
+                     for beside in ("", "-wal", "-shm", "-journal")),
+}  # fmt: skip
+OF_ALL = {kind: (*names, *(f"models/*/{name}" for name in names)) for kind, names in OF_MODEL.items()}
+MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "control/engine.port.new", "control/window*.sock",
+         "control/window*.pipe", "control/window*.pipe.new")  # fmt: skip
+OF_HOME: dict[Kind, tuple[str, ...]] = {
+    "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
+    "settings": (*_kept("settings.toml", "window.json", "frugality.json", "asked.json"), *BROKEN, LOCK, f"{LOCK}.rmlock",
+                 ".doctor", "seed_port", "seed_port.new", *MARKS),
+    "checkpoints": (*OF_ALL["checkpoints"], *_kept("models.json")),
+    "history": OF_ALL["history"],
+    "record": (f"events/{RECORD}", "events/writing.part"),
+    "swarms": _kept("swarms.json", "standings.json", "known_peers.json", f"known_peers/{HASH}.json", f"charters/{HASH}.json",
+                    f"charters/{HASH}.key", f"marks/{HASH}.msgpack"),
+    "log": ("logs/waggle.log", "logs/waggle.log.[0-9]"),
+}  # fmt: skip
+OF_CACHE: dict[Kind, tuple[str, ...]] = {
+    "models": ("models/**",), "cuda": ("cuda/**",), "cache": ("bench/**", "churn.jsonl", "fuzz/**", "lab/**", "shapes/**"),
+}  # fmt: skip
+
+SHARED: tuple[Kind, ...] = tuple(OF_CACHE)  # by every home of this person
+
+
+class Belonging(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of one kind."""
+
+    kind: Kind
+    files: tuple[Path, ...]
+    size: int  # bytes
+
+
+class Spared(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that could not be removed, and why."""
+
+    path: str
+    reason: str
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one kind."""
+
+    kind: Kind
+    files: int
+    size: int
+    spared: tuple[Spared, ...] = ()
+
+
+def kept(home: paths.Home) -> tuple[Kind, ...]:
+    """What stays unless it is named: who one is, and of a home beside the usual one also what the usual one needs."""
+    usual = _real(home.root) == _real(paths.home_in(None).root)
+    return KEPT if usual else (*KEPT, *SHARED)
+
+
+def is_home(home: paths.Home) -> bool:
+    """Whether Waggle ever worked in this folder: each of its doors that writes makes `control`, and nobody else its files."""
+    try:
+        held = [f"control/{path.name}" for path in home.control.iterdir()]
+    except OSError:  # it is not there
+        return os.path.lexists(home.identity)
+    marked = any(fnmatchcase(name, mark) for name in held for mark in MARKS)
+    return not held or marked or os.path.lexists(home.identity)
+
+
+def found(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
+    """Everything that is there, in the order of KINDS; kinds of which there is nothing are left out."""
+    ours = _listed(home.root, OF_HOME) if is_home(home) else ()
+    listed = [*ours, *_listed(cache, OF_CACHE)]
+    return tuple(
+        Belonging(kind=kind, files=tuple(path for path, _ in files), size=sum(size for _, size in files))
+        for kind in KINDS
+        if (files := [(path, size) for of, path, size in listed if of == kind])
+    )
+
+
+def remove(home: paths.Home, cache: Path, kinds: Collection[Kind]) -> tuple[Removed, ...]:
+    """Remove what is there of these kinds, and folders that are empty then. What resists is named, and the rest goes on."""
+    ours = is_home(home)
+    done = tuple(_removed(one, (_real(home.root), _real(cache))) for one in found(home, cache) if one.kind in kinds)
+    _tidy(cache, _tops(OF_CACHE))
+    if ours:
+        tidy(home)  # after the cache, which Windows keeps in it
+    return done
+
+
+def tidy(home: paths.Home) -> None:
+    """Remove folders of a home in which nothing is left, the root last; `control` stays while nothing else marks what is left."""
+    rest = os.path.lexists(home.identity) or not any(_listed(home.root, OF_HOME))
+    _tidy(home.root, _tops(OF_HOME) - (set() if rest else {home.control.name}))
+
+
+def _tidy(root: Path, tops: set[str]) -> None:
+    for top in tops:
+        if not _is_link(root / top):
+            _remove_empty(root / top)
+    _rmdir(root)
+
+
+def _listed(root: Path, patterns: dict[Kind, tuple[str, ...]]) -> Iterator[tuple[Kind, Path, int]]:
+    """Every known file below a root, found without following a link."""
+    root = _real(root)
+    for path in _leaves(root, patterns):
+        kind = _kind_of(path.relative_to(root).as_posix(), patterns)
+        if kind is not None:
+            try:
+                yield kind, path, path.lstat().st_size
+            except OSError:  # it went away while it was looked at
+                continue
+
+
+def _kind_of(name: str, patterns: dict[Kind, tuple[str, ...]]) -> Kind | None:
+    parts = name.split("/")
+    return next((kind for kind, each in patterns.items() if any(_fits(parts, pattern.split("/")) for pattern in each)), None)
+
+
+def _fits(parts: list[str], pattern: list[str]) -> bool:
+    """`**` at the end of a pattern stands for anything below."""
+    if pattern[-1] == "**":
+        return len(parts) >= len(pattern) - 1 and _fits(parts[: len(pattern) - 1], pattern[:-1])
+    return len(parts) == len(pattern) and all(fnmatchcase(part, one) for part, one in zip(parts, pattern, strict=True))
+
+
+def _leaves(root: Path, patterns: dict[Kind, tuple[str, ...]]) -> Iterator[Path]:
+    """Files and links below a root, of its folders only those that a pattern names."""
+    tops = _tops(patterns)
+    for path in _inside(root):
+        if _is_link(path) or not path.is_dir():
+            yield path
+        elif path.name in tops:
+            yield from _below(path)
+
+
+def _tops(patterns: dict[Kind, tuple[str, ...]]) -> set[str]:
+    return {pattern.partition("/")[0] for each in patterns.values() for pattern in each if "/" in pattern}
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for path in _inside(folder):
+        if _is_link(path) or not path.is_dir():
+            yield path
+        else:
+            yield from _below(path)
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:  # it is not there, or not ours to read: then nothing in it is ours to remove
+        return []
+
+
+def _is_link(path: Path) -> bool:
+    """Also of the kinds that Windows knows beside symbolic ones."""
+    try:
+        seen = path.lstat()
+    except OSError:  # it went away
+        return False
+    return stat.S_ISLNK(seen.st_mode) or bool(getattr(seen, "st_file_attributes", 0) & 0x400)  # FILE_ATTRIBUTE_REPARSE_POINT
+
+
+def _removed(one: Belonging, roots: tuple[Path, ...]) -> Removed:
+    spared, files, size = [], 0, 0
+    for path in one.files:
+        try:
+            held = path.lstat().st_size
+            if not any(_real(path.parent).is_relative_to(root) for root in roots):
+                raise OSError(0, "a link leads out of Waggle's folder")
+            _unlink(path)
+        except FileNotFoundError:  # somebody else was faster: it is gone, which is what was asked for
+            continue
+        except OSError as error:
+            if fnmatchcase(path.name, LOCK):  # of a living window, which removes it when it ends; Windows lets nobody else
+                continue
+            spared.append(Spared(path=str(path), reason=error.strerror or type(error).__name__))
+            continue
+        files, size = files + 1, size + held
+    return Removed(kind=one.kind, files=files, size=size, spared=tuple(spared))
+
+
+def _unlink(path: Path) -> None:
+    """A key file may not be written, which Windows takes for a reason not to remove it."""
+    if os.name == "nt" and not _is_link(path):
+        path.chmod(stat.S_IWRITE)
+    path.unlink()
+
+
+def _remove_empty(folder: Path) -> None:
+    for path in _inside(folder):
+        if not _is_link(path) and path.is_dir():
+            _remove_empty(path)
+    _rmdir(folder)
+
+
+def _rmdir(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:  # something is left in it, or it is not there: both are as they should be
+        return
+
+
+def _real(path: Path) -> Path:
+    """Where a folder really lies: a person may have put Waggle's own somewhere else by a link."""
+    return Path(os.path.realpath(path))

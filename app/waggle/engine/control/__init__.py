@@ -1,0 +1,1 @@
+"""How commands reach the engine: its standard input, and the control socket of its home."""

@@ -1,0 +1,110 @@
+"""The desk: where commands are taken while the engine may start again behind it; they wait for the lifecycle of then."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from waggle.core.errors import (
+    CharterError,
+    CheckpointError,
+    EngineError,
+    HistoryError,
+    IdentityError,
+    MemoryShort,
+    ModelMissing,
+    SwarmError,
+    WaggleError,
+)
+from waggle.engine.control.server import AGAIN_SECONDS
+from waggle.engine.storage.pause_request import Asked
+from waggle.protocol.commands import AnyCommand, Stop
+from waggle.protocol.state import AnyEvent
+from waggle.rl.batch import nothing
+
+OF_MODELS, OF_SWARMS = (SwarmError, CharterError), (ModelMissing,)  # failures that the choice of one has nothing to do with
+OF_NEITHER = (MemoryShort, CheckpointError, HistoryError, IdentityError)  # unless it was chosen just now
+
+
+class Sitter(Protocol):
+    """Who obeys: a lifecycle, or an engine that is followed."""
+
+    async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]: ...
+
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """Undoes something that was chosen and has not begun; no failure of the kinds that it is `innocent` of is its own.
+
+    `settles`: what the failure advises is no more to be done then.
+    """
+
+    go: Callable[[], object]
+    innocent: tuple[type[WaggleError], ...] = ()
+    says: str = "All is as it was before."
+    settles: bool = False
+
+    def advice(self, error: WaggleError) -> str:
+        """What a person is told to do who hears of this failure, and that it was undone."""
+        return self.says if self.settles else f"{error.advice} {self.says}".strip()
+
+
+class Desk:
+    """One for the life of the process. `reason` says why the engine starts again; empty when it does not."""
+
+    def __init__(self) -> None:
+        self._sitter: Sitter | None = None
+        self._there = asyncio.Event()
+        self.asked = Asked()
+        self.reason = ""
+        self.back: list[WayBack] = []  # the newest last
+        self.stopped = False
+        self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
+
+    def sit(self, sitter: Sitter) -> None:
+        """From now on this one obeys."""
+        self._sitter = sitter
+        self._there.set()
+        if self.stopped:
+            sitter.stop()
+
+    def rise(self) -> None:
+        """Whoever asks waits for the next one."""
+        self._sitter = None
+        self._there.clear()
+
+    def stop(self) -> None:
+        """End the engine, also in the middle of starting again."""
+        self._leave()
+        if self._sitter is not None:
+            self._sitter.stop()
+
+    def to_blame(self, failure: type[BaseException]) -> list[WayBack]:
+        """What was chosen, has not begun, and may have led to a failure of this kind."""
+        return [one for one in self.back if not issubclass(failure, one.innocent)]
+
+    def go_back(self, failure: type[BaseException]) -> list[WayBack]:
+        """Undo that, the newest first; what was undone. Raises WaggleError where the disk says no."""
+        blamed = self.to_blame(failure)
+        for one in reversed(blamed):
+            self.back.remove(one)
+            one.go()
+        return blamed
+
+    async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
+        """Raises WaggleError for what cannot be done."""
+        if isinstance(command, Stop):
+            self._leave()
+        try:
+            async with asyncio.timeout(AGAIN_SECONDS):
+                while (sitter := self._sitter) is None:  # it may have risen again before this is heard
+                    await self._there.wait()
+        except TimeoutError as error:
+            raise EngineError("The engine is starting again.", "Try again in a moment.") from error
+        return await sitter.obey(command)
+
+    def _leave(self) -> None:
+        self.stopped = True
+        self.leaving()

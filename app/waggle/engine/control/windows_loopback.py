@@ -1,0 +1,67 @@
+"""A control socket where there are no unix sockets (Windows): a port of this computer's own, and a secret beside it.
+
+Any program of any user can reach the port; only who can read this user's folder knows the secret that must come first. The engine
+greets whoever said it: after a kill the port of the note may be another program's.
+"""
+
+import asyncio
+import hmac
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from waggle.core import paths
+
+HOST = "127.0.0.1"
+PATIENCE = 5.0  # seconds for the secret to come
+GREETING = b"waggle\n"
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
+    """Listen, and write port and secret into the folder; whoever does not begin with the secret is cut off."""
+    secret = secrets.token_hex(32).encode()
+
+    async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            said = await asyncio.wait_for(reader.readline(), PATIENCE)
+        except (TimeoutError, ConnectionError, ValueError):  # silent, gone, or endless: no business of ours
+            said = b""
+        if hmac.compare_digest(said.strip(), secret):
+            writer.write(GREETING)
+            await talk(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(guarded, HOST, 0, limit=limit)
+    port = server.sockets[0].getsockname()[1]
+    paths.put(_note(folder), b"%d %s" % (port, secret))
+    return server
+
+
+def connect(folder: Path, seconds: float) -> socket.socket:
+    """A connection on which the secret was said and the greeting heard; raises OSError where no engine listens."""
+    try:
+        port, secret = _note(folder).read_bytes().split()
+        connection = socket.create_connection((HOST, int(port)), seconds)
+    except ValueError as error:
+        raise FileNotFoundError("the note of port and secret is damaged") from error
+    try:
+        connection.sendall(secret + b"\n")
+        _require_greeting(connection)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _require_greeting(connection: socket.socket) -> None:
+    said = b""
+    while len(said) < len(GREETING) and (more := connection.recv(len(GREETING) - len(said))):
+        said += more
+    if said != GREETING:
+        raise ConnectionRefusedError("another program has the port now")
+
+
+def _note(folder: Path) -> Path:
+    return folder / "engine.port"

@@ -1,0 +1,246 @@
+"""Finds the model that was chosen: a folder, a model of the hub, which is downloaded where it is not here, or the starter."""
+
+import asyncio
+import hashlib
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from waggle.core import hub_token, paths
+from waggle.core.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
+from waggle.core.settings import Model
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.pause_gate import Gate
+from waggle.models.storage import checkpoint, hub_download
+from waggle.protocol import events
+
+TELL_EVERY = 1.0  # seconds; and every hundredth of it
+LONGEST_PIECE = 60.0  # seconds that one may take: in a longer time the hub was away, or the computer asleep
+LONGEST_REST = 1.0  # seconds between two looks how much traffic is allowed
+LONGEST_AWAY = 60  # seconds until a hub that is away is asked again
+TOLD_AWAY = 10  # times that it is asked, until that is told once more
+TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # a stopped download may have a while to go to its end
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """`models.json`: the model whose training lies in the home itself, and the one that a round was played with last."""
+
+    folder: str
+    name: str
+    before: Model | None = None
+
+
+async def find(
+    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None,
+    *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
+) -> Path:  # fmt: skip
+    """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelMissing.
+
+    `examine` may refuse a model of which only the configuration has come; `limit` is how many bytes a second may come now
+    (0: however many there are), `commit` what to download (see hub.fetch). A hub that is away is waited for: in the middle of a
+    download, and before it where `patient`.
+    """
+    try:
+        if not chosen.name or is_here(chosen.name):
+            return folder_of(chosen)
+        return await _downloaded(chosen, teller, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
+    except ModelError as error:
+        raise ModelMissing(error.title, error.advice) from error
+
+
+async def _downloaded(
+    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None],
+    *, limit: Callable[[], float], patient: bool, commit: str,
+) -> Path:  # fmt: skip
+    tell = _Progress(chosen.name, teller, gate, limit)
+    warn = partial(_warn, teller)
+    fetch = partial(
+        hub_download.fetch, chosen.name, paths.models(), tell, warn=warn, token=hub_token.stored, examine=examine, commit=commit
+    )  # fmt: skip
+    away = partial(_tell_away, chosen.name, teller, patient)
+    fetched = _begin(partial(_in_turn, chosen.name, gate, fetch, away))
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if stopped.is_set():
+        raise Stopped
+    stopping.cancel()
+    return fetched.result()
+
+
+def folder_of(chosen: Model) -> Path:
+    """The folder of a model that must be here already; raises ModelError."""
+    if chosen.name and not is_here(chosen.name):
+        raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
+    if chosen.name:
+        return hub_download.model_of(chosen.name, paths.models()).folder
+    folder = Path(os.path.expanduser(chosen.folder)) if chosen.folder else paths.starter()
+    for name in hub_download.NEEDED:
+        if not (folder / name).is_file():
+            raise ModelError(
+                f"There is no model in {folder}: {name} is missing.",
+                "Check model.folder in the settings, or remove that line to use the starter.",
+            )
+    return folder
+
+
+def home_of(home: paths.Home, chosen: Model) -> paths.Home:
+    """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
+    was, top = known(home), replace(home, training=None)
+    if _may_be_of(top.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
+        return top
+    name = chosen.name.replace("/", "--")
+    if chosen.folder:
+        name = hashlib.sha256(chosen.folder.encode()).hexdigest()[:16]
+    return replace(home, training=home.root / "models" / (name or "starter"))
+
+
+def known(home: paths.Home) -> Known | None:
+    """None where it was never written down."""
+    try:
+        return msgspec.json.decode((home.root / "models.json").read_bytes(), type=Known)
+    except (OSError, *UNREADABLE):  # never written, or damaged: then the checkpoints themselves say whose they are
+        return None
+
+
+def _may_be_of(checkpoints: Path, chosen: Model) -> bool:
+    """Whether nothing there is known to be of another model: of one that is not here, all but what the starter has learned."""
+    saved, base = checkpoint.glanced(checkpoints), _base(chosen)
+    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(Model())))
+
+
+def _base(chosen: Model) -> str:
+    """Empty for a model that is not on this computer."""
+    try:
+        return checkpoint.base_of(folder_of(chosen))
+    except (ModelError, OSError):  # whoever opens it says what is wrong
+        return ""
+
+
+def is_here(name: str) -> bool:
+    """Whether a model of the hub is complete on this computer; raises ModelError for what is no name."""
+    return hub_download.model_of(name, paths.models()).folder.is_dir()
+
+
+def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
+    """Do it in a thread that may be left behind in the middle of waiting for the network: it never keeps the engine alive."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Path] = loop.create_future()
+    done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks for it after a stop
+
+    def settle(settled: Callable[[], None]) -> None:
+        if not done.done():
+            settled()
+
+    def run() -> None:
+        try:
+            folder = work()
+        except BaseException as error:  # noqa: BLE001 - carried to whoever waits: one that nobody hears of is waited for for ever
+            outcome = partial(done.set_exception, error)
+        else:
+            outcome = partial(done.set_result, folder)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, outcome)
+
+    threading.Thread(target=run, name="download", daemon=True).start()
+    return done
+
+
+def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
+    """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped.
+
+    A hub that is away is asked again, ever less often, unless `away` raises its error; it hears of it now and then.
+    """
+    seconds, rested = 1, 0
+    with TURNS[name]:
+        gate.rest(0.0)  # a pause holds it from the first piece on: whether there is such a model can be asked before
+        while True:
+            try:
+                return fetch()
+            except HubAway as error:
+                gate.rest(0.0)  # who was left meanwhile tells nothing more
+                if rested % TOLD_AWAY == 0:
+                    away(error)
+            for _ in range(seconds):
+                gate.rest(LONGEST_REST)
+                gate.hold()
+            rested += 1
+            seconds = min(LONGEST_AWAY, 2 * seconds)
+
+
+def _tell_away(name: str, teller: Teller, patient: bool, error: HubAway) -> None:
+    """Raises it where nobody knows whether there is such a model, and who has just chosen it is there to hear of it."""
+    if not (patient or hub_download.is_begun(name, paths.models())):
+        raise error
+    teller.tell_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
+
+
+class _Progress:
+    """Tells how far a download is, and how long the rest takes at the pace since it began here; holds it to its limit."""
+
+    def __init__(
+        self, name: str, teller: Teller, gate: Gate, limit: Callable[[], float], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._name = name
+        self._clock = clock
+        self._teller = teller
+        self._gate = gate
+        self._limit = limit
+        self._here: int | None = None
+        self._owed, self._paid_at = 0.0, clock()  # bytes that came and were not rested off, when that was looked at
+        self._began: tuple[float, int] | None = None
+        self._came_at = clock()
+        self._told = (0.0, 0)
+
+    def __call__(self, here: int, total: int) -> None:
+        """Called by the downloading thread after every piece; waits while paused, raises Stopped when the engine ends."""
+        self._gate.rest(0.0)  # who was left meanwhile tells nothing more
+        now = self._clock()
+        if self._began is None:
+            self._began = (now, here)
+        elif (missed := now - self._came_at) > LONGEST_PIECE:
+            self._leave_out(missed)
+        if now - self._told[0] >= TELL_EVERY or (here - self._told[1]) * 100 >= total:
+            self._told = (now, here)
+            left = seconds_left(now - self._began[0], here - self._began[1], total - here)
+            self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=left))
+        self._hold()
+        self._owed += max(0, here - (here if self._here is None else self._here))
+        self._here = here
+        while (seconds := self._rest()) > 0:
+            self._gate.rest(seconds)
+            self._hold()
+        self._came_at = self._clock()
+
+    def _hold(self) -> None:
+        """A pause is no part of the pace."""
+        before = self._clock()
+        self._gate.hold()
+        self._leave_out(self._clock() - before)
+
+    def _leave_out(self, seconds: float) -> None:
+        if self._began is not None:
+            since, here = self._began
+            self._began = (since + seconds, here)
+
+    def _rest(self) -> float:
+        """For how long nothing more may come, as far as can be said now."""
+        now, limit = self._clock(), self._limit()
+        self._owed = max(0.0, self._owed - limit * (now - self._paid_at)) if limit else 0.0
+        self._paid_at = now
+        return min(LONGEST_REST, self._owed / limit) if self._owed else 0.0
+
+
+def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
+    """None while too little has come to say so."""
+    return missing * elapsed / came if came * 100 > came + missing else None
+
+
+def _warn(teller: Teller, what: str) -> None:
+    teller.tell_soon(events.Warned(title=what, advice="It is downloaded again."))

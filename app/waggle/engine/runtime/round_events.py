@@ -1,0 +1,124 @@
+"""Turns what a round yields into the events a window reads."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from waggle.network.identity.keys import name_of, text_of
+from waggle.protocol import events
+from waggle.protocol.json_lines import LONGEST_SHOWN
+from waggle.sapo import round as sapo
+from waggle.sapo.first_success import Aha
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup
+
+ALL_SHOWN = 600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
+
+
+def key_of(group: Group) -> str:
+    """The same group has the same key in every event: the end of its origin's id, and its question."""
+    return f"{group.origin[-6:].hex()}/{group.id.dataset}/{group.id.epoch}/{group.id.index}"
+
+
+class Titles:
+    """What a charter calls its specialties."""
+
+    def __init__(self, charter: Charter) -> None:
+        self._titles = {specialty.dataset: specialty.title for specialty in charter.specialties}
+
+    def __getitem__(self, dataset: str) -> str:
+        return self._titles.get(dataset, dataset)
+
+
+def drawn(stage: sapo.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
+    groups = tuple(_group(group, question, titles) for group, question in stage.groups)
+    return events.QuestionsDrawn(round=stage.round, epoch=stage.epoch, groups=groups, group_size=group_size)
+
+
+def judged(stage: sapo.Judged, titles: Titles) -> events.GroupsJudged:
+    return events.GroupsJudged(round=stage.round, groups=shown(stage.groups, titles))
+
+
+def room(texts: int) -> int:
+    """The characters that are told of each of so many texts of one event: no stranger makes a line that nobody can read."""
+    return min(LONGEST_SHOWN, ALL_SHOWN // max(1, texts))
+
+
+def shown(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
+    """Judged groups of one event as a person sees them."""
+    most = room(sum(1 + len(one.verdicts) for one in groups))
+    return tuple(_judged(one, titles, most) for one in groups)
+
+
+def _judged(one: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
+    completions = tuple(
+        events.ShownCompletion(
+            text=completion.text[:most], ended=completion.ended, judged=True, reward=round(verdict.reward, 4),
+            reason=verdict.reason, start=verdict.start, length=verdict.length, human=completion.by == "human",
+        )
+        for completion, verdict in zip(one.group.completions, one.verdicts, strict=True)
+    )  # fmt: skip
+    return msgspec.structs.replace(_group(one.group, one.question, titles, most), completions=completions)
+
+
+def learned(stage: sapo.Learned, own: sapo.Judged, step: int) -> events.PolicyUpdated:
+    """`own` is what was written in the same round."""
+    lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
+    return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons)
+
+
+def summary(
+    at: float, seconds: float, own: sapo.Judged, gathered: sapo.Gathered, stage: sapo.Learned, titles: Titles
+) -> events.RoundSummary:
+    """The figures of one finished round."""
+    rewards = [reward for group in own.groups for reward in group.rewards]
+    by_specialty: dict[str, list[float]] = {}
+    for group in own.groups:
+        by_specialty.setdefault(titles[group.question.dataset], []).extend(group.rewards)
+    return events.RoundSummary(
+        round=own.round,
+        at=at,
+        reward=sum(rewards) / len(rewards),
+        solved=sum(reward >= RIGHT for reward in rewards) / len(rewards),
+        seconds=seconds,
+        completions=len(rewards),
+        tokens=own.tokens,
+        local=gathered.local,
+        external=gathered.external,
+        waiting=gathered.waiting,
+        by_specialty={title: sum(values) / len(values) for title, values in by_specialty.items()},
+        metrics=_metrics(stage, own),
+    )
+
+
+def aha(one: Aha, at: float, titles: Titles) -> events.Aha:
+    """A first success as a person reads it."""
+    specialty = titles[one.dataset]
+    if one.learned_from is None:
+        return events.Aha(round=one.round, at=at, specialty=specialty)
+    return events.Aha(
+        round=one.round, at=at, specialty=specialty, origin=text_of(one.learned_from), name=name_of(one.learned_from)
+    )
+
+
+def _group(group: Group, question: Question, titles: Titles, most: int = LONGEST_SHOWN) -> events.ShownGroup:
+    return events.ShownGroup(key=key_of(group), specialty=titles[question.dataset], question=question.text[:most])
+
+
+def _metrics(stage: sapo.Learned, own: sapo.Judged) -> events.Metrics:
+    told = {
+        "entropy": own.entropy,
+        "completion_tokens": own.tokens / max(1, sum(len(group.verdicts) for group in own.groups)),
+        "learning_rate": stage.learning_rate,
+    }
+    if stage.metrics is not None:
+        told |= {
+            "loss": stage.metrics.loss,
+            "clip_fraction": stage.metrics.clip_fraction,
+            "gradient_norm": stage.metrics.gradient_norm,
+            "external_share": stage.external_share,
+        }
+    # of a model that computes no numbers: JSON has none for them either, and a line that says null is not heard
+    return events.Metrics(**{name: value if math.isfinite(value) else 0.0 for name, value in told.items()})

@@ -1,0 +1,6 @@
+"""The parts of starting up, in the order in which a window shows them."""
+
+PARTS = (
+    "Looking for the model", "Starting the answer checker", "Loading the model", "Restoring the last checkpoint",
+    "Joining the swarm",
+)  # fmt: skip

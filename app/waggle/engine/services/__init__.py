@@ -1,0 +1,1 @@
+"""What a person can ask a running engine for, one service a file."""

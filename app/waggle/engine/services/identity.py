@@ -1,0 +1,104 @@
+"""The person behind a node: what was contributed day by day, and the identity backed up, checked and put back."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import assert_never
+
+from waggle.core import paths
+from waggle.core.errors import IdentityError
+from waggle.engine.storage.history import days_of
+from waggle.network.identity import backup, keys
+from waggle.network.limits import reputation_file
+from waggle.protocol import commands, events_identity
+
+NOTHING = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
+
+
+class Person:
+    """Obeys the commands about the person. `again` makes the engine start again, as somebody else perhaps."""
+
+    def __init__(self, home: paths.Home, again: Callable[[str], None]) -> None:
+        self._home, self._again = home, again
+
+    async def obey(self, command: commands.PersonCommand) -> tuple[events_identity.PersonEvent, ...]:
+        """Raises IdentityError for what cannot be done; then nothing was changed."""
+        match command:
+            case commands.QueryDays():
+                return (await asyncio.to_thread(self._days),)
+            case commands.BackUpIdentity():
+                who = keys.load_or_create(self._home.identity)
+                await asyncio.to_thread(backup.write, _path(command.path), who, command.passphrase)
+                return (events_identity.BackupWritten(path=command.path),)
+            case commands.CheckBackup():
+                return (self._read(command.path, await asyncio.to_thread(backup.read, _path(command.path), command.passphrase)),)
+            case commands.RestoreIdentity():
+                return await self._restore(command)
+            case commands.RenewIdentity():
+                backup.put_back(self._home.identity, None)
+                self._again("Becoming somebody new.")
+                return ()
+            case _:
+                assert_never(command)
+
+    def days(self) -> tuple[events_identity.Day, ...]:
+        """Every day on which something was contributed, oldest first, with whichever model."""
+        return self._seen()[0]
+
+    def _days(self) -> events_identity.DaysTold:
+        """Of many rounds they take their time; whoever writes them meanwhile is not waited for."""
+        days, newest = self._seen()
+        met = [one for one in reputation_file.read(self._home.standings) or () if one.taken or one.received]
+        return events_identity.DaysTold(
+            days=days[-366:], all=_sum(days), used_by=sum(one.taken > 0 for one in met), taken=sum(one.taken for one in met),
+            met=len(met), newest=newest,
+        )  # fmt: skip
+
+    def _seen(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
+        """All days, those of models that were trained here at other times too; and the last round of now that is in them."""
+        root = self._home.root
+        others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.history}
+        own, newest = days_of(self._home.history)
+        return _merged([own, *(days_of(one)[0] for one in others)]), newest
+
+    def _read(self, path: str, opened: backup.Opened) -> events_identity.BackupRead:
+        mine = keys.load_or_create(self._home.identity).peer_id
+        node, name = keys.text_of(opened.peer_id), keys.name_of(opened.peer_id)
+        return events_identity.BackupRead(path=path, node=node, name=name, mine=opened.peer_id == mine)
+
+    async def _restore(self, command: commands.RestoreIdentity) -> tuple[events_identity.PersonEvent, ...]:
+        opened = await asyncio.to_thread(backup.read, _path(command.path), command.passphrase)
+        read = self._read(command.path, opened)
+        if not read.mine:
+            backup.put_back(self._home.identity, opened.content)
+            self._again(f"Becoming {read.name}.")
+        return (read,)
+
+
+def _path(text: str) -> Path:
+    path = Path(os.path.expanduser(text))
+    if not path.is_absolute():
+        raise IdentityError("The place of a backup is named by its whole path.")
+    return path
+
+
+def _merged(parts: Sequence[tuple[events_identity.Day, ...]]) -> tuple[events_identity.Day, ...]:
+    """Each date once, oldest first."""
+    by_date: dict[str, list[events_identity.Day]] = {}
+    for day in (day for part in parts for day in part):
+        by_date.setdefault(day.date, []).append(day)
+    return tuple(_sum(tuple(by_date[date])) for date in sorted(by_date))
+
+
+def _sum(days: tuple[events_identity.Day, ...]) -> events_identity.Day:
+    if not days:
+        return NOTHING
+    return events_identity.Day(
+        date=days[0].date,
+        rounds=sum(one.rounds for one in days),
+        answers=sum(one.answers for one in days),
+        right=sum(one.right for one in days),
+        learned=sum(one.learned for one in days),
+        seconds=sum(one.seconds for one in days),
+    )

@@ -1,0 +1,180 @@
+"""Trying: a question is put to the model as it is now and as it was, beside what a person answers. Trains nothing here.
+
+What a person wrote is shared only where the settings say so, in a group of its own beside answers of the model of now.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from waggle.core.errors import EngineError
+from waggle.engine.runtime import round_events
+from waggle.engine.services.snapshots import COOL, Moment, Moments
+from waggle.models.shared.training_mode import Training
+from waggle.network.messages.rollout_record import oldest_epoch
+from waggle.protocol import commands, events_playground
+from waggle.protocol.events import ShownCompletion
+from waggle.rl.batch import SampleParams
+from waggle.rl.random_streams import uniforms
+from waggle.sapo.round import Node, Rules, completion_of
+from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import batched
+
+MOST = 8  # moments
+LOOKED = 256  # questions among which a reserved one is looked for
+AT_ONCE = 16  # of them made in one request
+SPREAD = 1 << 20  # of the seeds that numbers stand for
+THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # as long as the process lasts: MLX keeps memory for each one ever
+
+
+@dataclass(frozen=True)
+class Trying:
+    """Obeys the commands about trying. `may_share` is what the settings say then, `round` the one being played."""
+
+    moments: Moments
+    node: Node
+    rules: Rules
+    may_share: Callable[[], bool] = lambda: False
+    round: Callable[[], int] = lambda: 0
+    clock: Callable[[], float] = time.time
+    _shared: set[QuestionId] = field(default_factory=set, init=False)  # a question is shared once
+
+    async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.TryingEvent, ...]:
+        """Raises WaggleError for what cannot be tried."""
+        match command:
+            case commands.PoseQuestion():
+                return (await asyncio.to_thread(self._pose, command),)
+            case commands.AskModel():
+                return await asyncio.get_running_loop().run_in_executor(THREAD, self._ask, command)
+            case _:
+                assert_never(command)
+
+    def _pose(self, command: commands.PoseQuestion) -> events_playground.QuestionPosed:
+        epoch = epoch_at(self.clock()) if command.to_share else 0
+        question = self._asked(command.specialty, command.number, epoch)[1]
+        title = next(one.title for one in self.node.charter.specialties if one.dataset == command.specialty)
+        return events_playground.QuestionPosed(
+            specialty=command.specialty, title=title, number=command.number, question=question.text, epoch=epoch
+        )  # fmt: skip
+
+    def _asked(self, dataset: str, number: int, epoch: int) -> tuple[QuestionId | None, Question]:
+        """The question of a command, and by what name others know it; a reserved one has none. Raises EngineError."""
+        if dataset not in (one.dataset for one in self.node.charter.specialties):
+            raise EngineError("This swarm does not ask such questions.", "Choose one of its specialties.")
+        if not epoch:
+            return None, self._reserved(dataset, number)
+        charter, cap = self.node.charter, self.node.charter.index_cap
+        ids = [QuestionId(dataset, epoch, (number + step) % cap) for step in range(LOOKED)]
+        made = self._made(dataset, [seed_of(charter.digest, self.node.origin, one) for one in ids])
+        for one, question in zip(ids, made, strict=False):
+            if split_of(dataset, question.text) == "train":
+                return one, question
+        raise EngineError("No question was found that others take.", "Try another number.")
+
+    def _reserved(self, dataset: str, number: int) -> Question:
+        """The first reserved one from a number on; raises EngineError where there is none near."""
+        first = number % SPREAD * LOOKED
+        for question in self._made(dataset, range(first, first + LOOKED)):
+            if split_of(dataset, question.text) in ("dev", "test"):
+                return question
+        raise EngineError("No question was found that is never trained on.", "Try another number.")
+
+    def _made(self, dataset: str, seeds: Sequence[int]) -> Iterator[Question]:
+        """The questions of these seeds, a few at a time, as long as they are asked for: the round is judged between them."""
+        for some in batched([(dataset, seed) for seed in seeds], AT_ONCE):
+            yield from self.node.verifier.questions(some)
+
+    def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
+        self.moments.pause_point()  # the engine may have left while others were answered
+        named, question = self._asked(command.specialty, command.number, command.epoch)
+        goes = named if command.mine.strip() and self.may_share() else None
+        if goes is not None:
+            self._require_fresh(goes)
+        training = self.moments.require_room(1)
+        moments = _spread(self.moments.kept(), MOST)
+        said = [self._answers(question, moment, training, 1, COOL)[0] for moment in moments]
+        if command.mine.strip():
+            said.append(_by_hand(command.mine))
+        judged = self.node.verifier.judge([(question, one) for one in said])
+        shown = [_shown(one, verdict) for one, verdict in zip(said, judged, strict=True)]
+        answers = tuple(
+            events_playground.Answered(rounds=moment.rounds, completion=one) for moment, one in zip(moments, shown, strict=False)
+        )  # fmt: skip
+        mine = shown[-1] if len(shown) > len(moments) else None
+        shared = self._share(goes, question, said[-1], moments[-1], training) if goes is not None else ()
+        told = events_playground.QuestionAnswered(
+            specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
+            truth=self._truth(question),
+        )  # fmt: skip
+        return (*shared, told)
+
+    def _truth(self, question: Question) -> str:
+        """A right answer; empty where that of the dataset is none by its own scorer, as some in propositional_logic are."""
+        (named,) = self.node.verifier.answers([(question.dataset, question.seed)])
+        (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
+        return named if verdict.reward >= RIGHT else ""
+
+    def _require_fresh(self, named: QuestionId) -> None:
+        """Raise EngineError where an answer to this question cannot be shared any more; nothing was sent then."""
+        if named in self._shared:
+            raise EngineError("You shared an answer to this question already.", "Ask for another one.")
+        if named.epoch < oldest_epoch(self.node.charter, self.clock()) + 1:
+            raise EngineError("This question has become too old to be shared.", "Ask for another one.")
+
+    def _share(
+        self, named: QuestionId, question: Question, mine: Completion, now: Moment, training: Training
+    ) -> tuple[events_playground.AnswerShared, ...]:
+        """Offer a person's answer to the swarm beside those of the model of now, as one group of this node; nothing of it is
+        learned here. Empty where there is nobody, or where it may not travel."""
+        charter = self.node.charter
+        count = max(charter.group_size_min, min(self.rules.group_size, charter.group_size_max)) - 1
+        completions = (*self._answers(question, now, training, count, self.rules.temperature), mine)
+        group = Group(origin=self.node.origin, id=named, completions=completions)
+        number = self.round()
+        if not self.may_share():
+            return ()
+        travelled, _ = self.node.swarm.share(number, named.epoch, [group], self.node.model)
+        if not travelled:
+            return ()
+        self._shared.add(named)
+        verdicts = self.node.verifier.judge([(question, one) for one in completions])
+        judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
+        (shown,) = round_events.shown((judged,), round_events.Titles(charter))
+        return (events_playground.AnswerShared(round=number, group=shown, at=self.clock()),)
+
+    def _answers(
+        self, question: Question, moment: Moment, training: Training, count: int, temperature: float
+    ) -> Sequence[Completion]:
+        """Answers of the model as it was then."""
+        with self.moments.opened(moment, training) as opened:
+            prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
+            noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
+            params = SampleParams(
+                max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
+                pause_point=self.moments.pause_point,
+            )  # fmt: skip
+            (row,) = opened.policy.sample([prompt], noise, params)
+            return [completion_of(opened.tokenizer, sampled) for sampled in row]
+
+
+def _by_hand(mine: str) -> Completion:
+    """A person's answer as others read it: within the tag that the verifier looks for."""
+    return Completion(text=f"<answer>{mine.strip()}</answer>", ended=True, by="human")
+
+
+def _spread(kept: list[Moment], most: int) -> list[Moment]:
+    """At most so many, the first and the last among them."""
+    if len(kept) <= most:
+        return kept
+    return [kept[round(i * (len(kept) - 1) / (most - 1))] for i in range(most)]
+
+
+def _shown(one: Completion, verdict: Verdict) -> ShownCompletion:
+    return ShownCompletion(
+        text=one.text, ended=one.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
+        start=verdict.start, length=verdict.length,
+    )  # fmt: skip

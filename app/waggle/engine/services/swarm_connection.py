@@ -1,0 +1,246 @@
+"""Others: joins the swarm a person chose, and turns its news into events."""
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from waggle.core import paths
+from waggle.core.errors import CharterError, EngineError, SettingsError
+from waggle.core.settings import Settings
+from waggle.engine.runtime import round_events
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.network.exchange.outbox_log import readable, written_by_hand
+from waggle.network.identity import membership
+from waggle.network.identity.keys import Identity, load_or_create, name_of, peer_id_of, text_of
+from waggle.network.limits.rate_limits import Quota
+from waggle.network.limits.reputation import Choice
+from waggle.network.messages import events as news
+from waggle.network.messages.comparison import Comparison
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
+from waggle.network.seed import fetch_charter
+from waggle.network.transport.gateway import client
+from waggle.network.transport.solo import SoloSwarm
+from waggle.protocol import events, events_leaderboard
+from waggle.protocol.events_outbox import SentMessage
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
+from waggle.tasks.sandbox.verifier import Verifier
+
+ENTRANTS = 100  # told of, of a private swarm
+LONGEST_MESSAGE = 250_000  # characters told of one that left this computer: all of them are one line
+READ_RATE, READ_BURST = 0.25, 20.0  # groups of peers told with their texts, a second and at once: nobody reads more
+HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: str = "") -> SwarmOptions:
+    """The network part of the settings, under this charter (its hash in hex); `key` is that of a private swarm."""
+    return SwarmOptions(
+        host=chosen.swarm.host,
+        port=chosen.swarm.port,
+        seeds=chosen.swarm.seeds,
+        lan=chosen.swarm.lan,
+        upnp=chosen.swarm.upnp,
+        through=chosen.swarm.through,
+        key=key,
+        web_host=chosen.web.host,
+        web_port=chosen.web.port or None,
+        gateway=chosen.web.gateway,
+        gateways=chosen.swarm.gateways,
+        light=chosen.swarm.light,
+        leaderboard=chosen.swarm.leaderboard,
+        known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
+        standings=home.standings,
+        marks=home.marks(charter) if charter else None,
+    )
+
+
+async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
+    """The charter that the settings name: shipped, in a file, or by its hash; raises CharterError and SwarmError.
+
+    One named by its hash is asked of the seeds once, checked, and kept.
+    """
+    named = chosen.swarm.charter
+    if not named:
+        return charters.first_swarm()
+    if not HASH.fullmatch(named):
+        return charters.read(Path(os.path.expanduser(named)))
+    kept = home.charters / f"{named}.json"
+    with suppress(CharterError):  # not kept yet, or damaged: the seeds have it
+        return charters.read(kept, expected=bytes.fromhex(named))
+    charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
+    with suppress(OSError):  # no room: the seeds are asked again next time
+        paths.put(kept, charters.encode(charter))
+    return charter
+
+
+def specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
+    """What this node asks about; empty means everything. Raises SettingsError."""
+    known = [specialty.dataset for specialty in charter.specialties]
+    for name in chosen.learning.specialties:
+        if name not in known:
+            raise SettingsError(f"{charter.name} has no specialty {name}.", f"learning.specialties may name {', '.join(known)}.")
+    return chosen.learning.specialties
+
+
+async def join(
+    home: paths.Home,
+    chosen: Settings,
+    charter: Charter,
+    myself: Identity,
+    verifier: Verifier,
+    teller: Teller,
+    stack: AsyncExitStack,
+    held: Callable[[], bool] = lambda: False,
+) -> SwarmNode | SoloSwarm:
+    """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
+    if chosen.swarm.solo:
+        teller.tell(events.ReachChanged(reach="solo", peers=0))
+        return SoloSwarm()
+    titles = round_events.Titles(charter)
+    digest = charter.digest.hex()
+    key, me = membership.kept(home.admission(digest)), text_of(myself.peer_id)
+    options = options_of(home, chosen, key, digest)
+    read = Quota(READ_RATE, READ_BURST)
+
+    def tell(told: news.News) -> None:
+        teller.tell_soon(event_of(told, titles, me, lambda: read.allows(b"")))
+
+    node = SwarmNode(options, charter, myself, verifier, tell, held=held)
+    stack.push_async_callback(node.close)
+    await node.start()
+    if client.is_light(options) and not options.gateways:
+        teller.tell(
+            events.Warned(
+                title="This computer takes part through gateways alone, and none is named.",
+                advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
+            )
+        )
+    return node
+
+
+def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
+    """A person's word on a peer, named by its id in base58; raises EngineError where there can be no such peer."""
+    if isinstance(swarm, SoloSwarm):
+        raise EngineError("There are no peers in a swarm of one computer.")
+    try:
+        peer_id = peer_id_of(peer)
+    except ValueError as error:
+        raise EngineError(f"{peer} is no peer's id.", "Copy it whole: `waggle ctl peers` lists them.") from error
+    swarm.choose(peer_id, choice)
+
+
+def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
+    """The last few messages that left this computer, newest first, every value of them written out; a very long one is cut."""
+    if isinstance(swarm, SoloSwarm):
+        return ()
+    return tuple(
+        SentMessage(
+            at=message.at,
+            kind=message.kind,
+            to=f"{name_of(message.to)} ({text_of(message.to)})" if message.to else "",
+            size=len(message.content),
+            text=readable(message)[:LONGEST_MESSAGE],
+            yours=written_by_hand(message),
+        )
+        for message in swarm.sent()
+    )
+
+
+def event_of(
+    told: news.News, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
+) -> events.EngineEvent | events_leaderboard.ComparingEvent:
+    """The event for one piece of news; `has_room` is asked of each group of a peer that would be told with its texts."""
+    match told:
+        case news.GroupsArrived():
+            read = [group for group in told.groups if has_room()]
+            return events.PeerGroupsArrived(
+                origin=text_of(told.origin), name=name_of(told.origin), round=told.round, model=told.model,
+                groups=round_events.shown(read, titles), more=len(told.groups) - len(read),
+            )  # fmt: skip
+        case news.RecordDropped():
+            return events.RecordRejected(origin=text_of(told.origin), reason=told.reason)
+        case news.StandingsLost():
+            return events.Warned(
+                title="What was known of peers could not be read: whom you muted or blocked counts again.",
+                advice="Choose again on the page Peers. The old file is kept as standings.damaged.",
+            )
+        case news.PeerSeen():
+            return events.PeerChanged(peer=_peer(told))
+        case news.ReachFound():
+            return events.ReachChanged(reach=told.reach, peers=told.peers, tried=told.tried, address=told.address, way=told.way)
+        case news.NetworkRestarted():
+            return events.PartRestarted(part="network", reason=told.reason)
+        case news.TrafficCounted():
+            return events.TrafficMeasured(up=told.up, down=told.down)
+        case news.GatewayDoubted():
+            return events.Warned(
+                title=f"The gateway {told.address} shows {told.shown} of {told.known} members that another one shows.",
+                advice="It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.",
+            )
+        case news.ClockSkewed():
+            advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
+            span = _span(abs(told.seconds))
+            title = f"This computer's clock is {span} slow." if told.seconds > 0 else f"This computer's clock is {span} fast."
+            return events.Warned(title=title, advice=advice)
+        case news.SheetsMarked():
+            return _compared(told.comparison, me)
+        case news.IdentityTwice():
+            return events.Warned(
+                title="Another computer takes part with this node's identity, and the two hold each other back.",
+                advice="Give one of them an identity of its own: move its identity.key away and start it again.",
+            )
+        case _:
+            assert_never(told)
+
+
+def _compared(found: Comparison, me: str) -> events_leaderboard.ModelsCompared:
+    """The same for the window, which knows nothing of the swarm room; among the entrants of a public swarm only oneself."""
+    shown = [one for one in found.entrants if found.ranked or one.id == me][:ENTRANTS]
+    return events_leaderboard.ModelsCompared(
+        curves=msgspec.convert(found.curves, tuple[events_leaderboard.ScoreCurve, ...], from_attributes=True),
+        entrants=tuple(
+            replace(msgspec.convert(one, events_leaderboard.Entrant, from_attributes=True), mine=one.id == me) for one in shown
+        ),
+        ranked=found.ranked,
+        sheets=found.sheets,
+        since=found.since,
+    )
+
+
+def _peer(told: news.PeerSeen) -> events.PeerInfo:
+    peer = told.peer
+    return events.PeerInfo(
+        id=text_of(peer.id),
+        name=peer.name,
+        connection=peer.connection,
+        model=peer.model,
+        reason=peer.reason,
+        refusal=peer.refusal,
+        doubted_until=peer.doubted_until,
+        trusted=peer.trusted,
+        barren=peer.barren,
+        choice=peer.choice,
+        round=peer.round,
+        received=peer.received,
+        useful=peer.useful,
+        used=peer.used,
+        taken=peer.taken,
+        rejected=peer.rejected,
+        mean_reward=peer.mean_reward,
+        delay_ms=peer.delay_ms,
+        seen_at=peer.seen_at,
+    )
+
+
+def _span(seconds: float) -> str:
+    for length, word in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {word}"
+    return f"{seconds:.0f} seconds"

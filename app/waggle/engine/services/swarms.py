@@ -1,0 +1,399 @@
+"""Swarms: those a person knows. Creates one, looks at an invite, writes one, and goes elsewhere with the same weights."""
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import assert_never
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from waggle.core import paths
+from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
+from waggle.core.settings import Settings, Web
+from waggle.engine.control.command_queue import OF_NEITHER, OF_SWARMS, WayBack
+from waggle.engine.services import swarm_connection
+from waggle.engine.services.models import Again, Change
+from waggle.network import joined_swarms
+from waggle.network.identity import membership
+from waggle.network.joined_swarms import Entry
+from waggle.network.messages import invite
+from waggle.network.messages.addresses import is_address, is_gateway, own_port
+from waggle.network.swarm_preview import Visited, is_answered, visit
+from waggle.network.transport.availability import has_hivemind
+from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport.hivemind.node import require_port
+from waggle.protocol import commands
+from waggle.protocol import events_swarms as told
+from waggle.rl.batch import nothing
+from waggle.tasks import catalogue
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
+from waggle.tasks.sandbox.verifier import Verifier
+
+NOT_ITS_FAULT = (*OF_SWARMS, *OF_NEITHER, ModelError)  # of one that was chosen before a start
+BACK = "It goes on in the swarm of before."
+OWN, MET = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
+EVERYWHERE = ("0.0.0.0", "::")
+Answer = told.SwarmsTold | told.SwarmCreated | told.InviteRead | told.InviteWritten
+Addresses = Callable[[], Awaitable[list[str]]]
+
+
+async def _nowhere() -> list[str]:
+    return []
+
+
+def applied(home: paths.Home, chosen: Settings) -> Settings:
+    """The settings with the swarm that was chosen from the book, where they name none themselves. Raises SwarmError."""
+    known = joined_swarms.read(home.swarms)
+    entry = known.entry(known.active or charters.first_swarm().digest.hex())
+    if entry is None or chosen.swarm.charter:
+        return chosen
+    port = chosen.swarm.port or _free(chosen.swarm.host, entry.port)
+    if not known.active:
+        return replace(chosen, swarm=replace(chosen.swarm, port=port))
+    gateways, light = entry.gateways or chosen.swarm.gateways, chosen.swarm.light or _is_by_web(entry)
+    there = replace(chosen.swarm, charter=entry.charter, seeds=entry.seeds, gateways=gateways, light=light, port=port)
+    return replace(chosen, swarm=there)
+
+
+async def look_again(home: paths.Home, chosen: Settings) -> None:
+    """Call the seeds of a swarm that was entered where only the web was let through: this computer may be elsewhere now.
+
+    Raises SwarmError for a list of swarms that cannot be read.
+    """
+    known = joined_swarms.read(home.swarms)
+    entry = known.entry(known.active) if known.active else None
+    asked = chosen.swarm
+    if entry is None or not entry.only_by_web or asked.charter or asked.solo or asked.light or not has_hivemind():
+        return
+    with suppress(SwarmError):  # then the gateways remain
+        if await is_answered(entry.seeds, bytes.fromhex(entry.charter), asked.host):
+            joined_swarms.write(home.swarms, known.with_entry(replace(entry, only_by_web=False)))
+
+
+def _is_by_web(entry: Entry) -> bool:
+    """Whether the gateways of its invites are the way in: they name nobody else, or nobody else answers here.
+
+    Not into a swarm that was created here: it is this computer that others look for.
+    """
+    return bool(entry.gateways) and not entry.created and (entry.only_by_web or not entry.seeds)
+
+
+def is_with_others(entry: Entry | None) -> bool:
+    """Whether addresses of others are known, as an invite brings them."""
+    return entry is not None and bool(entry.seeds or entry.gateways)
+
+
+def go_back(home: paths.Home) -> None:
+    """Make the swarm in which a round was played last the active one again. Raises SwarmError."""
+    known = joined_swarms.read(home.swarms)
+    if known.active != known.before:
+        joined_swarms.write(home.swarms, replace(known, active=known.before))
+
+
+def way_back(home: paths.Home, chosen: Settings) -> list[WayBack]:
+    """At a start: out of a swarm that was chosen and in which no round was played, should it fail. Raises SwarmError."""
+    known = joined_swarms.read(home.swarms)
+    if known.active == known.before or chosen.swarm.charter:
+        return []
+    return [WayBack(partial(go_back, home), NOT_ITS_FAULT, BACK)]
+
+
+def _free(host: str, port: int) -> int:
+    """The port of last time, so that invites that were given stay true; 0 where somebody else has it now."""
+    try:
+        require_port(host, port)
+    except SwarmError:  # any other will do: known peers and seeds find each other all the same
+        return 0
+    return port
+
+
+class Swarms:
+    """Obeys the commands about swarms. `again` makes the engine start again, `change` changes settings.
+
+    `chosen` are those with the swarm of now, and `light` says whether the person chose gateways alone, whatever the swarm.
+    `addresses` are this node's, once it has some. Raises SwarmError where the book cannot be read.
+    """
+
+    def __init__(
+        self, home: paths.Home, chosen: Settings, again: Again, change: Change, light: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._home, self._chosen, self._again, self._change, self._light = home, chosen, again, change, light
+        self._looked: dict[str, tuple[invite.Invite, Visited]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._active = joined_swarms.read(
+            home.swarms
+        ).active  # as it was begun with: what is chosen meanwhile is for the next start
+        self.charter: Charter | None = None  # that of now
+        self.addresses: Addresses = _nowhere
+
+    async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
+        """Raises WaggleError for what cannot be done; then nothing was changed."""
+        async with self._one_at_a_time:
+            match command:
+                case commands.ListSwarms():
+                    return (self._told(),)
+                case commands.CreateSwarm():
+                    return (await self._create(command), self._told())
+                case commands.ReadInvite():
+                    return (await self._look(command.link),)
+                case commands.ChooseSwarm():
+                    return self._choose(command.charter)
+                case commands.ForgetSwarm():
+                    return self._forget(command.charter)
+                case commands.WriteInvite():
+                    return (await self._invite(),)
+                case _:
+                    assert_never(command)
+
+    async def joined(self, charter: Charter, addresses: Addresses) -> None:
+        """The node is in its swarm: remember by which port it can be reached there."""
+        self.charter, self.addresses = charter, addresses
+        port = own_port(await addresses())  # first: another swarm may be chosen meanwhile
+        digest, known = charter.digest.hex(), joined_swarms.read(self._home.swarms)
+        entry = known.entry(digest) or (Entry(charter=digest) if charter == charters.first_swarm() else None)
+        if entry is not None and port:
+            joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
+
+    def begun(self) -> None:
+        """A round was played: from now on this is the swarm that others are left for where they cannot begin."""
+        known = joined_swarms.read(self._home.swarms)
+        if not self._fixed() and known.before != self._active:
+            with suppress(SwarmError):  # the disk is full: what was before stays the way back
+                joined_swarms.write(self._home.swarms, replace(known, before=self._active))
+
+    def _told(self) -> told.SwarmsTold:
+        known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
+        entries = [one for one in known.entries if one.charter != first.digest.hex()]
+        shown = [self._shown(first, known.entry(first.digest.hex()) or Entry(charter=first.digest.hex()))]
+        for entry in entries:
+            with suppress(CharterError):  # its charter is gone or damaged: what is left of it cannot be joined
+                shown.append(self._shown(self._kept(entry.charter), entry))
+        offers = tuple(
+            told.SpecialtyOffer(
+                dataset=one.dataset, title=one.title, topic=one.topic,
+                samples={difficulty: level.sample for difficulty, level in one.levels.items()},
+            )
+            for one in catalogue.shipped()
+        )  # fmt: skip
+        return told.SwarmsTold(swarms=tuple(shown), offers=offers, fixed=self._fixed())
+
+    def _fixed(self) -> str:
+        """Why the settings leave no choice."""
+        if self._chosen.swarm.charter and self._chosen.swarm.charter != self._active:
+            return "swarm.charter in the settings, or on the command line, names the swarm."
+        return ""
+
+    def _shown(self, charter: Charter, entry: Entry | None) -> told.SwarmShown:
+        digest = charter.digest
+        return told.SwarmShown(
+            charter=digest.hex(),
+            name=charter.name,
+            specialties=tuple(
+                told.SpecialtyShown(title=one.title, difficulty=difficulty, sample=sample)
+                for one in charter.specialties
+                for difficulty, sample in [catalogue.recognised(one)]
+            ),
+            model_hint=charter.model_hint or "",
+            completion_characters=charter.completion_characters,
+            private=charter.is_private,
+            shipped=charter == charters.first_swarm(),
+            created=bool(entry and entry.created),
+            known=entry is not None,
+            active=self.charter is not None and self.charter.digest == digest,
+            members=entry.members if entry else 0,
+            ends_solo=self._chosen.swarm.solo and is_with_others(entry),
+        )
+
+    async def _create(self, command: commands.CreateSwarm) -> told.SwarmCreated:
+        key = membership.new_key() if command.private else b""
+        gate = membership.public_of(key) if key else ""
+        plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
+        charter = replace(plain, questions_digest=await asyncio.to_thread(_digest, plain))
+        known = joined_swarms.read(self._home.swarms)
+        digest = charter.digest.hex()
+        entry = known.entry(digest) or Entry(charter=digest, created=True, added_at=time.time())
+        after = known.with_entry(entry)
+        self._keep(charter, key)
+        joined_swarms.write(self._home.swarms, after)
+        return told.SwarmCreated(swarm=self._shown(charter, entry))
+
+    async def _look(self, text: str) -> told.InviteRead:
+        read = invite.read(text)
+        digest = read.charter.hex()
+        here: Charter | None = None
+        with suppress(CharterError):  # not met before
+            here = self._kept(digest)
+        seen = await visit(read, self._chosen.swarm.host, by_web=self._light())
+        charter = seen.charter or here
+        if charter is None:
+            raise SwarmError(
+                "Nobody answers at the addresses of this invite.",
+                "Its members may be off. Try again later, or ask for a newer invite.",
+            )
+        if charter.is_private:
+            membership.require(charter, read.key)
+        self._keep(charter, b"")
+        self._looked[digest] = read, seen
+        known = joined_swarms.read(self._home.swarms)
+        entry = known.entry(digest)
+        if entry and seen.answered:
+            joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, members=seen.members)))
+        shown = replace(self._shown(charter, entry), members=seen.members, ends_solo=self._chosen.swarm.solo)
+        return told.InviteRead(swarm=shown, answered=seen.answered)
+
+    def _choose(self, digest: str) -> tuple[Answer, ...]:
+        if fixed := self._fixed():
+            raise EngineError("Another swarm cannot be chosen now.", fixed)
+        charter, known = self._kept(digest), joined_swarms.read(self._home.swarms)
+        swarm_connection.specialties(self._chosen, charter)
+        looked = self._looked.get(digest)
+        if charter != charters.first_swarm() and not looked and known.entry(digest) is None:
+            raise SwarmError("This swarm was looked at before the engine started again.", "Open its invite again.")
+        if charter != charters.first_swarm() or looked:
+            known = known.with_entry(_entry(digest, known.entry(digest), looked))
+        if looked and charter.is_private:
+            self._keep(charter, looked[0].key)
+        with_others = is_with_others(known.entry(digest))
+        active = "" if charter == charters.first_swarm() and not with_others else digest
+        alone = self._chosen.swarm.solo and with_others
+        here = self.charter is not None and self.charter.digest.hex() == digest
+        if here and not alone and active == known.active and known == joined_swarms.read(self._home.swarms):
+            return (self._told(),)  # already there
+        be_as_before: Callable[[], object] = nothing
+        if alone:  # whoever joins others does not stay by itself
+            be_as_before = self._change({"swarm.solo": False})
+        try:
+            joined_swarms.write(self._home.swarms, replace(known, active=active))
+        except SwarmError:
+            be_as_before()
+            raise
+        self._again(f"Going to {charter.name}.", partial(self._go_back, be_as_before))
+        return ()
+
+    def _go_back(self, be_as_before: Callable[[], object]) -> None:
+        go_back(self._home)
+        be_as_before()
+
+    def _forget(self, digest: str) -> tuple[Answer, ...]:
+        known = joined_swarms.read(self._home.swarms)
+        if digest in self._in_use(known):
+            raise EngineError("This swarm is taken part in now.", "Choose another one first.")
+        joined_swarms.write(self._home.swarms, known.without(digest))
+        home = self._home
+        for kept in (self._path(digest), home.known_peers_of(digest), home.admission(digest), home.marks(digest)):
+            kept.unlink(missing_ok=True)
+        self._looked.pop(digest, None)
+        return (self._told(),)
+
+    def _in_use(self, known: joined_swarms.Book) -> set[str]:
+        """The swarm that is taken part in or being joined, and the one that was chosen for the next start."""
+        first = charters.first_swarm().digest.hex()
+        here = self.charter.digest.hex() if self.charter else self._chosen.swarm.charter
+        following = known.active if known.active != self._active else here
+        return {here or first, following or first}
+
+    async def _invite(self) -> told.InviteWritten:
+        if self.charter is None:
+            raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
+        if self._chosen.swarm.solo:
+            raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
+        digest = self.charter.digest
+        own = _best(await self.addresses())
+        met = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
+        further = [one for one in (*self._chosen.swarm.seeds, *met) if one not in own and not _is_local(one)]
+        seeds = tuple(dict.fromkeys([*own, *further[:MET]]))
+        gateways = tuple(filter(is_gateway, dict.fromkeys((*_lent(self._chosen.web, own), *self._chosen.swarm.gateways))))
+        gateways = gateways[: invite.MAX_GATEWAYS]
+        if not seeds and not gateways:
+            raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
+        key = membership.kept(self._home.admission(digest.hex())) if self.charter.is_private else b""
+        link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
+        return told.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
+
+    def _path(self, digest: str) -> Path:
+        return self._home.charters / f"{digest}.json"
+
+    def _keep(self, charter: Charter, key: bytes) -> None:
+        """The key first: a private swarm without it could only be looked at."""
+        try:
+            if key:
+                membership.keep(self._home.admission(charter.digest.hex()), key)
+            paths.put(self._path(charter.digest.hex()), charters.encode(charter))
+        except OSError as error:
+            raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
+
+    def _kept(self, digest: str) -> Charter:
+        """Raises CharterError."""
+        first = charters.first_swarm()
+        return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
+
+
+def _entry(digest: str, entry: Entry | None, looked: tuple[invite.Invite, Visited] | None) -> Entry:
+    """What the book says after joining: the newest invite's seeds and gateways first."""
+    before = entry or Entry(charter=digest, added_at=time.time())
+    if looked is None:
+        return before
+    read, seen = looked
+    return replace(
+        before,
+        seeds=tuple(dict.fromkeys((*read.seeds, *before.seeds)))[: invite.MAX_SEEDS],
+        gateways=tuple(dict.fromkeys((*read.gateways, *before.gateways)))[: invite.MAX_GATEWAYS],
+        only_by_web=seen.only_by_web if seen.answered and read.seeds else before.only_by_web,
+        members=seen.members if seen.answered else before.members,
+    )
+
+
+def _digest(charter: Charter) -> str:
+    """What every member's questions must hash to; raises CharterError for settings by which none can be made."""
+    verifier = Verifier(charter)
+    try:
+        return verifier.digest()
+    finally:
+        verifier.close()
+
+
+def _lent(web: Web, own: list[str]) -> list[str]:
+    """Where others find the gateway that this node lends; unknown where it stands behind a web server."""
+    if not web.gateway or not web.port or web.host not in EVERYWHERE:
+        return []
+    straight = {_host(one): one.rpartition("/")[2] for one in own if "/p2p-circuit/" not in one and not _is_local(one)}
+    family = ipaddress.ip_address(web.host).version  # who listens to all of one hears none of the other
+    hosts = {host: peer for host, peer in straight.items() if host is not None and host.version == family}
+    form = "[{}]" if family == 6 else "{}"
+    return [f"ws://{form.format(host)}:{web.port}/gateway#{peer}" for host, peer in hosts.items()]
+
+
+def _host(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    if address.startswith("ws"):
+        name = urlsplit(address).hostname or ""
+        return ipaddress.ip_address(name) if ":" in name or name.replace(".", "").isdigit() else None
+    parts = address.split("/")
+    return ipaddress.ip_address(parts[2]) if parts[1] in ("ip4", "ip6") else None
+
+
+def _is_local(address: str) -> bool:
+    host = _host(address)
+    return host is not None and host.is_loopback
+
+
+def _best(addresses: list[str]) -> list[str]:
+    """Those that others can use first: public, then of this network, and this computer's own only where there is nothing else."""
+    known = [one for one in addresses if is_address(one)]
+    useful = [one for one in known if not _is_local(one)] or known
+    return sorted(useful, key=lambda one: (host := _host(one)) is not None and not host.is_global)[:OWN]
+
+
+def _reach(addresses: tuple[str, ...]) -> str:
+    """From where an invite with these seeds and gateways can be followed."""
+    hosts = [_host(one) for one in addresses]
+    if any(host is None or host.is_global for host in hosts):
+        return "It works from anywhere."
+    if all(host is not None and host.is_loopback for host in hosts):
+        return "It works on this computer only."
+    return "It works on your network only: no address is known that is reachable from outside."

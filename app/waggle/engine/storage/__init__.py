@@ -1,0 +1,1 @@
+"""What the engine writes down: rounds, snapshots, history, requests that outlive it."""

@@ -1,0 +1,32 @@
+"""The meter: how much energy contributing took today, as estimated, so that a day's budget can be kept.
+
+Left out: what an earlier engine worked beside its rounds, of which the history tells nothing.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from waggle.core.settings import Computer
+from waggle.models.backend import threads_for
+from waggle.protocol.energy_estimate import kwh, watts
+from waggle.protocol.events_identity import Day
+from waggle.protocol.state import State
+
+Local = Callable[[float], time.struct_time]
+
+
+class Meter:
+    """Begins with what the history knows of each day, and follows what is worked from then on, whatever the clock is set to."""
+
+    def __init__(self, days: Iterable[Day], local: Local = time.localtime) -> None:
+        self._local = local
+        self._seconds = {day.date: day.seconds for day in days}
+        self._worked = 0.0
+
+    def read(self, worked: float, state: State, computer: Computer, now: float) -> float:
+        """kWh of today; `worked` are the seconds since the meter began."""
+        today = time.strftime("%Y-%m-%d", self._local(now))
+        self._seconds[today] = self._seconds.get(today, 0.0) + worked - self._worked
+        self._worked = worked
+        device = state.ready.device if state.ready else "cpu"
+        return kwh(self._seconds[today], watts(computer, threads_for(computer.threads), device))

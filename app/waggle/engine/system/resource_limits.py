@@ -1,0 +1,151 @@
+"""How much of this computer: priority, cores, share of the time, traffic, disk and memory, all of them while the engine runs."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from waggle.core import paths
+from waggle.core.process_memory import held_by
+from waggle.core.settings import Computer
+from waggle.engine.runtime.pause_gate import Gate
+from waggle.models.backend import Opened, threads_for, use_threads
+from waggle.models.storage import checkpoint, hub_cache
+from waggle.rl.batch import nothing
+
+NICENESS = {"lowest": 19, "low": 10, "normal": 0}
+GB = 1e9
+OURS = re.compile(r"(damaged-)?(journal-)?r\d{8}")
+
+
+class Limits:
+    """`traffic` takes bytes a second (None: no limit); `hold` is called whenever the settings say something new.
+
+    `settle` is called before the number of threads changes.
+    """
+
+    def __init__(
+        self, gate: Gate, opened: Opened, traffic: Callable[[float | None], None], settle: Callable[[], None] = nothing
+    ) -> None:
+        self._gate, self._opened, self._traffic, self._settle = gate, opened, traffic, settle
+        self._threads = opened.threads
+        self.computer: Computer | None = None
+
+    def hold(self, computer: Computer) -> tuple[str, ...]:
+        """None of these waits for the next start."""
+        self.computer = computer
+        self._gate.percent = share_of_time(computer, self._opened.device)
+        self._traffic(computer.traffic_kb * 1000.0 or None)
+        return ()
+
+    def before_round(self) -> None:
+        """In the policy's thread, where the number of cores can change."""
+        if self.computer is None or self._opened.backend != "torch":
+            return
+        wanted = threads_for(self.computer.threads)
+        if wanted != self._threads:
+            self._settle()
+            use_threads(wanted)
+            self._threads = wanted
+
+
+def share_of_time(computer: Computer, device: str) -> int:
+    """Percent of it that may be worked."""
+    return computer.cpu_percent if device == "cpu" else computer.gpu_percent
+
+
+def be_nice(priority: str) -> bool:
+    """Give this process, its threads and its children a priority; False where the system lets none go back up."""
+    me = psutil.Process()
+    done = [_nice(process, priority) for process in (me, *me.children(recursive=True))]
+    return all(done)
+
+
+def _nice(process: psutil.Process, priority: str) -> bool:
+    try:
+        if sys.platform == "win32":
+            classes = {"lowest": psutil.IDLE_PRIORITY_CLASS, "low": psutil.BELOW_NORMAL_PRIORITY_CLASS}
+            process.nice(classes.get(priority, psutil.NORMAL_PRIORITY_CLASS))
+        else:
+            for number in _threads(process):  # on Linux each thread has a priority of its own
+                with suppress(ProcessLookupError):  # it has just ended, and others have not
+                    os.setpriority(os.PRIO_PROCESS, number, NICENESS[priority])
+    except psutil.NoSuchProcess:
+        return True
+    except (psutil.AccessDenied, PermissionError):
+        return False
+    return True
+
+
+def _threads(process: psutil.Process) -> list[int]:
+    return [thread.id for thread in process.threads()] if sys.platform == "linux" else [process.pid]
+
+
+def memory_used() -> float:
+    """Bytes of this process and its children."""
+    me = psutil.Process()
+    return float(sum(held_by(process.pid) for process in (me, *me.children(recursive=True))))
+
+
+def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
+    """Remove the oldest saved states and models until they fit; never the newest saved state, nor the model in use."""
+    removed: list[str] = []
+    if in_use.is_relative_to(paths.models()):
+        os.utime(in_use)  # by this the models are told apart that nobody uses any more
+    if not cap_gb:
+        return removed
+    hub_cache.sweep(paths.models())
+    used = sum(map(_size, (*(path for folder in _states(home) for path in _ours(folder)), paths.models())))
+    for path in _dispensable(home, in_use):
+        if used <= cap_gb * GB:
+            break
+        size = _size(path)
+        if _remove(path):
+            used -= size
+            removed.append(path.name.removeprefix(hub_cache.UNFINISHED))
+    return removed
+
+
+def _remove(path: Path) -> bool:
+    """False where that cannot be: another home's engine uses it, or it has open files on Windows."""
+    try:
+        if path.is_relative_to(paths.models()):
+            return hub_cache.drop(path) if path.name.startswith(hub_cache.UNFINISHED) else hub_cache.remove(path)
+        if path.is_file():
+            path.unlink()
+    except OSError:
+        return False
+    shutil.rmtree(path, ignore_errors=True)
+    return not path.exists()
+
+
+def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
+    """What can go, first what is missed least: what was damaged or came by half, models not used for longest, older states."""
+    states = _states(home)
+    for folder in states:
+        yield from (path for path in _ours(folder) if path.name.startswith("damaged-"))
+    yield from hub_cache.unfinished(paths.models())
+    others = [folder for folder in paths.models().glob("*/*") if folder != in_use and not folder.name.startswith(".")]
+    yield from sorted(others, key=lambda folder: folder.stat().st_mtime)
+    for folder in states:
+        yield from reversed(checkpoint.folders(folder)[1:])
+
+
+def _states(home: paths.Home) -> list[Path]:
+    """The folders of saved states of every model this home ever trained, the present one's last."""
+    every = [home.root / "checkpoints", *sorted(home.root.glob("models/*/checkpoints"))]
+    return [folder for folder in every if folder != home.checkpoints] + [home.checkpoints]
+
+
+def _ours(folder: Path) -> list[Path]:
+    """What Waggle keeps in a folder of saved states; what a person keeps there counts for nothing, and stays."""
+    return sorted(path for path in folder.iterdir() if OURS.fullmatch(path.name)) if folder.is_dir() else []
+
+
+def _size(path: Path) -> int:
+    return sum(file.lstat().st_size for file in (path, *path.rglob("*")) if file.is_file())

@@ -1,0 +1,224 @@
+"""What surrounds the pages: the rail of their names on the left, and the status bar that always says the sentence."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
+
+from waggle.gui.i18n.formatting import figure, plural, size, told, tr
+from waggle.gui.i18n.translator import from_right
+from waggle.gui.state.notifications import warning_words
+from waggle.gui.state.pages import AT_THE_FOOT, PAGES
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.layout import column, edges, held, restyle, row
+from waggle.gui.widgets.painted import Chip, Mark, Sign
+from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.protocol.state import HELD, State
+from waggle.protocol.status_text import sentence
+
+MARK, BESIDE = 30, 6  # the side of the mark, and room beside a page's button in the compact form
+SIDE = 16  # of the status bar
+APART = "\u2003\u2002"  # between two figures
+SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
+
+
+class RailButton(QToolButton):
+    """Icon and word; the word goes under the icon where there is little room."""
+
+    def __init__(self, look: Look, icon: str, words: str) -> None:
+        super().__init__()
+        self._look, self._icon, self._words, self._compact, self._bare = look, icon, words, False, False
+        self.setAccessibleName(words)
+        self.setProperty("kind", "rail")
+        look.changed.connect(self._tint)
+        self.toggled.connect(self._tint)
+        self.set_compact(False)
+
+    def set_compact(self, compact: bool) -> None:
+        self._compact = compact
+        restyle(self, "compact", compact)
+        self.set_height(self.wanted())
+        self._tint()
+
+    def wanted(self) -> int:
+        """How high it is where there is room."""
+        return self._look.px(52 if self._compact else 40)
+
+    def set_height(self, height: int) -> None:
+        """Lower than it wants to be, where large words meet a low window: at last the icon says it alone."""
+        bare = self._compact and height < self._look.px(46)
+        size = self._look.size
+        self.setFixedSize(
+            size["icon"] + 26 if bare else size["rail_compact"] - 2 * BESIDE if self._compact else size["rail"] - 24, height
+        )
+        if bare != self._bare:
+            self._bare = bare
+            self._tint()
+
+    def _tint(self) -> None:
+        chosen, side = self.isChecked(), self._look.size["icon"]
+        gap = 0 if self._compact else 8
+        self.setFont(self._look.font("tag" if self._compact else "heading" if chosen else "strong"))
+        room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
+        shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
+        self.setText(shown)
+        under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
+        self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        set_tip(self, "" if shown == self._words and not self._bare else self._words)
+        self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
+        self.setIconSize(QSize(side + gap, side))
+
+
+class Rail(QFrame):
+    """The pages there are: those one watches, and at its foot those one goes to with a question."""
+
+    chosen = Signal(str)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setObjectName("rail")
+        self.setProperty("side", "right" if from_right() else "left")
+        self._look = look
+        self._name = text(look, "Waggle", "heading")
+        self._buttons: dict[str, RailButton] = {}
+        group = QButtonGroup(self)
+        for page, word in PAGES.items():
+            self._buttons[page] = made = RailButton(look, page, tr(word))
+            made.setCheckable(True)
+            made.clicked.connect(self._chooser(page))
+            group.addButton(made)
+        above = [made for page, made in self._buttons.items() if page not in AT_THE_FOOT]
+        below = [self._buttons[page] for page in AT_THE_FOOT]
+        self._head = row(Mark(look, MARK), self._name, None, gap=10)
+        self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def set_compact(self, compact: bool) -> None:
+        self._compact = compact
+        self._name.setVisible(not compact)
+        side = BESIDE if compact else 12
+        self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
+        self._box.setSpacing(2 if compact else 4)
+        for made in self._buttons.values():
+            made.set_compact(compact)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """All pages fit into a window of any height."""
+        buttons = self._buttons.values()
+        others = self._box.minimumSize().height() - sum(made.height() for made in buttons)
+        for made in buttons:
+            made.set_height(max(self._look.size["icon"], min(made.wanted(), (self.height() - others) // len(buttons))))
+        self._head.setContentsMargins(*edges((made.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
+        sides = self._box.contentsMargins()
+        self.setFixedWidth(made.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
+
+    def show_chosen(self, page: str) -> None:
+        self._buttons[page].setChecked(True)
+
+    def _chooser(self, page: str) -> Callable[[], None]:
+        return lambda: self.chosen.emit(page)
+
+
+class Status(QFrame):
+    """The sentence on the left and figures on the right; what has to be said for a moment takes the place of both.
+
+    The figures are one line: where a part comes or goes, Qt lays the whole window out.
+
+    `home_wanted`: somebody wants to do what the sentence of a problem asks for, or read all of a warning: both stand on Home.
+    """
+
+    home_wanted = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setObjectName("status")
+        self._sign = Sign(look, "save", "text_soft", 14)
+        self._word = Line(look, role="label")
+        self._word.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # the state is never cut
+        self._says = Line(look, role="small", tone="text_soft")
+        self._home = Button(look, tr("Go to Home"), "link")
+        self._home.clicked.connect(self.home_wanted)
+        self._notice = Chip(look)
+        self._mark = Chip(look, "", "peer", "play")
+        self._figures = Line(look, role="small", tone="text_faint", right=True)
+        self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        self._compact = self._problem = False
+        self._page, self._warning = "home", ""
+        self._sentence = held(row(self._sign, self._word, self._says))
+        parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
+        self.setLayout(row(*parts, margins=(SIDE, 0, SIDE, 0)))
+        self.setFixedHeight(look.size["status"])
+        self.notice("")
+        self.mark("")
+
+    def set_compact(self, compact: bool) -> None:
+        self._compact = compact
+
+    def notice(self, words: str, sign: str = "warn") -> None:
+        """What the person should see now; empty takes it away. "warn" for what went wrong, "check" for what was done, or none."""
+        self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
+        self._notice.setVisible(bool(words))
+        for usual in (self._sentence, self._figures):
+            usual.setVisible(not words)
+        self._show_way_home()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_way_home()
+
+    def _show_way_home(self) -> None:
+        """Home has what a problem asks for, and all of a warning that is cut here."""
+        chip = self._notice
+        room = self.width() - 2 * SIDE - (self._mark.sizeHint().width() + 2 * 8 if not self._mark.isHidden() else 0)
+        cut = not chip.isHidden() and chip.accessibleName() == self._warning and chip.sizeHint().width() > room
+        self._home.setVisible((self._problem or cut) and self._page != "home")
+
+    def is_read(self) -> bool:
+        """Whether somebody points at what is said for a moment."""
+        return self._notice.underMouse()
+
+    def mark(self, words: str) -> None:
+        """What kind of run this is, when it is not an ordinary one."""
+        self._mark.setVisible(bool(words))
+        self._mark.say(words, "peer", "play")
+
+    def show_service(self, service: bool) -> None:
+        """Whether the engine was there before the window, and stays when it is closed."""
+        self.mark(tr("Goes on without this window") if service else "")
+        set_tip(self._mark, tr("No window started the engine, so none stops it. Pausing holds as ever.") if service else "")
+
+    def show_state(self, state: State, page: str) -> None:
+        said = sentence(state)
+        self._page, self._problem = page, said.action == "copy_report"
+        self._warning = warning_words(state.warnings[0]) if state.warnings else ""
+        self._show_way_home()
+        self._sign.show_sign(said.sign, SIGN_INK[said.tone])
+        self._word.say(told(said.word))
+        words = (
+            f"{told(said.says).removesuffix('.')}. {told(said.detail)}"
+            if state.phase in ("preparing", "paused", "waiting", "problem")
+            else told(said.says)
+        )
+        self._says.say(words)
+        shown = figures(state)
+        self._figures.say(APART.join(filter(None, shown[:1] if self._compact else shown)))
+
+
+def figures(state: State) -> tuple[str, str, str, str]:
+    """Peers, tokens a second, bytes up and down; empty where there is nothing to say."""
+    if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
+        return "", "", "", ""
+    peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
+    last = state.rounds[-1] if state.rounds and state.phase not in HELD else None
+    speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
+    if not (state.up or state.down):
+        return peers, speed, "", ""
+    return peers, speed, f"{size(state.up)}/s {tr('up')}", f"{size(state.down)}/s {tr('down')}"

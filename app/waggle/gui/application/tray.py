@@ -1,0 +1,114 @@
+"""The tray: the one sentence where the window is closed, with a menu to pause, resume, open and leave."""
+
+import sys
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+
+from waggle.gui.i18n.formatting import told, tr
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets import pause_menu
+from waggle.gui.widgets.system_tray import mark_icon
+from waggle.protocol.commands import Resume, new_id
+from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
+
+LONGEST_TIP = 120  # characters: Windows cuts at 127
+Trigger = QSystemTrayIcon.ActivationReason
+
+
+class Tray(QObject):
+    """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: end everything."""
+
+    raised = Signal()
+    commanded = Signal(object)
+    leave_wanted = Signal()
+
+    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._icons = {awake: mark_icon(look, awake=awake) for awake in (True, False)}
+        self.icon = QSystemTrayIcon(self._icons[False], self)
+        self.menu = QMenu()
+        self._says = QAction(self.menu)
+        self._says.setEnabled(False)
+        self._open = QAction(tr("Open Waggle"), self.menu)
+        self._pause = QAction(tr("Pause"), self.menu)
+        self._resume = QAction(tr("Resume"), self.menu)
+        self._for = QMenu(tr("Pause for a while"), self.menu)
+        self._leave = QAction(tr("Quit"), self.menu)
+        self._fill()
+        self._awake: bool | None = None
+        self.icon.setContextMenu(self.menu)
+        self.icon.activated.connect(self._activated)
+        self.icon.messageClicked.connect(self.raised)
+        self._open.triggered.connect(self.raised)
+        self._pause.triggered.connect(lambda: self.commanded.emit(pause_menu.at_once()))
+        self._resume.triggered.connect(lambda: self.commanded.emit(Resume(id=new_id())))
+        self._leave.triggered.connect(self.leave_wanted)
+
+    def _fill(self) -> None:
+        self.menu.addAction(self._says)
+        self.menu.addSeparator()
+        self.menu.addAction(self._open)
+        self.menu.addAction(self._resume)
+        self.menu.addAction(self._pause)
+        self.menu.addMenu(self._for)
+        self.menu.addSeparator()
+        self.menu.addAction(self._leave)
+        pause_menu.fill(self._for, self.commanded.emit)
+
+    def show(self) -> None:
+        self.icon.show()
+
+    def hide(self) -> None:
+        self.icon.hide()
+
+    def show_questions(self) -> None:
+        """At the first start nothing runs until its questions are answered."""
+        says = tr("A few questions come first, in the window.")
+        self._says.setText(says)
+        self._tip(f"Waggle: {says}")
+        for action in (self._resume, self._pause, self._for.menuAction()):
+            action.setVisible(False)
+
+    def show_state(self, state: State) -> None:
+        said = sentence(state)
+        self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))
+        self._tip(tooltip(state))
+        self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
+        self._resume.setVisible(said.action == "resume")
+        self._pause.setVisible(said.action in ("pause", "pause_now", "anyway"))
+        self._for.menuAction().setVisible(said.action in ("pause", "anyway"))
+        awake = state.phase in ("contributing", "finishing")
+        if awake != self._awake:
+            self._awake = awake
+            self.icon.setIcon(self._icons[awake])
+
+    def _tip(self, words: str) -> None:
+        """Systems hand every call on, also of the same words."""
+        if self.icon.toolTip() != words:
+            self.icon.setToolTip(words)
+
+    def say(self, title: str, words: str) -> None:
+        """A notification, where the system shows such things."""
+        if self.icon.isVisible():
+            self.icon.showMessage(unmarked(title), unmarked(words), self._icons[True])
+
+    def _activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
+        """A press opens the menu on a Mac: who only wants to pause should not get the window too."""
+        if sys.platform != "darwin" and reason in (Trigger.Trigger, Trigger.DoubleClick):
+            self.raised.emit()
+
+
+def unmarked(words: str) -> str:
+    """The words where Qt or the system may read markup: no name in them is taken for any."""
+    return words.replace("<", "‹")
+
+
+def tooltip(state: State) -> str:
+    """The sentence, and what ends it, as far as a tooltip has room."""
+    said = sentence(state)
+    short = f"Waggle: {told(said.says)}"
+    whole = f"{short} {told(said.detail)}"
+    return unmarked(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])

@@ -1,0 +1,1 @@
+"""Charts and graphs, drawn by hand or by pyqtgraph."""

@@ -1,0 +1,142 @@
+"""A year of days as a calendar: the more answers on a day, the stronger its cell. Arrow keys read it day by day."""
+
+import datetime
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtWidgets import QSizePolicy
+
+from waggle.gui.i18n.formatting import duration, figure, month, plural, tr, whole_day
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.text import announce
+from waggle.protocol.events_identity import Day
+
+WEEKS, WEEKDAYS = 53, 7
+HEAD = 20  # room for the months, as large as words are made
+SIDE = 38  # room for the weekdays
+LEVELS = (0.22, 0.45, 0.7, 1.0)
+STEPS = {Qt.Key.Key_Left: -7, Qt.Key.Key_Right: 7, Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+NAMED = {0: "Mon", 2: "Wed", 4: "Fri"}
+
+
+def level(answers: int, most: int) -> int:
+    """0 for nothing, then 1 to 4 by the logarithm: one busy day must not make all others pale."""
+    if answers <= 0:
+        return 0
+    return min(4, 1 + int(4 * math.log1p(answers) / math.log1p(max(most, 2)) - 1e-9))
+
+
+def first_day(today: datetime.date) -> datetime.date:
+    """The Monday with which a calendar of 53 weeks begins."""
+    return today - datetime.timedelta(days=today.weekday() + 7 * (WEEKS - 1))
+
+
+def words_of(date: datetime.date, day: Day | None) -> str:
+    """One day in a sentence."""
+    when = whole_day(date)
+    if day is None:
+        return tr("%1: nothing").replace("%1", when)
+    answers = plural(day.answers, "%n answer", "%n answers")
+    rest = tr("%1 of them right, in %2").replace("%1", figure(day.right)).replace("%2", duration(day.seconds))
+    return f"{when}: {answers}, {rest}"
+
+
+class HeatMap(Painted):
+    """`read` carries the sentence about the day that is pointed at."""
+
+    read = Signal(str)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, name=tr("Calendar of the last year; arrow keys read it day by day"))
+        self._days: dict[datetime.date, Day] = {}
+        self._today = datetime.date(2026, 1, 1)  # until it is told another
+        self._at: datetime.date | None = None
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._head, self._side = look.px(HEAD), look.px(SIDE)
+        self.setFixedHeight(self.sizeHint().height())
+        look.changed.connect(self.update)
+
+    def show_days(self, days: Sequence[Day], today: datetime.date) -> None:
+        made = {datetime.date.fromisoformat(day.date): day for day in days}
+        if (made, today) != (self._days, self._today):
+            self._days, self._today = made, today
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._side + WEEKS * 16, self._head + WEEKDAYS * 18)
+
+    def _step(self) -> float:
+        return min(18.0, (self.width() - self._side) / WEEKS)
+
+    def place_of(self, date: datetime.date) -> QRectF:
+        """Where a day's cell stands."""
+        gone = (date - first_day(self._today)).days
+        step = self._step()
+        return QRectF(self._side + gone // 7 * step, self._head + gone % 7 * step, step - 3, step - 3)
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        self._draw_names(painter)
+        most = max((day.answers for day in self._days.values()), default=0)
+        date, ink = first_day(self._today), self.look.colour("accent_line")
+        while date <= self._today:
+            found = self._days.get(date)
+            cell = self.place_of(date)
+            shade = level(found.answers, most) if found else 0
+            colour = QColor(ink)
+            colour.setAlphaF(LEVELS[shade - 1] if shade else 1.0)
+            painter.setPen(QPen(self.look.colour("edge" if shade else "border"), 1))
+            painter.setBrush(colour if shade else self.look.colour("sunken"))
+            painter.drawRoundedRect(cell, 3, 3)
+            if date == self._at:
+                painter.setPen(QPen(self.look.colour("focus"), 2))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRoundedRect(cell.adjusted(-1.5, -1.5, 1.5, 1.5), 4, 4)
+            date += datetime.timedelta(days=1)
+        if self.hasFocus():
+            painter.setPen(QPen(self.look.colour("focus"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            step = self._step()
+            painter.drawRoundedRect(QRectF(self._side - 3, self._head - 3, WEEKS * step + 2, WEEKDAYS * step + 3), 5, 5)
+
+    def _draw_names(self, painter: QPainter) -> None:
+        painter.setFont(self.look.font("caption"))
+        painter.setPen(self.look.colour("text_faint"))
+        for row, name in NAMED.items():
+            cell = self.place_of(first_day(self._today) + datetime.timedelta(days=row))
+            painter.drawText(QPointF(0, cell.bottom() - 1), tr(name))
+        metrics, room = QFontMetricsF(self.look.font("caption")), -1.0
+        for week in range(WEEKS):
+            date = first_day(self._today) + datetime.timedelta(days=7 * week)
+            left = self.place_of(date).left()
+            words = month(date)
+            wide = metrics.horizontalAdvance(words)
+            if date.day <= 7 and room < left <= self.width() - wide:
+                painter.drawText(QPointF(left, self._head - 7), words)
+                room = left + wide + 8
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = STEPS.get(Qt.Key(event.key()))
+        if step is None:
+            super().keyPressEvent(event)
+            return
+        self._point((self._at or self._today) + datetime.timedelta(days=step if self._at else 0))
+        announce(self, self.accessibleDescription())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        step = self._step()
+        week, row = (event.position().x() - self._side) // step, (event.position().y() - self._head) // step
+        if 0 <= week < WEEKS and 0 <= row < WEEKDAYS:
+            self._point(first_day(self._today) + datetime.timedelta(days=int(week * 7 + row)))
+
+    def _point(self, date: datetime.date) -> None:
+        self._at = max(first_day(self._today), min(date, self._today))
+        words = words_of(self._at, self._days.get(self._at))
+        self.setAccessibleDescription(words)
+        self.read.emit(words)
+        self.update()

@@ -1,0 +1,51 @@
+"""One model's chart of comparison: with peers and alone, each point with its 95% interval."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+
+from waggle.core.confidence_interval import interval_of
+from waggle.gui.charts.progress_charts import Chart, Label
+from waggle.gui.i18n.formatting import percent, tr
+from waggle.gui.theme.theme import Look
+from waggle.protocol.events_leaderboard import ScoreCurve
+
+
+class CompareChart(Chart):
+    """Blue is what came with others; grey and dashed is the reference, alone."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, tr("Right answers with peers and alone, by rounds"), shows_axis=True)
+        self._curves: Sequence[ScoreCurve] = ()
+        self._drawn_at = 0  # pixels wide
+        self.getViewBox().sigResized.connect(self._resized)
+
+    def _resized(self, *_resized: object) -> None:
+        """The names of the lines need other room."""
+        if self._curves and self.width() != self._drawn_at:
+            self.show_curves(self._curves)
+
+    def show_curves(self, curves: Sequence[ScoreCurve]) -> None:
+        self._curves, self._drawn_at = curves, self.width()
+        points = [point for curve in curves for point in curve.points]
+        spans = {point: interval_of(point.right, point.total) for point in points}
+        last = float(max(1, *(point.round for point in points)))
+        self.begin(max(0.1, *(high for _, high in spans.values())), shares=True, x=(0.0, last), axis="round")
+        for curve in curves:
+            role, ink = ("peer", "peer") if curve.together else ("reference", "text_soft")
+            x = [float(point.round) for point in curve.points]
+            y = [point.right / max(1, point.total) for point in curve.points]
+            self.whiskers(x, [spans[point] for point in curve.points], role)
+            style = Qt.PenStyle.SolidLine if curve.together else Qt.PenStyle.DashLine
+            self.line(x, y, role, style, width=2.4, dots=True)
+            name = tr("With peers") if curve.together else tr("Alone")
+            self.label(Label(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
+        self.spread_labels()
+
+    def whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:
+        """An upright line at each place."""
+        faint = self.look.colour(role)
+        faint.setAlphaF(0.5)
+        places = [place for place in x for _ in range(2)]
+        ends = [end for span in spans for end in span]
+        self.curve(places, ends, self.pen(faint), connect="pairs")

@@ -1,0 +1,126 @@
+"""Who solved what first, as a comb: a row for each node, a cell for each specialty; what is passed on travels between two."""
+
+import math
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtGui import QHelpEvent, QHideEvent, QPainter, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip
+
+from waggle.gui.i18n.formatting import tip, told, tr, visible
+from waggle.gui.state.race_state import Race, solved_words
+from waggle.gui.theme.theme import Look, tokens
+from waggle.gui.widgets.drawing import draw_avatar, hexagon
+from waggle.gui.widgets.painted import Painted
+from waggle.protocol.events_race import Lane
+
+ROW, CELL, FIRST = 25, 9.0, 34.0
+FRAME_MS = 16
+
+
+class Comb(Painted):
+    """Empty cells wait, honey ones were found by oneself, blue ones after learning from somebody who had."""
+
+    def __init__(self, look: Look, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(look)
+        self._lane: Lane = lane
+        self._race, self._clock = Race(), clock
+        self._jumps: dict[tuple[int, int], float] = {}  # the cells that are on their way, and since when
+        self.frames = QTimer(self)
+        self.frames.setInterval(FRAME_MS)
+        self.frames.timeout.connect(self._frame)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.show_race(Race())
+
+    def show_race(self, race: Race) -> None:
+        before, self._race = self._race, race
+        run, old = race.run(self._lane), before.run(self._lane)
+        if race.racers != before.racers:
+            self.updateGeometry()
+            self._jumps.clear()
+        if run.solved != old.solved or race.racers != before.racers:
+            if self.look.moves and self.isVisible():
+                fresh = [cell for cell, teacher in run.solved.items() if teacher is not None and cell not in old.solved]
+                self._jumps |= dict.fromkeys(fresh, self._clock())
+            if self._jumps:
+                self.frames.start()
+            self.update()
+        self.setAccessibleName(solved_words(race, self._lane) if race.racers else tr("No race yet"))
+
+    def sizeHint(self) -> QSize:
+        return QSize(round(FIRST + 9 * 2 * CELL * 1.1), ROW * max(4, len(self._race.racers)))
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def _place(self, racer: int, specialty: int) -> QPointF:
+        step = min(CELL * 2.6, (self.width() - FIRST - CELL) / max(1, len(self._race.specialties)))
+        x = FIRST + CELL + step * specialty
+        if self.layoutDirection() == Qt.LayoutDirection.RightToLeft:
+            x = self.width() - x
+        return QPointF(x, ROW * (racer + 0.5))
+
+    def _frame(self) -> None:
+        ended = self._clock() - tokens().duration["flow"] / 1000
+        self._jumps = {cell: begun for cell, begun in self._jumps.items() if begun > ended}
+        if not self._jumps:
+            self.frames.stop()
+        self.update()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._jumps.clear()
+        self.frames.stop()
+        super().hideEvent(event)
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        solved = self._race.run(self._lane).solved
+        away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        for racer, one in enumerate(self._race.racers):
+            middle = QPointF(self.width() - 12 if away else 12, ROW * (racer + 0.5))
+            draw_avatar(painter, self.look, one.id, middle, 11)
+            for specialty in range(len(self._race.specialties)):
+                cell = (racer, specialty)
+                there = cell in solved and cell not in self._jumps
+                self._cell(painter, self._place(*cell), learned=solved.get(cell) is not None, filled=there)
+        now, span = self._clock(), tokens().duration["flow"] / 1000
+        for (racer, specialty), begun in self._jumps.items():
+            teacher = solved[racer, specialty]
+            if teacher is None:
+                continue
+            share = (1 - math.cos(math.pi * min(1.0, (now - begun) / span))) / 2
+            start, end = self._place(teacher, specialty), self._place(racer, specialty)
+            bow = QPointF(14 * math.sin(math.pi * share), 0)
+            self._cell(painter, start + (end - start) * share + bow, learned=True, filled=True)
+
+    def _cell(self, painter: QPainter, place: QPointF, *, learned: bool, filled: bool) -> None:
+        edge = ("peer" if learned else "accent_line") if filled else "control"
+        painter.setPen(QPen(self.look.colour(edge), 1.3))
+        painter.setBrush(self.look.colour(("peer" if learned else "accent") if filled else "surface"))
+        painter.drawPolygon(hexagon(place.x(), place.y(), CELL))
+
+    def cell_words(self, racer: int, specialty: int) -> str:
+        """What a cell's tooltip says."""
+        race = self._race
+        solved = race.run(self._lane).solved
+        words = f"{race.racers[racer].name}, {told(visible(race.specialties[specialty]))}: "
+        if (racer, specialty) not in solved:
+            return words + tr("not solved yet")
+        teacher = solved[racer, specialty]
+        if teacher is None:
+            return words + tr("found by itself")
+        return words + tr("learned from %1").replace("%1", race.racers[teacher].name)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), tip(self._at(QPointF(event.pos()))), self)
+            return True
+        return super().event(event)
+
+    def _at(self, point: QPointF) -> str:
+        for racer in range(len(self._race.racers)):
+            for specialty in range(len(self._race.specialties)):
+                away = self._place(racer, specialty) - point
+                if math.hypot(away.x(), away.y()) < CELL:
+                    return self.cell_words(racer, specialty)
+        return ""

@@ -1,0 +1,129 @@
+"""The reward of the last rounds in one glance: raw faint, trend strong, peers as a dashed reference."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+
+from waggle.gui.i18n.formatting import decimal, figure, tr
+from waggle.gui.state import chart_series
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.text import set_tip
+from waggle.protocol.events import RoundSummary
+
+LINE = 18  # pixels that a line of words takes, of words as large as they are made; two labels are as far apart
+
+
+class Sparkline(Painted):
+    """Draws nothing until there are two rounds."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, name=tr("Reward of the last rounds"))
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
+        self._rounds: Sequence[RoundSummary] = ()
+        self._peers: float | None = None
+        self.setMinimumHeight(look.px(70))
+
+    def show_rounds(self, rounds: Sequence[RoundSummary], peers: float | None) -> None:
+        if rounds == self._rounds and peers == self._peers:
+            return
+        self._rounds, self._peers = rounds, peers
+        if len(rounds) > 1:
+            self.setAccessibleName(tr("Reward of the last rounds: you %1").replace("%1", decimal(self._trend()[-1], 2)))
+        dashed = "" if peers is None else tr("Dashed is the mean of all that peers sent: %1.").replace("%1", decimal(peers, 2))
+        set_tip(self, dashed)
+        self.setAccessibleDescription(dashed)
+        self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        if len(self._rounds) < 2:
+            return
+        px = self.look.px
+        plot = place.adjusted(px(34), px(8), -px(92), -px(22))
+        raw, mine = [summary.reward for summary in self._rounds], self._trend()
+        ticks = chart_series.steps(chart_series.ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // px(24))))
+        painter.setFont(self.look.font("caption"))
+        self._grid(painter, plot, ticks)
+        self._rounds_axis(painter, plot)
+        painter.setClipRect(plot.adjusted(-4, -6, 4, 4))
+        self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_faint(self.look.colour("accent_line")), 1))
+        labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
+        if self._peers is not None:
+            y = _height(self._peers, plot, ticks[-1])
+            painter.setPen(QPen(self.look.colour("peer"), 2, Qt.PenStyle.DashLine))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            labels.append((y, "peer", "peer", f"{tr('Peers')} {decimal(self._peers, 2)}"))
+        strong = QPen(self.look.colour("accent_line"), 2.5)
+        strong.setCapStyle(Qt.PenCapStyle.RoundCap)
+        strong.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        self._curve(painter, _points(mine, plot, ticks[-1]), strong)
+        painter.setClipping(False)
+        self._labels(painter, plot, labels)
+
+    def _trend(self) -> list[float]:
+        values = [summary.reward for summary in self._rounds]
+        return chart_series.trend(values, chart_series.smoothing(len(values)))
+
+    def _grid(self, painter: QPainter, plot: QRectF, ticks: Sequence[float]) -> None:
+        digits, line = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1, self.look.px(LINE)
+        for value in ticks:
+            y = round(_height(value, plot, ticks[-1])) + 0.5
+            painter.setPen(QPen(self.look.colour("grid"), 1))
+            painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
+            painter.setPen(self.look.colour("text_faint"))
+            side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            box = QRectF(plot.left() - self.look.px(38), y - line / 2, self.look.px(30), line)
+            painter.drawText(box, side, decimal(value, digits))
+
+    def _rounds_axis(self, painter: QPainter, plot: QRectF) -> None:
+        first, last = self._rounds[0].round, self._rounds[-1].round
+        words = [(0.0, f"{tr('round')} {figure(first)}"), (1.0, figure(last))]
+        width = QFontMetricsF(painter.font()).horizontalAdvance(words[0][1]) + 8
+        if last - first > 8 and plot.width() >= 3 * width:
+            words.append((0.5, figure((first + last) // 2)))
+        painter.setPen(self.look.colour("text_faint"))
+        for share, label in words:
+            side = (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignRight)[int(share * 2)]
+            left = plot.left() + (plot.width() - width) * share
+            box = QRectF(left, plot.bottom() + self.look.px(5), width, self.look.px(LINE))
+            painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, label)
+
+    def _curve(self, painter: QPainter, path: QPainterPath, pen: QPen) -> None:
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPath(path)
+
+    def _labels(self, painter: QPainter, plot: QRectF, labels: Sequence[tuple[float, str, str, str]]) -> None:
+        painter.setFont(self.look.font("tag"))
+        room, high = self.look.px(82), self.look.px(LINE)
+        spread = max(0.0, high - abs(labels[0][0] - labels[-1][0])) / 2 if len(labels) > 1 else 0.0
+        lowest = max(labels)[0]
+        for y, line, ink, words in labels:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self.look.colour(line))
+            painter.drawEllipse(QPointF(plot.right(), y), 4, 4)
+            painter.setPen(self.look.colour(ink))
+            shift = spread if y == lowest else -spread
+            box = QRectF(plot.right() + self.look.px(10), y - high / 2 + shift, room, high)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
+
+
+def _faint(colour: QColor) -> QColor:
+    colour.setAlphaF(0.30)
+    return colour
+
+
+def _height(value: float, plot: QRectF, top: float) -> float:
+    return plot.bottom() - plot.height() * value / top
+
+
+def _points(values: Sequence[float], plot: QRectF, top: float) -> QPainterPath:
+    path = QPainterPath()
+    for i, value in enumerate(values):
+        point = QPointF(plot.left() + plot.width() * i / (len(values) - 1), _height(value, plot, top))
+        if i:
+            path.lineTo(point)
+        else:
+            path.moveTo(point)
+    return path

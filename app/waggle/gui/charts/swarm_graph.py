@@ -1,0 +1,323 @@
+"""The swarm as a picture: me in the middle, near is fast, a dashed line is a relay; while groups travel, cells travel with them.
+
+Sixty frames a second are painted only while something moves and can be seen; at any other time no timer runs.
+"""
+
+import heapq
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
+from PySide6.QtWidgets import QToolTip
+
+from waggle.gui.charts.swarm_graph_layout import AROUND, NAME_ROOM, NAMED, Placed, Shown, arranged, liveliest, ring, spot
+from waggle.gui.i18n.formatting import one_line, plural, tip, told, tr, visible
+from waggle.gui.state.traffic_flow import Flow, Way, flows
+from waggle.gui.theme.theme import Look, tokens
+from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
+from waggle.gui.widgets.painted import Painted
+from waggle.protocol.events import PeerInfo
+from waggle.protocol.peer_text import about
+from waggle.protocol.state import State
+
+MOST_CELLS, MOST_OF_ONE = 120, 12  # on their way at once, and of one flow: a peer may take hundreds of groups in one go
+FRAME_MS, APART, HELD_MS = 16, 0.28, 4000  # apart: seconds between two groups of one flow; held: where nothing may move
+STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
+
+
+class Travelling(msgspec.Struct, frozen=True):
+    """One group on its way. `about` is the number of its specialty, -1 where that is not known."""
+
+    peer: str
+    way: Way
+    about: int
+    begun: float
+
+
+def said(flow: Flow, state: State) -> str:
+    """One flow in words."""
+    peer = state.peers.get(flow.peer)
+    name = one_line(peer.name if peer else flow.peer)
+    count, known = len(flow.specialties), set(flow.specialties)
+    if len(known) == 1 and "" not in known:
+        groups = told(one_line(flow.specialties[0]))
+    else:
+        groups = plural(count, "%n group", "%n groups")
+    words = {"out": tr("%2 to %1"), "in": tr("%2 from %1"), "used": tr("%2 learned from %1")}[flow.way]
+    return words.replace("%2", groups).replace("%1", name)
+
+
+class SwarmPicture(Painted):
+    """Painted from the States it is shown. `chosen` names the peer that was clicked, or gone to by an arrow key."""
+
+    chosen = Signal(str)
+
+    def __init__(self, look: Look, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(look)
+        self._clock = clock
+        self._state: State | None = None  # the one before, while this was seen
+        self._peers: tuple[Shown, ...] = ()
+        self._me, self._more, self._marked = "", 0, ""
+        self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # what a tooltip is made of, and when that was so
+        self._around: list[Placed] = []
+        self._still = QPixmap()  # all that does not move, and below the frame that it was painted for
+        self._still_of: tuple[object, ...] = ()
+        self.travelling: list[Travelling] = []
+        self.latest: tuple[Flow, str, int] | None = None  # with its words and the number of its specialty
+        self.frames, self.hold, self.changed = QTimer(self), QTimer(self), QTimer(self)
+        self.frames.setInterval(FRAME_MS)
+        self.frames.setTimerType(Qt.TimerType.PreciseTimer)
+        self.frames.timeout.connect(self._frame)
+        self.hold.setSingleShot(True)
+        self.hold.setInterval(HELD_MS)
+        self.hold.timeout.connect(self._rest)
+        self.changed.setSingleShot(True)  # and at once, but in a turn of its own: hundreds of peers are much to paint
+        self.changed.timeout.connect(self._renew)
+        self.setMinimumHeight(150)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._describe(State())
+
+    def show_state(self, state: State, now: float) -> None:
+        before, self._state = self._state, state if self.isVisible() else None
+        self._me = state.ready.node if state.ready else ""
+        if not state.peers:
+            self.latest = None
+        if before is not None:
+            self._set_off(flows(before, state), state)
+        if before is None or state.peers is not before.peers or state.cards is not before.cards:
+            self._describe(state)
+        self._known = (state.peers, now)
+        peers = liveliest(list(state.peers.values()), now)
+        if peers != self._peers:
+            self._peers, self._more = peers, len(state.peers) - len(peers)
+            self.changed.start()
+
+    def mark(self, identity: str) -> None:
+        """This peer is chosen, or none."""
+        if identity != self._marked:
+            self._marked = identity
+            self.update()
+
+    def _describe(self, state: State) -> None:
+        """The same facts as text."""
+        peers = state.peers.values()
+        relays = sum(peer.connection == "relay" for peer in peers)
+        around = plural(len(peers), "you in the middle, %n peer around you", "you in the middle, %n peers around you")
+        through = plural(relays, ", %n of them through a relay", ", %n of them through a relay") if relays else ""
+        self.setAccessibleName(tr("Picture of the swarm: ") + around + through)
+        busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.taken)
+        words = [self.latest[1] + "."] if self.latest else []
+        for peer in busiest:
+            sent = plural(peer.received, "%1 sent you %n group", "%1 sent you %n groups").replace("%1", one_line(peer.name))
+            words.append(sent + plural(peer.taken, " and took %n of yours.", " and took %n of yours."))
+        self.setAccessibleDescription(" ".join(words))
+
+    def _set_off(self, found: Sequence[Flow], state: State) -> None:
+        """Let what flowed be seen: as movement, else as a count."""
+        if not found:
+            return
+        titles = [one.title for one in state.ready.specialties] if state.ready else []
+        now = self._clock()
+        for flow in found:
+            for i, title in enumerate(flow.specialties[:MOST_OF_ONE]):
+                number = titles.index(title) if title in titles else -1
+                self.travelling.append(Travelling(flow.peer, flow.way, number, now + i * APART))
+        self.latest = (found[-1], said(found[-1], state), number)
+        del self.travelling[:-MOST_CELLS]
+        (self.frames if self.look.moves else self.hold).start()
+        self.update()
+
+    def _frame(self) -> None:
+        handle = self.window().windowHandle()
+        if not self.look.moves or handle is None or not handle.isExposed():
+            self._rest()
+            return
+        ended = self._clock() - tokens().duration["flow"] / 1000
+        self.travelling = [one for one in self.travelling if one.begun > ended]
+        if not self.travelling:
+            self.frames.stop()
+        self.update()
+
+    def _rest(self) -> None:
+        self.frames.stop()
+        self.hold.stop()
+        self.travelling.clear()
+        self.update()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """What happens meanwhile is not made up for."""
+        self._rest()
+        self._state = None
+        super().hideEvent(event)
+
+    def _renew(self) -> None:
+        """Others are here, or they are elsewhere."""
+        self._still_of = ()
+        self._paint_still(QRectF(self.rect()))
+        self.update()
+
+    def _paint_still(self, place: QRectF) -> None:
+        ratio = self.devicePixelRatioF()
+        frame = (self._me, self._marked, place.size(), ratio, self.look.mode, self.layoutDirection())
+        if frame == self._still_of:
+            return
+        self._still_of = frame
+        self._still = QPixmap((place.size() * ratio).toSize())
+        self._still.setDevicePixelRatio(ratio)
+        self._still.fill(Qt.GlobalColor.transparent)
+        layer = QPainter(self._still)
+        layer.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._draw_still(layer, place)
+        layer.end()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        self._paint_still(place)
+        painter.drawPixmap(QPointF(0, 0), self._still)
+        if self.look.moves:
+            self._draw_travelling(painter, place.center())
+        else:
+            self._draw_counts(painter, place.center())
+        if self.hasFocus():
+            painter.setPen(QPen(self.look.colour("focus"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(place.adjusted(1, 1, -1, -1), 8, 8)
+
+    def _draw_still(self, painter: QPainter, place: QRectF) -> None:
+        centre = place.center()
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(self.look.colour("border"), 1))
+        across, down = ring(place)
+        for share in (0.56, 1.0):
+            painter.drawEllipse(centre, across * share, down * share)
+        self._around = arranged(self._peers, place)
+        for one in self._around:
+            self._tie(painter, centre, one)
+        for one in self._around:
+            painter.setOpacity(1 - 0.15 * one.peer.age)
+            draw_avatar(painter, self.look, one.peer.id, one.place, one.radius, gone=one.peer.faded)
+            painter.setOpacity(1)
+            if one.peer.id == self._marked:
+                painter.setPen(QPen(self.look.colour("text"), 2))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawPolygon(hexagon(one.place.x(), one.place.y(), one.radius + AROUND))
+        self._names(painter)
+        painter.setPen(QPen(self.look.colour("surface"), 5))
+        painter.setBrush(self.look.colour("accent"))
+        painter.drawPolygon(hexagon(centre.x(), centre.y(), 25))
+        draw_avatar(painter, self.look, self._me, centre, 19, mine=True)
+        if self._more:
+            painter.setFont(self.look.font("caption"))
+            painter.setPen(self.look.colour("text_faint"))
+            words = plural(self._more, "and %n more", "and %n more")
+            painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
+
+    def _tie(self, painter: QPainter, centre: QPointF, one: Placed) -> None:
+        if one.peer.gone:
+            return
+        tone = self.look.colour("control")
+        tone.setAlphaF(0.6 if one.peer.met else 0.25)
+        pen = QPen(tone, 1.2)
+        if one.peer.relay:
+            pen.setDashPattern([4, 4])
+        painter.setPen(pen)
+        painter.drawLine(centre, one.place)
+
+    def _names(self, painter: QPainter) -> None:
+        """Of those that are named, whoever finds room."""
+        font = self.look.font("caption")
+        metrics, high = QFontMetricsF(font), self.look.px(18)
+        painter.setFont(font)
+        taken = [(one.peer.id, _box(one.place, one.radius)) for one in self._around]
+        for one in sorted(self._around, key=lambda one: one.peer.id != self._marked):
+            if not one.peer.named and one.peer.id != self._marked:
+                continue
+            words = metrics.elidedText(one.peer.name, Qt.TextElideMode.ElideRight, NAME_ROOM)
+            width = metrics.horizontalAdvance(words)
+            left = one.place.x() + 19 if one.right else one.place.x() - 19 - width
+            box = QRectF(left, one.place.y() - high / 2, width + 2, high)
+            ground = box.adjusted(-2, 2, 2, -2)
+            if one.peer.id != self._marked and any(ground.intersects(other) for peer, other in taken if peer != one.peer.id):
+                continue
+            taken.append(("", ground))
+            painter.fillRect(ground, self.look.colour("surface"))
+            painter.setPen(self.look.colour("text_faint" if one.peer.faded else "text_soft"))
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
+
+    def _draw_travelling(self, painter: QPainter, centre: QPointF) -> None:
+        now, span = self._clock(), tokens().duration["flow"] / 1000
+        places = {one.peer.id: one for one in self._around}
+        for moving in self.travelling:
+            gone, one = (now - moving.begun) / span, places.get(moving.peer)
+            if one is None or not 0 <= gone < 1:
+                continue
+            eased = (1 - math.cos(math.pi * gone)) / 2
+            if moving.way == "used":
+                tone = self.look.colour("peer")
+                tone.setAlphaF(1 - gone)
+                painter.setPen(QPen(tone, 2))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawPolygon(hexagon(centre.x(), centre.y(), 27 + 12 * eased))
+                painter.drawLine(spot(centre, one, 0), spot(centre, one, 1))
+            else:
+                place = spot(centre, one, eased if moving.way == "out" else 1 - eased)
+                draw_cell(painter, self.look, place, 4.5, moving.about, mine=moving.way == "out")
+
+    def _draw_counts(self, painter: QPainter, centre: QPointF) -> None:
+        """Without movement: the tie is strong for a while, and says how many groups came, went or were learned from."""
+        places = {one.peer.id: one for one in self._around}
+        counts = Counter((moving.peer, moving.way) for moving in self.travelling)
+        painter.setFont(self.look.font("tag"))
+        for (peer, way), count in counts.items():
+            one = places.get(peer)
+            if one is None:
+                continue
+            role = "accent_line" if way == "out" else "peer"
+            painter.setPen(QPen(self.look.colour(role), 2.5))
+            painter.drawLine(spot(centre, one, 0), spot(centre, one, 1))
+            if way != "used":
+                middle = spot(centre, one, 0.3 if way == "in" else 0.7)
+                painter.setPen(QPen(self.look.colour(role), 1.5))
+                painter.setBrush(self.look.colour("surface"))
+                painter.drawPolygon(hexagon(middle.x(), middle.y(), 11))
+                painter.setPen(self.look.colour("text"))
+                painter.drawText(QRectF(middle.x() - 11, middle.y() - 11, 22, 22), Qt.AlignmentFlag.AlignCenter, str(count))
+
+    def _at(self, point: QPointF) -> Placed | None:
+        near = [one for one in self._around if math.hypot(one.place.x() - point.x(), one.place.y() - point.y()) < one.radius + 4]
+        return near[-1] if near else None
+
+    def about(self, identity: str) -> str:
+        """What is thought of a peer."""
+        peers, now = self._known
+        peer = peers.get(identity)
+        return f"{one_line(peer.name)}: {told(visible(about(peer, now)))}" if peer else ""
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            one = self._at(QPointF(event.pos()))
+            QToolTip.showText(event.globalPos(), tip(self.about(one.peer.id)) if one else "", self)
+            return True
+        return super().event(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        one = self._at(event.position())
+        if one is not None:
+            self.chosen.emit(one.peer.id)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """The arrow keys go around."""
+        step = STEP.get(Qt.Key(event.key()))
+        if step is None or not self._peers:
+            super().keyPressEvent(event)
+            return
+        names = [peer.id for peer in self._peers]
+        place = names.index(self._marked) + step if self._marked in names else 0
+        self.chosen.emit(names[place % len(names)])
+
+
+def _box(centre: QPointF, radius: float) -> QRectF:
+    return QRectF(centre.x() - radius, centre.y() - radius, 2 * radius, 2 * radius)

@@ -1,0 +1,1 @@
+"""Processes beside the window: the engine, a replay, a race."""

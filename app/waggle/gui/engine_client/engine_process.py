@@ -1,0 +1,247 @@
+"""One QObject around one QProcess: the engine, spoken to in JSON lines, started again when it dies."""
+
+import logging
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+
+from waggle.core import paths
+from waggle.core.errors import EngineError
+from waggle.gui.i18n.formatting import one_line
+from waggle.protocol import PROTOCOL, events, json_lines
+from waggle.protocol.commands import AnyCommand, Say, Stop
+from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.state import AnyEvent, Snapshot, State
+
+BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
+LATER = 60.0  # seconds before each further one where it is the connection that breaks: a laptop travels, a router starts again
+HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
+FAREWELL = 50.0  # seconds an engine is given to leave: a large model takes its time to be saved; who closes again waits no more
+KEPT_LINES = 80  # of its stderr, for a report
+SSH_FAILED, NOT_FOUND = 255, 127  # how ssh ends by itself, and how a shell does that has no such program
+LONGEST_COMPLAINT = 300  # characters of ssh's, in a sentence
+
+log = logging.getLogger(__name__)
+
+
+def command_line(arguments: Sequence[str] = ()) -> list[str]:
+    """How the window starts its engine."""
+    return [*paths.program("waggle"), "engine", "--stdio", *arguments]
+
+
+def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
+    """How the window starts, or follows, an engine on another computer that has Waggle; when the connection ends, its own leaves.
+
+    ssh gives no login shell, so that pipx's folder is looked into as well; the words mean the same to every shell but Windows's.
+    """
+    far = 'env "PATH=$HOME/.local/bin:$PATH" ' + shlex.join(["waggle", "engine", "--stdio", *arguments])
+    return ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--", host, far]
+
+
+def _host_of(command: Sequence[str]) -> str:
+    """Where a command starts its engine through ssh; empty for one here."""
+    return command[-2] if command[0] == "ssh" else ""
+
+
+class EngineProcess(QObject):
+    """`told` carries every event, `refused` why a command with this id was not carried out, `ended` the end that was wanted.
+
+    `stopped`: the process has ended, wanted or not, so `running` may say something else now.
+    """
+
+    told = Signal(object)
+    refused = Signal(str, str, str)
+    ended = Signal()
+    stopped = Signal()
+    complained = Signal(str)  # a line of its stderr
+
+    def __init__(
+        self, command: Sequence[str], parent: QObject | None = None, *, backoff: Sequence[float] = BACKOFF,
+        farewell: float = FAREWELL, clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        super().__init__(parent)
+        self.command: Callable[[], Sequence[str]] = lambda: command  # asked before each start
+        self._backoff, self._farewell, self._clock = tuple(backoff), farewell, clock
+        self._buffer = b""
+        self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
+        self._restarts = self._breaks = 0
+        self._said = ""  # the id of the last words to the model
+        self._started_at = 0.0
+        self._leaving = self._hopeless = self._over = False  # the last: it said so itself, and is on its way out
+        self._kinds = set[type[AnyEvent]]()  # of the events of this start
+        self._held = False  # by the engine of the connection that broke, which hears of that late
+        self._host, self._heard = _host_of(command), False  # any event since it was begun by hand
+        self._process = QProcess(self)
+        self._process.readyReadStandardOutput.connect(self._read)
+        self._process.readyReadStandardError.connect(self._listen)
+        self._process.finished.connect(self._finished)
+        self._process.errorOccurred.connect(self._not_started)
+        self._again = _once(self, self._start)
+        self._patience = _once(self, self._process.kill)
+
+    def start(self) -> None:
+        """Begin, or begin again after a failure: earlier deaths are forgotten."""
+        if not self.running:
+            self._restarts, self._breaks, self._heard = 0, 0, False
+            self._start()
+
+    @property
+    def running(self) -> bool:
+        return self._process.state() != QProcess.ProcessState.NotRunning or self._again.isActive()
+
+    def send(self, command: AnyCommand) -> bool:
+        """Ask for something; False when there is nobody to ask, as is one who is over and reads no more."""
+        if self._over or self._hopeless or self._process.state() != QProcess.ProcessState.Running:
+            return False
+        self._process.write(json_lines.line(command))
+        if isinstance(command, Say):
+            self._said = command.id
+        return True
+
+    def stop(self) -> None:
+        """Ask the engine to leave and close its stdin; killed after `farewell` seconds. `ended` follows, at once or later."""
+        if self._leaving:
+            self._process.kill()
+            return
+        self._leaving = True
+        self._again.stop()
+        if self._process.state() == QProcess.ProcessState.NotRunning:
+            self.ended.emit()
+            return
+        self.send(Stop(id="window-closed"))
+        self._process.closeWriteChannel()
+        self._patience.start(int(self._farewell * 1000))
+
+    def _start(self) -> None:
+        self._buffer, self._over, self._hopeless, self._held = b"", False, False, False
+        self._kinds.clear()
+        self._complaints.clear()
+        self._started_at = self._clock()
+        program, *rest = self.command()
+        self._process.start(program, rest)
+
+    def _read(self) -> None:
+        self._buffer += bytes(self._process.readAllStandardOutput().data())
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            if line and not self._hopeless:
+                self._take(line)
+        if len(self._buffer) > json_lines.MAX_LINE and not self._hopeless:
+            self._give_up(EngineError("The engine said something endless.", "Window and engine must be of one version."), b"")
+
+    def _take(self, line: bytes) -> None:
+        try:
+            event = json_lines.event(line)
+        except EngineError as error:  # both ends ship together: going on would show something false
+            self._give_up(error, line)
+            return
+        match event:
+            case events.Ready(protocol=protocol) | Snapshot(state=State(ready=events.Ready(protocol=protocol))) if (
+                protocol != PROTOCOL
+            ):
+                other = EngineError(
+                    f"The engine speaks protocol {protocol}, this window {PROTOCOL}.", "Window and engine must be of one version."
+                )
+                self._give_up(other, line)
+                return
+            case TurnGrew() if event.said != self._said:
+                return  # of a conversation in another window, which follows the same engine
+            case events.CommandRefused():
+                self.refused.emit(event.title, event.advice, event.id)
+            case events.EngineFailed() if self._breaks and self._kinds == {events.Preparing}:
+                self._over = self._held = True
+                return  # what is waited for stays said
+            case events.EngineFailed() | events.EngineStopped():
+                self._over = True
+            case events.Preparing():  # the end was that of an engine which is followed, and is waited for
+                self._over = False
+            case _:
+                pass
+        self._heard = True
+        self._kinds.add(type(event))
+        self.told.emit(event)
+
+    def _listen(self) -> None:
+        for line in bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace").splitlines():
+            self._complaints.append(line)
+            self.complained.emit(line)
+            log.info("engine: %s", line)
+
+    def _give_up(self, error: EngineError, line: bytes) -> None:
+        """The engine cannot be understood: end it and do not start it again."""
+        self._hopeless = True
+        self._tell_failure(error.title, error.advice, line[:2000].decode("utf-8", "replace"))
+        self._process.kill()
+
+    def _not_started(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self._hopeless = True
+            self._tell_failure(
+                "ssh is missing on this computer." if self._host else "The engine cannot be started.",
+                "Install OpenSSH, then start again." if self._host else "Install Waggle again.",
+                self._process.errorString(),
+            )
+            if self._leaving:
+                self.ended.emit()
+
+    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+        self._patience.stop()
+        self._read()
+        self._listen()
+        if self._leaving:
+            self.ended.emit()
+        elif self._held:
+            self._again.start(int(LATER * 1000))
+        elif not (self._hopeless or self._over or code == 0):
+            self._died(code)
+        self.stopped.emit()
+
+    def _died(self, code: int) -> None:
+        if self._host and not self._heard and code in (SSH_FAILED, NOT_FOUND):
+            self._tell_unreached(code)
+            return
+        if self._clock() - self._started_at > HEALTHY:
+            self._restarts = self._breaks = 0
+        if self._host and code == SSH_FAILED:
+            self._broke(code)
+            return
+        if self._restarts >= len(self._backoff):
+            self._tell_failure(
+                f"The engine ended {self._restarts + 1} times in a row (code {code}).",
+                "Everything up to the last checkpoint is kept. Copy the report and start again.",
+                "\n".join(self._complaints),
+            )
+            return
+        wait = self._backoff[self._restarts]
+        self._restarts += 1
+        self.told.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
+        self._again.start(int(wait * 1000))
+
+    def _broke(self, code: int) -> None:
+        """Not the engine ended, but the way to it, which may be there again whenever its computer or this one is."""
+        wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LATER
+        self._breaks += 1
+        self.told.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
+        self._again.start(int(wait * 1000))
+
+    def _tell_unreached(self, code: int) -> None:
+        """Another try would meet the same: a key that is not known, a host or a program that is not there."""
+        host, said = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
+        self._tell_failure(
+            f"{host} cannot be reached by ssh." if code == SSH_FAILED else f"There is no Waggle on {host}.",
+            one_line(said[:LONGEST_COMPLAINT]),
+            "\n".join(self._complaints),
+        )
+
+    def _tell_failure(self, title: str, advice: str, detail: str) -> None:
+        self.told.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
+
+
+def _once(parent: QObject, act: Callable[[], object]) -> QTimer:
+    timer = QTimer(parent)
+    timer.setSingleShot(True)
+    timer.timeout.connect(act)
+    return timer

@@ -1,0 +1,79 @@
+"""One QObject around one QProcess: a program of ours beside the window, heard line by line, which ends with the window."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtWidgets import QApplication
+
+from waggle.protocol import json_lines
+
+FAREWELL_MS = 3000
+KEPT_LINES = 20  # of its stderr
+
+
+class LineProcess(QObject):
+    """`line` carries each line of its stdout; `ended` its exit code and the last lines of its stderr, unless it was stopped."""
+
+    line = Signal(bytes)
+    ended = Signal(int, list)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._buffer = b""
+        self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
+        self._stopped = False
+        self.process = QProcess(self)
+        self.process.readyReadStandardOutput.connect(self._read)
+        self.process.readyReadStandardError.connect(self._listen)
+        self.process.finished.connect(self._finished)
+        self.process.errorOccurred.connect(self._not_started)
+        QApplication.instance().aboutToQuit.connect(self.stop)  # type: ignore[union-attr]
+
+    def start(self, command: Sequence[str]) -> None:
+        """Begin anew."""
+        self.stop()
+        self._buffer, self._stopped = b"", False
+        self._complaints.clear()
+        self.process.start(command[0], list(command[1:]))
+
+    def live_with(self, parent: QObject) -> None:
+        """Go on with another, who connects anew."""
+        for told in (self.line, self.ended):
+            told.disconnect()
+        self.setParent(parent)
+
+    @property
+    def running(self) -> bool:
+        return self.process.state() != QProcess.ProcessState.NotRunning
+
+    def stop(self) -> None:
+        """End it at once; `ended` does not follow."""
+        self._stopped = True
+        if self.running:
+            self.process.kill()
+            self.process.waitForFinished(FAREWELL_MS)
+
+    def _read(self) -> None:
+        self._buffer += bytes(self.process.readAllStandardOutput().data())
+        *lines, self._buffer = self._buffer.split(b"\n")
+        for line in lines:
+            if not self._stopped:  # whoever hears a line may have had enough
+                self.line.emit(line)
+        if len(self._buffer) > json_lines.MAX_LINE and not self._stopped:
+            self.stop()
+            self.ended.emit(1, ["It said something endless."])
+
+    def _listen(self) -> None:
+        said = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
+        self._complaints.extend(words.strip().removeprefix("waggle: ") for words in said.splitlines() if words.strip())
+
+    def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
+        if not self._stopped:
+            self._read()
+            self._listen()
+            self.ended.emit(code, list(self._complaints))
+
+    def _not_started(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self.ended.emit(1, ["It cannot be started. Install Waggle again."])

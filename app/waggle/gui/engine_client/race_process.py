@@ -1,0 +1,44 @@
+"""A race as the window watches it: messages, and how it ended."""
+
+from PySide6.QtCore import QObject, Signal
+
+from waggle.core import paths
+from waggle.core.errors import LabError
+from waggle.gui.engine_client.json_process import LineProcess
+from waggle.protocol import events_race
+
+
+class RaceProcess(QObject):
+    """`told` carries every message, `ended` why it ended by itself: empty where it was played to its end."""
+
+    told = Signal(object)
+    ended = Signal(str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._program = LineProcess(self)
+        self._program.line.connect(self._read)
+        self._program.ended.connect(self._ended)
+        self.process = self._program.process
+
+    def start(self, *options: str) -> None:
+        """Race anew."""
+        self._program.start([*paths.program("waggle"), "race", "--stdio", *options])
+
+    @property
+    def running(self) -> bool:
+        return self._program.running
+
+    def stop(self) -> None:
+        """End it at once: nothing of it is kept. `ended` does not follow."""
+        self._program.stop()
+
+    def _read(self, line: bytes) -> None:
+        try:
+            self.told.emit(events_race.read(line))
+        except LabError as error:  # both ends ship together: going on would show something false
+            self.stop()
+            self.ended.emit(error.title)
+
+    def _ended(self, code: int, complaints: list[str]) -> None:
+        self.ended.emit((complaints[-1] if complaints else f"code {code}") if code else "")

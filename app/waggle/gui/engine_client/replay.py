@@ -1,0 +1,116 @@
+"""Plays a recorded run into the place of the engine: for showing, for pictures, for tests and for crash reports."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from waggle.core import paths
+from waggle.core.errors import WaggleError
+from waggle.protocol import events, json_lines
+from waggle.protocol.commands import AnyCommand, Pause, Resume
+from waggle.protocol.state import AnyEvent
+
+TICK_MS = 50
+LONGEST_WAIT = 3.0  # seconds of playing: nobody watches a night's pause
+
+
+class Replay(QObject):
+    """Tells the events of a file in their own rhythm, `speed` times as fast. Lines of other versions are skipped and counted.
+
+    Raises WaggleError for a file that cannot be read or holds no event.
+    """
+
+    told = Signal(object)
+    ended = Signal(int)  # lines that were skipped
+
+    def __init__(
+        self, path: Path, speed: float = 1.0, parent: QObject | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(parent)
+        self.is_example = path == paths.example()
+        self.over = False
+        self._path, self._lines = path, json_lines.recording(path)
+        self._speed, self._clock = max(0.01, speed), clock
+        self._at = 0.0  # moment of the recording that has been told
+        self._due = 0.0  # our own moment at which the next event is told
+        self._phase: events.PhaseChanged | None = None
+        self.skipped = 0
+        self._tick = QTimer(self)
+        self._tick.setInterval(TICK_MS)
+        self._tick.timeout.connect(self._play)
+        try:
+            self._next = self._read()
+        except OSError as error:
+            raise WaggleError(f"{path} cannot be read: {error.strerror}.") from error
+        if self._next is None:
+            raise WaggleError(f"{path} is no recorded run.", "Waggle keeps its own in the folder events of its home.")
+
+    def start(self) -> None:
+        """Begin to tell, or go on; what is over is told again."""
+        if self.over:
+            self.over, self.skipped, self._lines = False, 0, json_lines.recording(self._path)
+        self._due = self._clock()
+        self._tick.start()
+
+    def play_all(self) -> None:
+        """Tell everything at once; the end of the recorded engine is left out, for it is not what one wants to see."""
+        while (event := self._next or self._read()) is not None:
+            self._next = None
+            if not isinstance(event, events.EngineStopped):
+                self.told.emit(event)
+        self.ended.emit(self.skipped)
+
+    def send(self, command: AnyCommand) -> bool:
+        """Pausing holds the replay, resuming goes on; nothing else can be asked of a recording."""
+        match command:
+            case Pause() if self._tick.isActive():
+                self._tick.stop()
+                self.told.emit(events.PhaseChanged(phase="paused", round=self._round(), at=self._at, until=command.until))
+            case Resume() if self._next is not None:
+                self.told.emit(events.PhaseChanged(phase="contributing", round=self._round(), at=self._at))
+                self.start()
+            case _:
+                return False
+        return True
+
+    def stop(self) -> None:
+        self._tick.stop()
+
+    def _round(self) -> int:
+        return self._phase.round if self._phase else 0
+
+    def _play(self) -> None:
+        now = self._clock()
+        while self._due <= now:
+            event = self._next or self._read()
+            if event is None:
+                self._tick.stop()
+                self.over = True
+                self.ended.emit(self.skipped)
+                return
+            self._next = None
+            self._tell(event)
+            self._next = self._read()
+            if self._next is not None:
+                wait = max(0.0, self._next.at - self._at) if self._next.at else 0.0
+                self._due += min(LONGEST_WAIT, wait / self._speed)
+
+    def _tell(self, event: AnyEvent) -> None:
+        self._at = event.at or self._at
+        match event:
+            case events.PhaseChanged():
+                self._phase = event
+            case events.QuestionsDrawn():
+                self._phase = events.PhaseChanged(phase="contributing", round=event.round)
+            case _:
+                pass
+        self.told.emit(event)
+
+    def _read(self) -> AnyEvent | None:
+        for event in self._lines:
+            if event is not None:
+                return event
+            self.skipped += 1
+        return None

@@ -1,0 +1,1 @@
+"""Languages: translation, placeholders, and figures as a person reads them."""

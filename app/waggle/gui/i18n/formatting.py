@@ -1,0 +1,156 @@
+"""Figures, times and plurals as a person reads them, and the door through which all words of the window are translated."""
+
+import datetime
+import html
+import time
+
+from waggle.gui.i18n import translator
+from waggle.protocol import events
+from waggle.protocol.json_lines import LONGEST_SHOWN
+
+
+def tr(words: str) -> str:
+    """The words in the window's language, where they have been translated."""
+    return translator.translated(words)
+
+
+def told(words: str) -> str:
+    """The same for a sentence that came from below the window, with figures and names in it."""
+    return translator.told(words)
+
+
+def later(words: str) -> str:
+    """Marks words that stand in a table and are translated where they are shown."""
+    return words
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """`one` or `many` with its %n replaced."""
+    return tr(one if count == 1 else many).replace("%n", figure(count))
+
+
+def figure(number: int) -> str:
+    """1248 as "1,248"."""
+    return f"{number:,}".replace(",", translator.manner().thousands)
+
+
+def decimal(number: float, digits: int) -> str:
+    """0.256 to two digits: "0.26", or "0,26" where that is the custom."""
+    return f"{number:.{digits}f}".replace(".", translator.manner().point)
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """0.256: "26%", or "26 %" where that is the custom."""
+    return decimal(100 * share, digits) + translator.manner().percent
+
+
+MONTHS = [
+    later("Jan"), later("Feb"), later("Mar"), later("Apr"), later("May"), later("Jun"), later("Jul"), later("Aug"), later("Sep"),
+    later("Oct"), later("Nov"), later("Dec"),
+]  # fmt: skip
+
+
+def date_of(at: float) -> datetime.date:
+    """Which day it was here."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().date()
+
+
+def month(date: datetime.date) -> str:
+    return tr(MONTHS[date.month - 1])
+
+
+def day(date: datetime.date) -> str:
+    """ "20 Nov"."""
+    return f"{date.day}{translator.manner().ordinal} {month(date)}"
+
+
+def whole_day(date: datetime.date) -> str:
+    """ "20 Nov 2026"."""
+    return f"{day(date)} {date.year}"
+
+
+def clock(at: float) -> str:
+    return time.strftime("%H:%M", time.localtime(at))
+
+
+def ago(at: float, now: float) -> str:
+    """How long since, coarse on purpose; a time of day once it is more than an hour."""
+    gone = max(0.0, now - at)
+    if gone < 5:
+        return tr("now")
+    if gone < 90:
+        return tr("%1 s ago").replace("%1", f"{gone:.0f}")
+    if gone < 5400:
+        return tr("%1 min ago").replace("%1", f"{gone / 60:.0f}")
+    return clock(at) if gone < 43200 else f"{day(date_of(at))}, {clock(at)}"
+
+
+def short_ago(at: float, now: float) -> str:
+    """The same for a narrow column."""
+    words, since = ago(at, now), tr(" ago")  # behind the time, or before it
+    return words.removesuffix(since).removeprefix(since)
+
+
+def duration(seconds: float) -> str:
+    """For axes and pauses: "40 s", "12 min", "1 h 20 min", "3 d 4 h"."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def size(number: float) -> str:
+    """Bytes, in units of a thousand: "800 bytes", "38 kB", "1.2 MB", "3.4 GB"."""
+    if number < 1000:
+        return f"{number:.0f} {tr('bytes')}"
+    if number < 1e6:
+        return f"{decimal(number / 1e3, 1 if number < 1e4 else 0)} kB"
+    if number < 1e9:
+        return f"{decimal(number / 1e6, 1 if number < 1e8 else 0)} MB"
+    return f"{decimal(number / 1e9, 1)} GB"
+
+
+def reward(completion: events.ShownCompletion) -> str:
+    """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number."""
+    digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
+    return f"{decimal(completion.reward, digits)}  {told(visible(completion.reason))}".strip()
+
+
+NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"
+INVISIBLE = (
+    *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), *range(0xFFF9, 0xFFFC), *range(0xFE00, 0xFE10),
+    *range(0xD800, 0xE000), *range(0xE0000, 0xE0200), 0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164,
+    0xFEFF, 0xFFA0,
+)  # fmt: skip
+SHOWN = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), ord(HIDDEN))
+SHOWN |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x09: ord(TAB)}
+
+
+def visible(text: str) -> str:
+    """Text from strangers, one character for one: control, bidirectional and invisible ones become signs; capped in length."""
+    return text[:LONGEST_SHOWN].translate(SHOWN)
+
+
+def one_line(text: str) -> str:
+    """The same for a heading: line ends become spaces."""
+    return visible(" ".join(text[:LONGEST_SHOWN].split()))
+
+
+def visible_lines(text: str) -> str:
+    """The same where there is room: line ends stay what they are, and each line is capped."""
+    return "\n".join(map(visible, text.splitlines()))
+
+
+LONGEST_LINE = 100
+
+
+def tip(words: str) -> str:
+    """Words for a tooltip, where Qt would take anything like markup for markup, and breaks into lines only what is markup."""
+    marked = "<" in words or len(words) > LONGEST_LINE
+    return f'<span style="white-space: pre-wrap">{html.escape(words)}</span>' if marked else words

@@ -1,0 +1,198 @@
+"""The language of the window: one book of words each, and how a sentence that the engine said is found in it.
+
+What the window itself says is looked up whole. What comes from below (the engine, the sentence, a verdict on a peer) comes
+in English with figures and names in it: it is matched against patterns such as "Paused until %1.", sentence by sentence. What
+stands in a place stays as it is, for swarms and programs have names of their own, and models answer what they like; only in
+the patterns of _OURS it is said in the language, too.
+"""
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import msgspec
+from PySide6.QtCore import QLibraryInfo, QLocale, Qt, QTranslator
+from PySide6.QtGui import QGuiApplication
+
+from waggle.core import paths
+
+Language = Literal["en", "de", "pseudo", "mirrored"]  # the last two show where words are too long, and sides the wrong way
+NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own words
+THIN = "\u202f"  # a narrow space: no point or comma that could be taken for a decimal one
+ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
+FROM_RIGHT = "\u200f"  # makes the words behind it a line that begins at the right, as Arabic and Hebrew have it
+PLACE = re.compile(r"%\d|%n")
+SENTENCE = re.compile(r"(?<=\.)\s+")
+MEASURED = re.compile(r" (GB|MB|kWh|Sekunden)\b")  # elsewhere what looks like a decimal may be a version
+DECIMAL = re.compile(r"\d+\.\d+")
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+LONGEST = 500  # characters of a sentence that is looked for: strangers may be quoted, and the work grows by powers
+ANSWERED = "wrong: %1"  # by a model, whose words may look like any sentence
+MOST_PARTS = 3  # of one sentence: a name in it may have full stops
+MOST_SENTENCES = 100  # of one text: what comes behind them stays as it is
+_OURS = frozenset({
+    "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady", "A saved state could not be read: %1",
+    "%1 names %2, which it may not: %3.", "its questions cannot be made where answers are judged (%1)",
+    "Busy: %1, %2.", "Calm: %1, hardly anything new arrives.", "Downloading the model: %1 of %2 MB, %3.",
+    "It broke a rule (%1): it is asked again in %2.", "It is asked like any stranger: %1 so far, %2.",
+    "It is asked like any stranger: most of its groups that were tried here taught nothing, %1.",
+    "It is trusted, so it is asked first: %1, %2.", "Lively: %1, %2.", "Nothing was lost; %1.", "Paused until %1.",
+    "Quiet: %1, %2.", "This computer's clock is %1 fast.", "This computer's clock is %1 slow.",
+    "Too early for a forecast: %1 so far.", "Your model is %1, on this computer only.", "Your model is %1, with %2.",
+    "Your rules wait until %1.",
+})  # fmt: skip
+
+
+class Book(msgspec.Struct, frozen=True, kw_only=True):
+    """`words` as the window asks for them, `told` patterns of what comes from below; English to the language."""
+
+    words: Mapping[str, str] = {}
+    told: Mapping[str, str] = {}
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a language writes figures: between thousands, before decimals, behind the number of a day, and behind hundredths."""
+
+    thousands: str = ","
+    point: str = "."
+    ordinal: str = ""
+    percent: str = "%"
+
+
+MANNERS: dict[Language, Manner] = {"de": Manner(thousands=THIN, point=",", ordinal=".", percent=f"{THIN}%")}
+
+
+class Spoken:
+    """The language in use. There is one: that of the application."""
+
+    def __init__(self) -> None:
+        self.language: Language = "en"
+        self.book = Book()
+        self.manner = Manner()
+        self.patterns: tuple[tuple[re.Pattern[str], str, bool], ...] = ()  # with its answer, and whether it is one of _OURS
+        self.qt = QTranslator()
+
+
+_spoken = Spoken()
+
+
+def chosen(name: str) -> Language:
+    """The language that a setting means: "system" is the first of those a person reads menus in that we speak, else English.
+
+    Not that of the locale's name: on Windows this is how figures are written, whatever the menus are in.
+    """
+    wanted = [one.partition("-")[0] for one in QLocale.system().uiLanguages()] if name == "system" else [name]
+    return next((language for one in wanted for language in get_args(Language) if language == one), "en")
+
+
+def use(language: Language) -> None:
+    """Speak it from now on. What is on screen already has to be made anew."""
+    _spoken.language = language
+    _spoken.book = read(language)
+    _spoken.manner = MANNERS.get(language, Manner())
+    longest_first = sorted(_spoken.book.told.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
+    _spoken.patterns = tuple((_pattern(english), words, english in _OURS) for english, words in longest_first)
+    told.cache_clear()
+    _matched.cache_clear()
+    app = QGuiApplication.instance()
+    assert isinstance(app, QGuiApplication)
+    app.setLayoutDirection(Qt.LayoutDirection.RightToLeft if language == "mirrored" else Qt.LayoutDirection.LeftToRight)
+    app.removeTranslator(_spoken.qt)
+    if _spoken.qt.load(f"qtbase_{language}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
+        app.installTranslator(_spoken.qt)  # the words in Qt's own dialogs
+
+
+def now() -> Language:
+    return _spoken.language
+
+
+def from_right() -> bool:
+    """Whether lines begin at the right."""
+    return QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
+
+
+def manner() -> Manner:
+    return _spoken.manner
+
+
+def read(language: Language) -> Book:
+    """The book that ships; English and the two invented languages have none."""
+    path = paths.resources() / "language" / f"{language}.json"
+    return msgspec.json.decode(path.read_bytes(), type=Book) if path.exists() else Book()
+
+
+def translated(words: str) -> str:
+    """The window's own words; as they are where the book does not know them."""
+    if _spoken.language == "pseudo":
+        return pseudo(words)
+    if _spoken.language == "mirrored":
+        return f"{FROM_RIGHT}{words}" if words.strip() else words
+    return _spoken.book.words.get(words, words)
+
+
+@functools.lru_cache(maxsize=4096)
+def told(words: str) -> str:
+    """What came from below, as a whole, else sentence by sentence; as it is where no pattern fits."""
+    if _spoken.language in ("pseudo", "mirrored") or not words:
+        return translated(words)
+    book = _spoken.book.told
+    if words in book:
+        return book[words]
+    if words.startswith(before := ANSWERED.removesuffix("%1")):
+        return book.get(ANSWERED, ANSWERED).replace("%1", words.removeprefix(before))
+    parts, said, place = SENTENCE.split(words, MOST_SENTENCES), list[str](), 0
+    while place < len(parts):
+        length, sentence = _first(parts[place : place + MOST_PARTS])
+        said.append(sentence)
+        place += length
+    return " ".join(said)
+
+
+def _first(parts: list[str]) -> tuple[int, str]:
+    """Of how many of these parts the first sentence is, and that in the language."""
+    for length in range(1, len(parts) + 1):
+        if (sentence := _matched(" ".join(parts[:length]))) is not None:
+            return length, sentence
+    return 1, parts[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _matched(words: str) -> str | None:
+    for book in (_spoken.book.told, _spoken.book.words):
+        if words in book:
+            return book[words]
+    for pattern, answer, ours in _spoken.patterns if len(words) <= LONGEST else ():
+        if found := pattern.fullmatch(words):
+            measured = MEASURED.search(answer) is not None
+            return _filled(answer, [_written(value, measured=measured, ours=ours) for value in found.groups()])
+    return None
+
+
+def _filled(answer: str, values: list[str]) -> str:
+    """At once: a name may have a place's sign in it."""
+    places = {f"%{number}": value for number, value in enumerate(values, 1)}
+    return PLACE.sub(lambda place: places.get(place[0], place[0]), answer)
+
+
+def _written(value: str, *, measured: bool, ours: bool) -> str:
+    """What stands in a place: a figure as is the custom, words of ours in the language, any others as they are."""
+    if THOUSANDS.fullmatch(value):
+        return value.replace(",", _spoken.manner.thousands)
+    if measured and DECIMAL.fullmatch(value):
+        return value.replace(".", _spoken.manner.point)
+    return told(value) if ours else value
+
+
+@functools.cache
+def _pattern(english: str) -> re.Pattern[str]:
+    pieces = (re.escape(piece) for piece in PLACE.split(english))
+    return re.compile("(.+?)".join(pieces), re.DOTALL)
+
+
+def pseudo(words: str) -> str:
+    """Longer by a third and accented: whatever is not so on screen was never given to a translator."""
+    places = PLACE.findall(words)
+    accented = [piece.translate(ACCENTS) for piece in PLACE.split(words)]
+    filled = "".join(piece + place for piece, place in zip(accented, [*places, ""], strict=True))
+    return filled + "~" * (len(words) // 3) if words.strip() else words

@@ -1,0 +1,335 @@
+"""Help: what the words mean, does it work here, is there a newer one, what happened, the keys, and a report without names."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QHideEvent, QTextCursor
+from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QStyledItemDelegate, QStyleOptionViewItem
+
+from waggle.core import paths
+from waggle.core.redaction import redacted
+from waggle.gui.engine_client.json_process import LineProcess
+from waggle.gui.i18n.formatting import later, told, tr, visible
+from waggle.gui.pages.page import Page
+from waggle.gui.state import shortcuts
+from waggle.gui.state.event_log import Journal, JournalLines
+from waggle.gui.state.pages import PAGES
+from waggle.gui.state.problem_report import names, report
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.copy_button import CopyButton
+from waggle.gui.widgets.inputs import Field
+from waggle.gui.widgets.layout import card, column, row
+from waggle.gui.widgets.page_header import head_edges, page_head
+from waggle.gui.widgets.scroll_anchor import Place, being_read
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.state import State
+
+KEYS = (
+    ((shortcuts.PAUSE,), later("Pause, or resume")), ((shortcuts.FIND,), later("Find, in settings and log")),
+    ((shortcuts.MUTE, shortcuts.BLOCK), later("Mute or block the chosen peer")), ((shortcuts.CLOSE,), later("Close the window")),
+    ((shortcuts.QUIT,), later("Quit")),
+)  # fmt: skip
+
+
+WORDS = (
+    (later("Round"), later("The model answers some questions, then learns once from them.")),
+    (later("Group"), later("One question with all its answers, which is what is shared.")),
+    (later("Reward"), later("0 to 1: how right an answer was.")),
+    (later("Specialty"), later("One kind of question, such as fractions.")),
+    (later("Held-out"), later("Questions it never trains on: the honest test of what it has learned.")),
+    (later("Aha"), later("The first right answer in a specialty.")),
+    (later("Answer tag"), later("<answer>…</answer>: the only place where Waggle looks for the answer.")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """What stands around a question that one of waggle's other doors answers."""
+
+    door: str
+    title: str
+    about: str
+    act: str
+    icon: str
+    busy: str
+    answered: str
+    failed: str
+
+
+SELF_TEST = Asking(
+    door="selftest",
+    title=later("Can this computer take part?"),
+    about=later("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
+    act=later("Run the self-test"),
+    icon="play",
+    busy=later("Playing. This takes about half a minute."),
+    answered=later("It works: three rounds were played here."),
+    failed=later("It failed; what was said stands below."),
+)
+UPDATE = Asking(
+    door="update",
+    title=later("Is there a newer Waggle?"),
+    about=later("Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself."),
+    act=later("Ask now"),
+    icon="search",
+    busy=later("Asking."),
+    answered=later("This is the answer:"),
+    failed=later("There was no answer to believe:"),
+)
+
+
+class Asked(QFrame):
+    """A question, and what a process of its own says to it."""
+
+    done = Signal()
+
+    def __init__(self, look: Look, asking: Asking) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._asking = asking
+        self._says = text(look, tr(asking.about), "small", "soft", wrap=True)
+        self._run = Button(look, tr(asking.act), icon=asking.icon)
+        self._run.clicked.connect(self.ask)
+        self._output = _reader(look, tr(asking.title), 110)
+        self._output.hide()
+        self._hear(LineProcess(self))
+        title = text(look, tr(asking.title), "heading", wrap=True)
+        head = row((column(title, self._says, gap=3), 1), self._run)
+        self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
+
+    @property
+    def output(self) -> str:
+        return self._output.toPlainText()
+
+    @property
+    def busy(self) -> bool:
+        return self._program.running
+
+    def _hear(self, program: LineProcess) -> None:
+        self._program = program
+        program.line.connect(lambda line: self._add(told(line.decode("utf-8", "replace").rstrip())))
+        program.ended.connect(self._ended)
+
+    def go_on(self, before: "Asked") -> None:
+        """The rest of what is answered there is heard here."""
+        if before.busy:
+            before._program.live_with(self)
+            self._hear(before._program)
+            self._wait(before.output)
+
+    def _wait(self, said: str) -> None:
+        self._output.show()
+        self._output.setPlainText(said)
+        if self._run is self.window().focusWidget():  # else Qt gives it to whatever comes next
+            self._output.setFocus()
+        self._run.setEnabled(False)
+        self._says.setText(tr(self._asking.busy))
+
+    def ask(self) -> None:
+        """Ask anew; `done` follows."""
+        self._wait("")
+        self._program.start([*paths.program("waggle"), self._asking.door])
+
+    def _add(self, said: str) -> None:
+        self._output.appendPlainText(visible(said))
+
+    def _ended(self, code: int, complaints: list[str]) -> None:
+        for complaint in complaints:
+            self._add(told(complaint))
+        self._run.setEnabled(True)
+        if self._output is self.window().focusWidget():
+            self._run.setFocus()
+        self._says.setText(tr(self._asking.failed if code else self._asking.answered))
+        self.done.emit()
+
+
+class _AsWideAsTheView(QStyledItemDelegate):
+    """Else all lines are as wide as the first was, and what is wider than the view ends without a sign that it does."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(0, super().sizeHint(option, index).height())
+
+
+class Log(QFrame):
+    """What happened since the window was opened, newest first."""
+
+    def __init__(self, look: Look, journal: Journal) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.model = JournalLines(journal, self)
+        self._journal, self._stale = journal, False
+        self.names: Mapping[str, str] = {}  # that are not copied, and what stands for them
+        search = Field(look, tr("Find in the log"), tr("Find in the log"))
+        search.setClearButtonEnabled(True)
+        search.setMinimumWidth(look.px(180))  # its row has a title and a button, too
+        search.textChanged.connect(self.model.find)
+        self.search = search
+        self._view = QListView()
+        self._view.setModel(self.model)
+        self._view.setItemDelegate(_AsWideAsTheView(self._view))
+        self._view.setUniformItemSizes(True)
+        self._view.setFont(look.font("mono"))
+        self._view.setAccessibleName(tr("Log"))
+        self._view.setFixedHeight(look.px(230))
+        self._view.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
+        self._copy = Button(look, tr("Copy"), icon="copy")
+        self._copy.clicked.connect(self._take)
+        self._none = text(look, "", "small", "faint")
+        self._view.setLayout(column(self._none, None, margins=(8, 6, 8, 6)))
+        self.model.modelReset.connect(self._say_what_is_there)
+        self.model.rowsInserted.connect(self._say_what_is_there)
+        Place(self._view)
+        self._say_what_is_there()
+        journal.added.connect(self._grown)
+        head = row((text(look, tr("Log"), "heading"), 1), search, self._copy)
+        self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
+
+    def catch_up(self) -> None:
+        """Only a log that is seen is read again; at most once a redraw."""
+        if self._stale:
+            self._stale = False
+            self.model.catch_up()
+
+    def _say_what_is_there(self) -> None:
+        nothing = not self.model.rowCount()
+        self._none.setText(tr("No line has these words.") if self._journal.entries else tr("Nothing has happened yet."))
+        self._none.setVisible(nothing)
+        self._copy.setEnabled(not nothing)
+        self._copy.say(tr("Copy"), "copy")
+
+    def _grown(self) -> None:
+        self._stale = True
+
+    def _take(self) -> None:
+        QGuiApplication.clipboard().setText(redacted(self.model.text(), names=self.names))
+        self._copy.say(tr("Copied"), "check")
+
+
+class Report(QFrame):
+    """What to send, shown before it is copied; nothing is sent from here."""
+
+    made = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._state = State()
+        self._text = _reader(look, tr("The report"), 150)
+        self._copy = CopyButton(look, tr("Copy report"))
+        about = text(look, tr("For someone who can help. Names, addresses, peers and folders are left out; read it first."),
+                     "small", "soft", wrap=True)  # fmt: skip
+        head = row((column(text(look, tr("Report"), "heading"), about, gap=3), 1), self._copy)
+        self.setLayout(column(head, self._text, gap=10, margins=(20, 16, 20, 18)))
+
+    @property
+    def is_read(self) -> bool:
+        return being_read(self._text)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._text.moveCursor(QTextCursor.MoveOperation.Start)
+
+    def show_report(self, words: str) -> None:
+        if words != self._text.toPlainText():
+            self._text.setPlainText(words)
+        self._copy.offer(self._text.toPlainText())
+
+
+class HelpPage(Page):
+    """`journal` is what happened; `home` and `host` are left out of reports.
+
+    `race_wanted`: somebody wants to see what sharing is good for, `goodbye_wanted`: somebody wants to leave.
+    """
+
+    race_wanted = Signal()
+    goodbye_wanted = Signal()
+
+    def __init__(self, look: Look, journal: Journal, home: paths.Home | None, host: str = "") -> None:
+        super().__init__(look)
+        self._home, self._host, self._journal = home.root if home is not None else None, host, journal
+        self._line = Line(look, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
+        self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
+        self._log, self._report = Log(look, journal), Report(look)
+        self._head = page_head(look, tr("Help"), self._line)
+        words = _explained(look, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
+        asked = (self.self_test, self.update_asked)
+        parts = (words, self._racing(), *asked, self._log, self._report, _keys(look), self._leaving())
+        self._box = column(*parts, None, gap=16)
+        self._area = Scrolled(self._box)
+        self.setLayout(column(self._head, (self._area, 1), gap=0))
+        self._ended: object = None  # what changes a report even for whoever reads it
+        self._key: object = None
+        self.set_compact(False)
+
+    def _racing(self) -> QFrame:
+        about = text(self.look, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
+                     "small", "soft", wrap=True)  # fmt: skip
+        see = Button(self.look, tr("See the race"), icon="play")
+        see.clicked.connect(self.race_wanted)
+        return card(row((column(text(self.look, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
+
+    def _leaving(self) -> QFrame:
+        about = text(self.look, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+                     wrap=True)  # fmt: skip
+        see = Button(self.look, tr("Say goodbye"))
+        see.clicked.connect(self.goodbye_wanted)
+        made = card(row((column(text(self.look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        if self._home is None:
+            made.hide()
+        return made
+
+    def go_on(self, before: Page) -> None:
+        assert isinstance(before, HelpPage)
+        self.self_test.go_on(before.self_test)
+        self.update_asked.go_on(before.update_asked)
+        self._log.search.setText(before._log.search.text())
+
+    def go_to_search(self) -> None:
+        self._area.ensureWidgetVisible(self._log.search)
+        self._log.search.setFocus()
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, edge)
+        self._box.setSpacing(gap)
+
+    def show_state(self, state: State, now: float) -> None:
+        self._log.catch_up()
+        self._log.names = names(state, self._host)
+        newest = self._journal.entries[-1] if self._journal.entries else None
+        ended, key = (state.phase, state.problem), (state.round, state.ready, newest)
+        if ended != self._ended or (key != self._key and not self._report.is_read):
+            self._ended, self._key = ended, key
+            self._report.show_report(report(state, self._journal.lines(), self._home, self._host))
+
+
+def _keys(look: Look) -> QFrame:
+    pages = f"{shortcuts.written(shortcuts.page(1))} … {shortcuts.written(shortcuts.page(len(PAGES)))}"
+    lines = [(pages, tr("Go to a page")), *((shortcuts.written(*pressed), tr(words)) for pressed, words in KEYS)]
+    return _explained(look, tr("Keys"), lines, "mono")
+
+
+def _explained(look: Look, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
+    """What there is at the left, and what each is at the right."""
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(24)
+    grid.setVerticalSpacing(6)
+    grid.setColumnStretch(1, 1)
+    for place, (what, words) in enumerate(lines):
+        grid.addWidget(text(look, what, role, "soft"), place, 0)
+        grid.addWidget(text(look, words, "small", wrap=True), place, 1)
+    return card(text(look, title, "heading"), grid, gap=10)
+
+
+def _reader(look: Look, name: str, height: int) -> QPlainTextEdit:
+    made = QPlainTextEdit()
+    made.setReadOnly(True)
+    made.setFont(look.font("mono"))
+    made.setAccessibleName(name)
+    made.setTabChangesFocus(True)
+    made.setFixedHeight(look.px(height))
+    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard)
+    return made

@@ -1,0 +1,1 @@
+"""Home: what this computer does now, and why."""

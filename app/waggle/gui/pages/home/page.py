@@ -1,0 +1,337 @@
+"""Home: the one sentence and its one action, three figures, the trend, the swarm, the latest good answer, me."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame
+
+from waggle.gui.charts.sparkline import Sparkline
+from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, told, tr
+from waggle.gui.i18n.placeholders import awaited, hindrance
+from waggle.gui.pages.home.status_card import Hero
+from waggle.gui.pages.page import Page
+from waggle.gui.state import chart_series
+from waggle.gui.state.daily_totals import Due, of_day, taken, tally
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.energy import of_today
+from waggle.gui.widgets.figure import Figure
+from waggle.gui.widgets.highlighted_text import SpanText
+from waggle.gui.widgets.layout import FLUSH, column, frame, held, row
+from waggle.gui.widgets.painted import Avatar, Chip, Faces, Sign
+from waggle.gui.widgets.question_text import say_question
+from waggle.gui.widgets.responsive_row import Even
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.activity_text import weather
+from waggle.protocol.commands import QueryDays, QueryHistory, new_id
+from waggle.protocol.events import RIGHT, RoundSummary, ShownCompletion
+from waggle.protocol.state import ROUNDS, Card, State
+
+LOWEST = 168
+LOW = 752  # pixels, of words as large as they are made: lower than this, the last row would be cut off
+LEARNED = 0.1  # a reward, and a share of right answers: more than a beginner has
+FOLDED = 640  # pixels, of words as large as they are made: narrower than this, cards stand one below the other
+REACH: dict[str, tuple[str, str, str]] = {
+    "connecting": ("Looking", "plain", "live"), "alone": ("Alone", "plain", "you"), "connected": ("Connected", "good", "check"),
+    "solo": ("This computer only", "plain", "you"),
+}  # fmt: skip
+
+
+def lately(state: State) -> list[RoundSummary]:
+    """The last rounds, also those before the engine started."""
+    known = chart_series.rounds(state)
+    return [one for one in known if one.round > known[-1].round - ROUNDS]
+
+
+class Trend(QFrame):
+    """My reward over the last rounds, against what peers' answers earn here."""
+
+    see_progress = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._span = Line(look, role="small", tone="text_faint")
+        self._line = Sparkline(look)
+        self._empty = text(look, "", "small", "faint")
+        link = Button(look, tr("See progress"), "link")
+        link.clicked.connect(self.see_progress)
+        head = row(text(look, tr("Reward"), "heading"), (self._span, 1), link)
+        self._rest = held(column(self._empty, None))
+        self.setLayout(column(head, (self._line, 1), (self._rest, 1), gap=4, margins=(20, 14, 16, 12)))
+
+    def show_state(self, state: State) -> None:
+        rounds = lately(state)
+        count = rounds[-1].round - rounds[0].round + 1 if rounds else 0
+        self._span.say(plural(count, "last round", "last %n rounds") if count > 1 else "")
+        self._line.show_rounds(rounds, chart_series.peers_reward(state))
+        self._line.setVisible(count > 1)
+        coming = tr("The rounds so far are being asked for.") if state.round > 1 else tr("The line begins after two rounds.")
+        self._empty.setText(awaited(state) or hindrance(state) or coming)
+        self._rest.setVisible(count < 2)
+
+
+class Swarm(QFrame):
+    """Where I am: the swarm, who is here, what is trained on; where nobody is, the way to invite someone."""
+
+    invite_wanted = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._name, self._chip = Line(look, role="heading"), Chip(look)
+        self._weather = text(look, "", "small", "soft", wrap=True)
+        self._facts = [Line(look, role="label", right=True) for _ in range(3)]
+        titles = (tr("Members now"), tr("Model"), tr("Specialties"))
+        lines = [
+            held(row(text(look, title, "small", "soft"), 8, (fact, 1))) for title, fact in zip(titles, self._facts, strict=True)
+        ]
+        self._first, self._third = lines[0], lines[2]
+        self._faces, self._more = Faces(look), Line(look, role="small", tone="text_faint")
+        head = row(Sign(look, "swarms", "accent_text", 20), (self._name, 1), self._chip)
+        self._invite = Button(look, tr("Invite someone"), "link")
+        self._invite.clicked.connect(self.invite_wanted)
+        self._crowd, lonely = held(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
+        self._shown = 6
+        self._box = column(head, self._weather, 4, *lines, None, self._crowd, lonely, gap=8, margins=(20, 14, 20, 14))
+        self.setLayout(self._box)
+
+    def set_compact(self, compact: bool) -> None:
+        self._first.setVisible(not compact)  # the weather says how many are here
+        self._third.setVisible(not compact)
+        self._box.setSpacing(4 if compact else 8)
+        self._shown = 4 if compact else 6
+
+    def show_state(self, state: State, now: float) -> None:
+        ready = state.ready
+        self._name.say(ready.swarm if ready else tr("Swarm"))
+        self._weather.setText(told(weather(state, now)))
+        self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
+        word, tone, icon = REACH[state.reach]
+        self._chip.say(tr(word), tone, icon)
+        resting = bool(hindrance(state))
+        here = [] if resting else list(state.members)
+        members = len(here) + 1
+        self._facts[0].say("–" if resting else plural(members, "only you", "%n, you included"))
+        self._facts[1].say(one_line(ready.model) if ready else "–")
+        self._facts[2].say(_specialties([told(info.title) for info in ready.specialties]) if ready else "–")
+        lonely = not resting and not here and state.reach in ("alone", "connected")
+        self._invite.setVisible(lonely)
+        self._crowd.setVisible(not lonely)
+        here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
+        faces = here[: self._shown]
+        self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
+        others = members - 1 - len(faces)
+        words = plural(others, "and %n more", "and %n more") if others > 0 else one_line(faces[0].name) if len(faces) == 1 else ""
+        self._more.say(words)
+
+
+def _specialties(titles: list[str]) -> str:
+    if len(titles) < 2:
+        return titles[0] if titles else ""
+    if len(titles) == 2:
+        return f"{titles[0]}, {titles[1]}"
+    return tr("%1, from %2").replace("%1", str(len(titles))).replace("%2", f"{titles[0]} {tr('to')} {titles[-1]}")
+
+
+class GoodAnswer(QFrame):
+    """The newest right answer, and whose it was, also when its card has left the feed. Before the first a race is offered."""
+
+    race_wanted = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._when = Line(look, role="small", tone="text_faint", right=True)
+        self._question = Line(look, role="body", tone="text_soft")
+        self._answer = SpanText(look, 1)
+        self._reward, self._who = Chip(look), Chip(look)
+        self._race = Button(look, tr("Meanwhile, see what sharing is good for: a race"), "link")
+        self._race.clicked.connect(self.race_wanted)
+        self._well = frame("well", column(self._answer, margins=(12, 7, 12, 7)))
+        self._box = column(
+            row((text(look, tr("Latest good answer"), "heading"), 1), self._when), self._question, self._well, None,
+            row(FLUSH, self._race, None), row(self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
+        )  # fmt: skip
+        self.setLayout(self._box)
+        self._found: tuple[Card, ShownCompletion] | None = None
+        self._model = ("", "")  # that it was found with
+
+    def set_compact(self, compact: bool) -> None:
+        layout = self._well.layout()
+        assert layout is not None
+        layout.setContentsMargins(12, 2 if compact else 7, 12, 2 if compact else 7)
+        self._box.setSpacing(3 if compact else 6)
+        self._box.setContentsMargins(20, 10 if compact else 14, 20, 10 if compact else 14)
+
+    def show_state(self, state: State, now: float) -> None:
+        model = (state.ready.base, state.ready.model) if state.ready is not None else self._model
+        if model != self._model:  # it was another's
+            self._model, self._found = model, None
+        found = latest_good(state)
+        self._found = found or self._found
+        for widget in (self._well, self._reward, self._who):
+            widget.setVisible(self._found is not None)
+        self._race.setVisible(self._found is None)
+        if self._found is None:
+            begins = state.ready is not None and not state.ready.completions
+            words = tr("None yet: the first right answer, yours or a peer's, appears here.")
+            self._when.say("")
+            self._question.say(words if begins else tr("The next right answer, yours or a peer's, appears here."))
+            return
+        card, answer = self._found
+        self._when.say(ago(card.at, now))
+        if found is None or not self._is_shown(card):
+            self._show(card, answer)
+
+    def _is_shown(self, card: Card) -> bool:
+        return bool(self._answer.property("key") == card.key)
+
+    def _show(self, card: Card, answer: ShownCompletion) -> None:
+        self._answer.setProperty("key", card.key)
+        say_question(self._question, card.question)
+        self._answer.say(answer.text, answer.start, answer.length, match="match" if card.mine else "match_peer")
+        self._reward.say(reward(answer), "good", "check")
+        if card.mine:
+            self._who.say(tr("by your model"), "accent", "on")
+        else:
+            self._who.say(tr("by %1").replace("%1", one_line(card.name)), "peer", "peers")
+
+
+def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
+    """The newest card with a right answer of a model, and the shortest of its right answers."""
+    for card in state.cards:
+        right = [answer for answer in card.completions if answer.judged and answer.reward >= RIGHT and not answer.human]
+        if right:
+            return card, min(right, key=lambda answer: len(answer.text))
+    return None
+
+
+def has_learned(state: State) -> bool:
+    """Whether some of its answers are right by now, so that what is said of a beginner holds no longer."""
+    scores, rounds = chart_series.scores(state), [one.reward for one in lately(state)]
+    right = scores[-1].right / scores[-1].total if scores and scores[-1].total else 0.0
+    earned = chart_series.trend(rounds, chart_series.smoothing(len(rounds)))[-1] if rounds else 0.0
+    return state.ready is not None and max(right, earned) > LEARNED
+
+
+class Me(QFrame):
+    """Who I am to the others, and what my model is; once it has learned something, it can be tried."""
+
+    trying_wanted = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._face = Avatar(look, 44)
+        self._name = Line(look, role="heading")
+        self._line = Line(look, "", "small", "text_soft")
+        self._note = SpanText(look, 4, role="caption", tone="text_soft")
+        words = column(None, self._name, self._line, None, gap=1)
+        self._try = Button(look, tr("Try your model"), "link")
+        self._try.clicked.connect(self.trying_wanted)
+        below = row(FLUSH, self._try, None)
+        self._box = column(row(self._face, (words, 1), gap=14), self._note, below, None, gap=8, margins=(20, 14, 20, 12))
+        self.setLayout(self._box)
+
+    def set_compact(self, compact: bool) -> None:
+        self._box.setSpacing(3 if compact else 8)
+        self._box.setContentsMargins(20, 9 if compact else 14, 20, 6 if compact else 12)
+        self._note.set_lines(3 if compact else 4)
+        self._face.set_size(36 if compact else 44)
+
+    def show_state(self, state: State) -> None:
+        ready = state.ready
+        self._face.show_identity(ready.node if ready else "", mine=True)
+        self._face.setVisible(ready is not None)
+        self._name.say(one_line(ready.name) if ready else tr("You"))
+        self._line.say(awaited(state) or tr("You, as the swarm sees you"))
+        learned = has_learned(state)
+        note = told(ready.model_note) if ready and not learned else ""
+        self._note.say(note)
+        self._note.setVisible(bool(note))
+        self._try.setVisible(learned)
+
+
+class Home(Page):
+    """`page_wanted` names another page; the others lead to parts of one, but `start_wanted`, which asks for an engine."""
+
+    page_wanted = Signal(str)
+    invite_wanted = Signal()
+    trying_wanted = Signal()
+    race_wanted = Signal()
+    start_wanted = Signal()
+
+    def __init__(self, look: Look, history: Due, can_start: Callable[[], bool]) -> None:
+        super().__init__(look)
+        self._history = history
+        self.hero = Hero(look, can_start)
+        self.hero.commanded.connect(self.commanded)
+        self.hero.start_wanted.connect(self.start_wanted)
+        self._answers = Figure(look, "answer", tr("Answers today"))
+        self._used = Figure(look, "peers", tr("Taken by"))
+        self._energy = Figure(look, "bolt", tr("Energy today"))
+        self._due = Due()
+        self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
+        self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
+        self._good.race_wanted.connect(self.race_wanted)
+        self._swarm.invite_wanted.connect(self.invite_wanted)
+        self._me.trying_wanted.connect(self.trying_wanted)
+        self._figures = Even(self._answers, self._used, self._energy)
+        self._rows: list[QBoxLayout] = [
+            row((self._trend, 2), (self._swarm, 1)),
+            row((self._good, 2), (self._me, 1)),
+        ]
+        for low in (self._good, self._me):
+            low.setMaximumHeight(look.px(LOWEST))  # what room is left belongs to the line
+        self._box = column(self.hero, self._figures, (self._rows[0], 3), (self._rows[1], 2))
+        self.area = Scrolled(self._box)
+        self.setLayout(column(self.area))
+        self.set_compact(False)
+
+    def is_tight(self) -> bool:
+        return self.compact or self.height() < self.look.px(LOW)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        tight = self.is_tight()
+        above = 20 if tight else self.look.space["page"]
+        for box in (self._box, *self._rows):
+            box.setSpacing(gap)
+        self._figures.set_gap(gap)
+        self._box.setContentsMargins(edge, above, edge, above)
+        for part in (self.hero, self._swarm, self._good, self._me):
+            part.set_compact(tight)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where words are large and the window is not, cards stand one below the other."""
+        super().resizeEvent(event)
+        ways = QBoxLayout.Direction
+        for box in self._rows:
+            box.setDirection(ways.LeftToRight if self.width() >= self.look.px(FOLDED) else ways.TopToBottom)
+
+    def show_state(self, state: State, now: float) -> None:
+        self.hero.show_state(state, now)
+        if self._due.now(state):
+            self.commanded.emit(QueryDays(id=new_id()))
+        if len(lately(state)) < min(state.round, ROUNDS) and self._history.now(state):
+            self.commanded.emit(QueryHistory(id=new_id()))
+        self._show_figures(state, date_of(now).isoformat())
+        self._trend.show_state(state)
+        self._swarm.show_state(state, now)
+        self._good.show_state(state, now)
+        self._me.show_state(state)
+
+    def _show_figures(self, state: State, today: str) -> None:
+        days, unread = tally(state), state.ready is None or (state.days is None and not state.rounds)
+        if unread:
+            for part in (self._answers, self._used, self._energy):
+                part.say("", "", tr("Not read yet"))
+            return
+        day = of_day(days, today)
+        right = tr("%1 of them right").replace("%1", figure(day.right)) if day.answers else ""
+        ever = tr("%1 in all").replace("%1", figure(days.all.answers)) if days.all.answers > day.answers else ""
+        self._answers.say(day.answers, "", "; ".join(filter(None, (right, ever))) or tr("Counted round by round"))
+        self._used.say(days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", taken(days, state))
+        self._energy.say(*of_today(state, today))

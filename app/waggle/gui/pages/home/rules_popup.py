@@ -1,0 +1,172 @@
+"""Why it contributes or waits: each rule that is on, the one that holds back first, with a switch beside it.
+
+Where none holds back, that answers first. Rules of which this computer cannot tell hold nothing back: they are only counted.
+"""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QPoint, Qt, Signal
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.core.settings import Value
+from waggle.gui.i18n.formatting import later, one_line, plural, told, tr
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.inputs import Switch
+from waggle.gui.widgets.layout import column, frame, held, row
+from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.text import text
+from waggle.protocol.commands import ChangeSettings, Resume, new_id
+from waggle.protocol.schedule import Rule, Tick
+from waggle.protocol.state import State
+from waggle.protocol.status_text import Sentence
+
+OFF: dict[Rule, tuple[str, Value]] = {
+    "idle": ("when.idle_minutes", 0), "power": ("when.only_on_power", False), "full_screen": ("when.not_full_screen", False),
+    "metered": ("when.not_metered", False), "temperature": ("when.below_celsius", 0), "energy": ("when.kwh_a_day", 0),
+}  # fmt: skip
+MADE_BY_HAND: dict[Rule, str] = {"week": "when.week", "program": "when.not_while"}  # off would be: erased
+SIGNS = {True: ("check", "good"), False: ("pause", "accent_text")}
+BADGE = 28
+MEANINGS = {True: later("met"), False: later("holds back")}
+
+
+def unheld(state: State, said: Sentence) -> str:
+    """Why it is as it is where no rule holds it back; empty where one does."""
+    if any(tick.passes is False for tick in said.why):
+        return ""
+    refused = any(peer.refusal for peer in state.peers.values())
+    if said.word == "Alone" and state.reach == "alone" and state.ready is not None and not refused:
+        words = tr("Nobody else is in %1 now. It needs nothing from you.")
+        return words.replace("%1", one_line(state.ready.swarm))
+    return tr("No rule holds it back.")
+
+
+def shape(tick: Tick) -> object:
+    """What its row is made of; everything else about it is said anew in the same row."""
+    return tick.rule, tick.passes, bool(tick.ends)
+
+
+class RuleRow(QWidget):
+    """One rule of which this computer tells. `switched_off` carries it, `change_wanted` the setting where it is kept."""
+
+    switched_off = Signal(str)
+    change_wanted = Signal(str)
+
+    def __init__(self, look: Look, tick: Tick) -> None:
+        super().__init__()
+        icon, ink = SIGNS[bool(tick.passes)]
+        self._says = text(look, "", "strong" if tick.passes is False else "body", wrap=True)
+        self._ends = text(look, "", "small", "soft", wrap=True)
+        if not tick.ends:
+            self._ends.hide()
+        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
+        badge.setFixedSize(BADGE, BADGE)
+        badge.setAccessibleName(tr(MEANINGS[bool(tick.passes)]))
+        above = max(0, BADGE - self._says.fontMetrics().height()) // 2  # so that the first line stands beside the sign
+        words = column(self._says, self._ends, None, gap=1, margins=(0, above, 0, 0))
+        line = row(column(badge, None), (words, 1), gap=12)
+        self._control: QWidget | None = None
+        if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
+            switch = self._control = Switch(look, "")
+            switch.setChecked(True)
+            switch.changed.connect(lambda on: None if on else self.switched_off.emit(tick.rule))
+        elif (key := MADE_BY_HAND.get(tick.rule)) is not None:
+            change = self._control = Button(look, tr("Change rule"), "link")
+            change.clicked.connect(lambda: self.change_wanted.emit(key))
+        if self._control is not None:
+            line.addLayout(column(self._control, None))
+        self.setLayout(line)
+
+    def say(self, tick: Tick) -> None:
+        """The same rule as it stands now."""
+        says = told(tick.says)
+        self._says.setText(says)
+        self._ends.setText(told(tick.ends))
+        if isinstance(self._control, Switch):
+            self._control.setChecked(True)  # a rule that is told of is on
+            self._control.setAccessibleName(tr("Rule: %1").replace("%1", says))
+        elif self._control is not None:
+            self._control.setAccessibleName(f"{tr('Change rule')}: {says}")
+
+
+class Why(QFrame):
+    """A small window below the sentence. `commanded` switches a rule off, or resumes; `setting_wanted` names what to change."""
+
+    commanded = Signal(object)
+    setting_wanted = Signal(str)
+
+    def __init__(self, look: Look, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
+        self.setProperty("kind", "popover")
+        self.setAccessibleName(tr("Why it contributes or waits"))
+        self._look = look
+        self._ticks: tuple[Tick, ...] = ()
+        self._made: list[RuleRow] = []
+        self._rows: QWidget = held(column())
+        self._rows.hide()
+        self._answer, self._untold = text(look, "", wrap=True), text(look, "", "small", "soft", wrap=True)
+        heading = text(look, tr("Your rules"), "heading")
+        self._box = column(self._answer, heading, self._rows, self._untold, gap=10, margins=(18, 14, 18, 16))
+        self.setLayout(self._box)
+        self.setFixedWidth(look.px(440))
+
+    def show_ticks(self, ticks: Sequence[Tick], answer: str = "") -> None:
+        """A row stays while its rule does: degrees change all the time, and nobody's press goes elsewhere for that."""
+        before, self._ticks = self._ticks, tuple(tick for tick in ticks if tick.passes is not None)
+        untold = len(ticks) - len(self._ticks)
+        counted = plural(
+            untold,
+            "This computer does not tell of %n rule: it holds nothing back.",
+            "This computer does not tell of %n rules: they hold nothing back.",
+        )
+        for label, words in ((self._answer, answer), (self._untold, counted if untold else "")):
+            label.setText(words)
+            label.setVisible(bool(words))
+        if list(map(shape, self._ticks)) != list(map(shape, before)):
+            self._make_rows()
+        for made, tick in zip(self._made, self._ticks, strict=True):
+            made.say(tick)  # the same again as well: its switch may have been pressed for nothing
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest:  # a row came, or says something longer
+            self._fit()
+        return done
+
+    def _fit(self) -> None:
+        """As high as its lines are at the width that it has: adjustSize() asks for the width that they would like."""
+        self.resize(self.maximumWidth(), self._box.totalHeightForWidth(self.maximumWidth()))
+
+    def _make_rows(self) -> None:
+        self._made = [RuleRow(self._look, tick) for tick in self._ticks]
+        for made in self._made:
+            made.switched_off.connect(self._switch_off)
+            made.change_wanted.connect(self._change)
+        fresh = held(column(*self._made, gap=10))
+        self._box.replaceWidget(self._rows, fresh)
+        self._rows.deleteLater()
+        self._rows = fresh
+        fresh.setVisible(bool(self._made))
+
+    def open_below(self, button: QWidget) -> None:
+        self._fit()
+        corner = button.mapToGlobal(QPoint(0, button.height() + 6))
+        window = button.window().frameGeometry()
+        left = max(window.left() + 8, min(corner.x(), window.right() - self.width() - 8))
+        self.move(left, corner.y())
+        self.show()
+        self.setFocus()
+
+    def _change(self, key: str) -> None:
+        self.hide()
+        self.setting_wanted.emit(key)
+
+    def _switch_off(self, rule: Rule) -> None:
+        """A pause is ended, any other rule is set so that it holds nothing back."""
+        self.hide()
+        if rule == "pause":
+            self.commanded.emit(Resume(id=new_id()))
+            return
+        key, value = OFF[rule]
+        self.commanded.emit(ChangeSettings(id=new_id(), values={key: value}))

@@ -1,0 +1,281 @@
+"""Home's first card: the one sentence, its one action, and where the round stands."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
+
+from waggle.core import cuda_download
+from waggle.gui.i18n.formatting import figure, later, told, tr
+from waggle.gui.pages.home.rules_popup import Why, unheld
+from waggle.gui.state.notifications import recent, warning_words
+from waggle.gui.state.problem_report import report
+from waggle.gui.state.round_steps import TITLES
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets import pause_menu
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.confirm_button import OnceButton
+from waggle.gui.widgets.copy_button import SAID_MS
+from waggle.gui.widgets.layout import column, held, restyle, row, rule
+from waggle.gui.widgets.painted import Chip, Sign, Stages
+from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.usage_profile import Profile, threads_now
+from waggle.protocol.commands import Pause, Resume, new_id
+from waggle.protocol.schedule import moment
+from waggle.protocol.state import HELD, STAGES, State
+from waggle.protocol.status_text import Sentence, sentence
+
+ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
+LITTLE = 420  # the same, below which what the profile means makes room for the stage
+STAGE_WORDS = {"draw": later("Picking"), "answer": later("Answering"), "judge": later("Judging"), "share": later("Sharing"),
+               "gather": later("Gathering"), "learn": later("Learning")}  # fmt: skip
+
+
+def progress_words(state: State) -> tuple[str, int, int]:
+    """Where the round or the start-up stands: words, cells filled, cells in all (0: nothing to show)."""
+    if state.phase == "preparing" and state.preparing is not None:
+        part = state.preparing
+        words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
+        return words, part.done, part.parts
+    if state.phase not in ("contributing", "finishing", *HELD) or state.stage is None:
+        return "", 0, 0
+    words = tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage])) if state.phase in HELD else tr(STAGE_WORDS[state.stage])
+    if state.stage == "answer":
+        words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
+    return words, STAGES.index(state.stage), len(STAGES)
+
+
+def to_do(state: State) -> tuple[str, float, str]:
+    """The phase, its moment, and the action that is offered."""
+    return state.phase, state.phase_since, sentence(state).action
+
+
+class Hero(QFrame):
+    """Emits commands; `start_wanted` asks for an engine that is not there, `setting_wanted` names one to be changed.
+
+    `aside_wanted`: the settings file, which cannot be used, should be set aside before that.
+    """
+
+    commanded = Signal(object)
+    start_wanted = Signal()
+    setting_wanted = Signal(str)
+    aside_wanted = Signal()
+
+    def __init__(self, look: Look, can_start: Callable[[], bool]) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._can_start = can_start
+        self._over = False  # what was recorded has been told
+        self._state = State()
+        self.report: Callable[[State], str] = report  # whoever has a log tells it too
+        self.far = False  # the engine runs on another computer
+        self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
+        self._offers_aside = False
+        self._copied = QTimer(self)  # how long it is said that the report was
+        self._copied.setSingleShot(True)
+        self._copied.setInterval(SAID_MS)
+        self._copied.timeout.connect(lambda: self._show_action(sentence(self._state)))
+        self._asked: tuple[str, float, str] | None = None  # what was to be done when a button was pressed
+        self._asked_by = ""  # the id of the command
+        self._chip = Chip(look)
+        self._since = Line(look, role="small", tone="text_faint")
+        self._says = text(look, "", "display", wrap=True)
+        self._detail = text(look, "", "body", "soft", wrap=True)
+        self._why = Why(look, self)
+        self._why.commanded.connect(self.commanded)
+        self._why.setting_wanted.connect(self.setting_wanted)
+        self._why_button = Button(look, tr("Why?"), "link")
+        self._why_button.clicked.connect(self._show_why)
+        self.profile = Profile(look)
+        self._use = text(look, tr("Use of this computer"), "small", "soft")
+        self._warning = text(look, "", "small", "soft", wrap=True)
+        sign = column(1, Sign(look, "warn", "text_soft"), None, gap=0)  # beside the first of its lines
+        self._warned = held(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
+        self._fact = Line(look, role="small", tone="text_soft")
+        self._stage = Line(look, role="small", tone="text_soft", right=True)
+        self._cells = Stages(look)
+        self._make_buttons(look)
+        self._look = look
+        head = row(self._chip, self._since, self._why_button, None, gap=10)
+        self._words = column(head, 2, self._says, self._detail, gap=6)
+        top = row((self._words, 1), column(self._buttons, None), gap=24)
+        below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
+        self._rule_gaps = (held(column(margins=(0, 6, 0, 6))), held(column(margins=(0, 5, 0, 5))))
+        self._below = held(column(self._rule_gaps[0], rule(), self._rule_gaps[1], below, gap=0))
+        self._box = column(top, self._warned, self._below, None, gap=0)
+        self.setLayout(self._box)
+        self.set_compact(False)
+
+    def _make_buttons(self, look: Look) -> None:
+        self._main = OnceButton(look, tr("Pause"), "primary", "pause", join="left")
+        self._main.clicked.connect(self.act)
+        self._more = Button(look, "", "primary", "down", join="right").named(tr("Pause for a while"))
+        self._more.setMenu(self._pause_menu())
+        self._second = Button(look, tr("Start again"))
+        self._second.clicked.connect(self._act_otherwise)
+        self._buttons = held(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
+
+    def _pause_menu(self) -> QMenu:
+        menu = QMenu(self)
+        pause_menu.fill(menu, self._ask)
+        return menu
+
+    def set_compact(self, compact: bool) -> None:
+        pad = 20 if compact else 24
+        self._box.setContentsMargins(pad, pad - 5, pad, pad - 6)
+        self._says.setFont(self._look.font("title" if compact else "display"))
+        self._words.setSpacing(4 if compact else 6)
+        for gap in self._rule_gaps:
+            layout = gap.layout()
+            assert isinstance(layout, QBoxLayout)
+            layout.setContentsMargins(0, 4 if compact else 6, 0, 4 if compact else 6)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_profile(self._state)
+
+    def show_state(self, state: State, now: float) -> None:
+        if state.problem is not self._state.problem:
+            self._copied.stop()  # another report
+        self._state = state
+        said = sentence(state)
+        self._chip.say(told(said.word), "plain" if said.tone == "plain" else said.tone, said.sign)
+        self._since.say(
+            tr("since %1").replace("%1", told(moment(state.phase_since, now)))
+            if state.phase_since and state.phase != "preparing"
+            else ""
+        )
+        self._says.setText(told(said.says).removesuffix("."))
+        self._detail.setText(told(said.detail))
+        self._why.show_ticks(said.why, unheld(state, said))
+        self._show_warning(state, now)
+        self._show_fact(state)
+        words, done, total = progress_words(state)
+        self._stage.say(words)
+        self._show_profile(state)
+        self._cells.show_stage(done, total, held=state.phase in HELD)
+        self._below.setVisible(bool(words or self._fact.words()) or not self.profile.isHidden())
+        self._show_action(said)
+
+    def _show_warning(self, state: State, now: float) -> None:
+        newest = next(iter(recent(state, now)), None)
+        self._warning.setText(warning_words(newest) if newest else "")
+        self._warned.setVisible(newest is not None)
+
+    def _show_fact(self, state: State) -> None:
+        if state.ready is not None:
+            words = tr("%1 of %2 cores") if state.ready.cores > 1 else tr("%1 of %2 core")
+            words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
+            offered = self._offered() if state.ready.device_reason == cuda_download.OFFERED else ""
+            self._fact.say(f"{words}. {offered}" if offered else words)
+            set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, told(state.ready.device_reason)))))
+        else:
+            self._fact.say("")
+
+    def _offered(self) -> str:
+        """Where a graphics card that is not used yet is put to use."""
+        return tr("There, waggle cuda --get uses the NVIDIA card" if self.far else "Settings offers to use your NVIDIA card")
+
+    def _show_profile(self, state: State) -> None:
+        known = state.settings is not None and state.ready is not None
+        self.profile.setVisible(known)
+        self._use.setVisible(known and self.width() >= self._look.px(ROOM))
+        self._fact.setVisible(self.width() >= self._look.px(LITTLE))
+        if state.settings is not None and state.ready is not None:
+            self.profile.show_settings(state.settings, state.ready.cores)
+
+    def _show_why(self) -> None:
+        self._why.open_below(self._why_button)
+
+    def show_over(self) -> None:
+        """All that was recorded has been told: it can be told again, and nothing else be done with it."""
+        self._over = True
+        self.show_state(self._state, self._state.at)
+
+    def _show_over(self) -> None:
+        for button in (self._more, self._second, self._why_button):
+            button.hide()
+        restyle(self._main, "kind", "primary")
+        self._main.join("")
+        self._main.become("primary", tr("Play again"), "play")
+        self._main.show()
+
+    def _show_action(self, said: Sentence) -> None:
+        if self._over:
+            self._show_over()
+            return
+        stopped = said.action in ("none", "copy_report") and self._can_start()
+        copies = (tr("Copied"), "check") if self._copied.isActive() else (tr("Copy report"), "copy")
+        words, icon = {
+            "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
+            "anyway": (tr("Pause"), "pause"),  # a pause outlives the rule that holds it back
+            "copy_report": copies, "none": (tr("Start"), "play"),
+        }[said.action]  # fmt: skip
+        self._offers_aside = said.action == "copy_report" and stopped and self.broken()
+        if self._offers_aside:
+            words, icon = tr("Set it aside and start"), "play"
+        failed, anyway, splits = said.action == "copy_report", said.action == "anyway", said.action in ("pause", "anyway")
+        kind = "plain" if failed and not self._offers_aside else "primary"
+        restyle(self._main, "kind", kind)
+        self._main.join("left" if splits else "")
+        self._main.become(kind, words, icon)
+        otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
+        self._second.say(*otherwise)
+        shown = {self._main: said.action != "none" or stopped, self._more: splits,
+                 self._second: anyway or (failed and stopped), self._why_button: bool(said.why)}  # fmt: skip
+        for button, seen in shown.items():
+            if button.hasFocus() and not seen:  # else Qt gives it to whatever comes next, and a space would press that
+                (self._main if shown[self._main] else self).setFocus()
+            button.setVisible(seen)
+
+    def act(self) -> None:
+        """Do what the first button says."""
+        if self._over:
+            self.start_wanted.emit()
+            return
+        if self._offers_aside:
+            self._copied.stop()
+            self.aside_wanted.emit()
+            return
+        match sentence(self._state).action:
+            case "pause" | "pause_now" | "anyway":
+                self._ask(pause_menu.at_once())
+            case "resume":
+                self._ask(Resume(id=new_id()))
+            case "copy_report":
+                self._copy_report()
+            case "none":
+                if self._can_start():  # the key is there also where the button is not
+                    self.start_wanted.emit()
+
+    def _copy_report(self) -> None:
+        QGuiApplication.clipboard().setText(self.report(self._state))
+        self._copied.start()
+        self._show_action(sentence(self._state))
+
+    def _act_otherwise(self) -> None:
+        """Do what the button beside it says."""
+        if self._offers_aside:
+            self._copy_report()
+        elif sentence(self._state).action == "anyway":
+            self._ask(Resume(id=new_id()))
+        else:
+            self.start_wanted.emit()
+
+    def _ask(self, command: Pause | Resume) -> None:
+        """One press is one command: another is heard once there is something else to be done."""
+        self.watch(self._state)
+        if self._asked is None:
+            self._asked, self._asked_by = to_do(self._state), command.id
+            self.commanded.emit(command)
+
+    def watch(self, state: State) -> None:
+        """Also while another page is seen: what was done and taken back can be done again."""
+        if self._asked != to_do(state):
+            self._asked = None
+
+    def refused(self, _words: str, command: str) -> None:
+        """What was pressed can be pressed again."""
+        if command in ("", self._asked_by):
+            self._asked = None

@@ -1,0 +1,1 @@
+"""Live: the training loop as it happens."""

@@ -1,0 +1,253 @@
+"""Live: the loop as it happens. A stepper for the round, then one card per question with its answers side by side."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+
+from waggle.gui.i18n.formatting import figure, one_line, plural, told, tr
+from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
+from waggle.gui.pages.live.round_stepper import Stepper
+from waggle.gui.pages.page import Page
+from waggle.gui.state.feed_pacing import Pace
+from waggle.gui.state.spoken_summary import digest
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button, Segments, menu_button
+from waggle.gui.widgets.layout import card, column
+from waggle.gui.widgets.page_header import head_edges, page_head
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.state import SPECIALTIES, Card, State
+from waggle.protocol.status_text import DOING, sentence
+
+MOST = 12  # cards on screen
+WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
+MADE_AT_ONCE, FRAME_MS = 2, 20
+AGAIN_MS = 250  # until it is looked again whether cards that wait may be shown
+
+
+class Feed(Scrolled):
+    """At most a dozen cards, newest on top; the same widgets are filled again and again."""
+
+    def __init__(self, look: Look) -> None:
+        empty = text(look, "", "body", "soft", wrap=True)
+        empty_card = card(empty)
+        box = column(empty_card, None, gap=look.space["base"])
+        super().__init__(box)
+        self._look, self._box, self._empty, self._empty_card = look, box, empty, empty_card
+        self._cards: list[QuestionCard] = []
+        self._opened: set[str] = set()
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.timeout.connect(self._show)
+        self._wanted: tuple[Sequence[Card], State, float] = ((), State(), 0.0)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click alone leaves nothing behind that would hold it
+        self.setAccessibleName(tr("Questions and answers"))
+
+    def set_margins(self, edge: int, gap: int) -> None:
+        self._box.setSpacing(gap)
+        self.set_edges(edge, self._look.space["page"])
+
+    def show_cards(self, cards: Sequence[Card], state: State, now: float, *, empty: str) -> None:
+        self._wanted = cards, state, now
+        self._empty.setText(empty)
+        self._empty_card.setVisible(not cards)
+        self._show()
+
+    def open_as(self, other: "Feed") -> None:
+        """What is open there is open here."""
+        self._opened |= other._opened
+
+    def why_held(self) -> str:
+        """What a person does here that newer cards would disturb; empty: nothing."""
+        if any(made.is_open for made in self._cards if not made.isHidden()):
+            return tr("Feed held while a card is open. ")
+        if self.verticalScrollBar().value() > 0:
+            return tr("Feed held while it is scrolled down. ")
+        menu = QApplication.activePopupWidget()
+        if self.underMouse() or (menu and self._has(menu.parentWidget())):
+            return tr("Feed held while the pointer is on it. ")
+        return tr("Feed held while you are in it. ") if self._has(QApplication.focusWidget()) else ""
+
+    def _has(self, part: QWidget | None) -> bool:
+        return part is not None and (part is self or self.isAncestorOf(part))
+
+    def _show(self) -> None:
+        """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
+        cards, state, now = self._wanted
+        for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
+            made = QuestionCard(self._look, self._opened)
+            made.set_columns(self._columns())
+            self._cards.append(made)
+            self._box.insertWidget(len(self._cards), made)
+        for i, made in enumerate(self._cards):
+            if i < len(cards):
+                made.show_card(cards[i], state, now)
+            made.setVisible(i < len(cards))
+        if len(self._cards) < len(cards):
+            self._later.start(FRAME_MS)
+
+    def _columns(self) -> int:
+        return COLUMNS if self.viewport().width() > NARROW else COLUMNS // 2
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        for made in self._cards:
+            made.set_columns(self._columns())
+
+
+class Live(Page):
+    """For watching: no filled button here. `example_wanted`, for as long as there is nothing of one's own to see."""
+
+    example_wanted = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._state, self._now = State(), 0.0
+        self._pace = Pace()
+        self._again = QTimer(self)
+        self._again.setSingleShot(True)
+        self._again.setInterval(AGAIN_MS)
+        self._again.timeout.connect(self._look_again)
+        self._specialty = ""
+        self._titles: tuple[str, ...] | None = None
+        self._line = Line(look, role="small", tone="text_soft")
+        self._whose = Segments(look, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
+        self._whose.chosen.connect(lambda _index: self._redraw())
+        self._menu_button = menu_button(look, tr("All specialties"))
+        self._menu = QMenu(self._menu_button)
+        self._group = QActionGroup(self._menu)
+        self._menu_button.setMenu(self._menu)
+        self._freeze = Button(look, tr("Freeze"), icon="freeze")
+        self._freeze.setCheckable(True)
+        self._freeze.toggled.connect(self._freeze_changed)
+        self._example = Button(look, tr("Watch an example"), icon="play")
+        self._example.clicked.connect(self.example_wanted)
+        self._stepper, self._feed = Stepper(look), Feed(look)
+        self._digest = text(look, "", "small", "soft", wrap=True)
+        self._digest.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        self._digest.hide()
+        self._head = column(
+            page_head(look, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
+            card(self._stepper, self._digest, pad=18, gap=10),
+        )
+        self._box = column(self._head, (self._feed, 1), gap=0)
+        self.setLayout(self._box)
+        self._offer(())
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setSpacing(gap)
+        self._feed.set_margins(edge, gap)
+
+    def show_state(self, state: State, now: float) -> None:
+        self._state, self._now = state, now
+        known = [info.title for info in state.ready.specialties] if state.ready else []
+        self._offer(tuple(dict.fromkeys([*known, *(card.specialty for card in state.cards)]))[:SPECIALTIES])
+        self._redraw()
+
+    def _redraw(self) -> None:
+        state = self._state
+        self._pace.take(state.cards, self._feed.why_held())
+        self._line.say(self._headline())
+        self._example.setVisible(not state.cards)
+        self._stepper.show_state(replace(state, waiting=0) if hindrance(state) else state)  # nothing waits for a dead engine
+        self._show_digest(digest(state, self._now))
+        chosen = [made for made in self._pace.cards if WHOSE[self._whose.index](made)]
+        if self._specialty:
+            chosen = [made for made in chosen if made.specialty == self._specialty]
+        self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
+        if self._pace.waiting and not self._pace.frozen:
+            self._again.start()
+
+    def go_on(self, before: Page) -> None:
+        """Whose questions of which specialty are seen, and the cards that stand there, open or frozen."""
+        assert isinstance(before, Live)
+        self._state, self._now = before._state, before._now
+        self._pace, before._pace = before._pace, self._pace  # that page leaves the cards behind when it is hidden
+        self._feed.open_as(before._feed)
+        self._whose.mark(before._whose.index)
+        self._specialty, self._titles = before._specialty, None
+        self._offer(before._titles or ())
+        self._say_specialty()
+        self._freeze.setChecked(before._freeze.isChecked())
+
+    def thaw(self) -> None:
+        """Let newer cards come."""
+        self._freeze.setChecked(False)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._pace.leave()
+
+    def _look_again(self) -> None:
+        """Nothing need happen in the swarm for a person to be done."""
+        if self.isVisible():
+            self._redraw()
+
+    def _show_digest(self, words: str) -> None:
+        """It changes once a minute at most, so that it can be read to its end."""
+        if words != self._digest.text():
+            self._digest.setText(words)
+            self._digest.setAccessibleName(tr("Lately: %1").replace("%1", words))
+            self._digest.setVisible(bool(words))
+
+    def _headline(self) -> str:
+        state = self._state
+        if self._pace.holds:
+            why = tr("Feed held. ") if self._pace.frozen else self._pace.why
+            return why + plural(self._pace.waiting, "%n newer question is waiting", "%n newer questions are waiting")
+        if state.phase == "contributing" and state.stage is not None:
+            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", told(DOING[state.stage]))
+            return words
+        return told(sentence(state).says)
+
+    def _empty_words(self) -> str:
+        if self._state.cards and (self._specialty or self._whose.index):
+            return tr("Nothing here for this choice yet.")
+        if self._state.phase == "problem":
+            return tr("Questions and answers appear here when the engine runs again.")
+        if self._state.phase == "preparing":
+            return tr("Questions and answers appear here when the engine is ready.")
+        if not self._state.round:
+            return tr("Questions and answers appear here as soon as the first round begins.")
+        if self._state.phase == "paused":
+            return tr("Questions and answers appear here when you resume.")
+        return tr("Questions and answers appear here as soon as the next round begins.")
+
+    def _freeze_changed(self, frozen: bool) -> None:
+        self._pace.freeze(frozen)
+        self._freeze.say(tr("Frozen") if frozen else tr("Freeze"), "freeze")
+        self._redraw()
+
+    def _offer(self, titles: tuple[str, ...]) -> None:
+        """Fill the menu, only when the specialties changed; what is none any more, as in another swarm, is chosen no longer."""
+        if titles == self._titles:
+            return
+        self._titles = titles
+        if self._specialty not in titles:
+            self._specialty = ""
+            self._say_specialty()
+        self._menu.clear()
+        for title in ("", *titles):
+            action = self._menu.addAction(told(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
+            action.setCheckable(True)
+            action.setChecked(title == self._specialty)
+            action.setActionGroup(self._group)
+
+    def _chooser(self, title: str) -> Callable[[], None]:
+        def choose() -> None:
+            self._specialty = title
+            self._say_specialty()
+            self._redraw()
+
+        return choose
+
+    def _say_specialty(self) -> None:
+        self._menu_button.say(told(one_line(self._specialty)) or tr("All specialties"), "down")

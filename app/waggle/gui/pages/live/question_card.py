@@ -1,0 +1,301 @@
+"""One question of the Live feed: who asked it, its answers side by side, and what was learned from them."""
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
+
+from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, reward, told, tr, visible, visible_lines
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.drawing import draw_chip
+from waggle.gui.widgets.highlighted_text import CARET, draw_span_text, line_height, lines_of
+from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.painted import Avatar, Chip, Painted, Sign
+from waggle.gui.widgets.question_text import say_question
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.json_lines import LONGEST_SHOWN
+from waggle.protocol.state import HELD, Card, State
+
+PARTLY = 0.2
+LINES, OPEN_LINES = 2, 14
+COLUMNS, NARROW = 4, 720
+BESIDE = 10  # pixels between a tile's edge and its words
+SPECIALTY = 150  # logical pixels, which its name keeps where there is little room: the question gives way first
+
+
+def going_on(card: Card, state: State) -> bool:
+    """Whether more can still come for this card's answers."""
+    return card.round >= state.round and state.phase in ("contributing", "finishing", *HELD)
+
+
+def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:
+    """Words, tone and sign of one answer's chip. A miss is grey: missing is how it learns."""
+    if answer.judged:
+        words = f"{tr('human')}  {reward(answer)}" if answer.human else reward(answer)
+        if answer.reward >= RIGHT:
+            return words, "good", "check"
+        return words, "bare", "off" if answer.reward >= PARTLY else "cross" if answer.length else "cut"
+    if answer.ended:
+        return tr("written"), "bare", "check"
+    return (tr("writing"), "bare", "pen") if going else (tr("not finished"), "bare", "cut")
+
+
+class Tile(Painted):
+    """One answer: chip, two lines of what was written, an arrow for what learning did with it."""
+
+    pressed = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._answer, self._lines = ShownCompletion(text=""), LINES
+        self._counted: tuple[object, int] = (None, 0)  # of what, and how many lines that takes
+        self._effect: int | None = None  # None until it is known
+        self._mine = self._going = True
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as what a model writes
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def show_answer(self, answer: ShownCompletion, effect: int | None, *, mine: bool, going: bool) -> None:
+        if (effect, mine, going) == (self._effect, self._mine, self._going) and answer == self._answer:
+            return
+        self._answer, self._effect, self._mine, self._going = answer, effect, mine, going
+        self.setAccessibleName(f"{chip_of(answer, going=going)[0]}: {visible(answer.text)}")
+        self.update()
+
+    def show_lines(self, lines: int) -> None:
+        self._lines = lines
+        self.setFixedHeight(self.look.size["chip"] + 24 + lines * line_height(self.look.font("mono")))
+
+    def lines_needed(self, most: int) -> int:
+        """How many lines all of it takes, up to `most`; counted anew only when it or its room has changed."""
+        asked = self._words(), self.width(), most
+        if asked != self._counted[0]:
+            self._counted = asked, lines_of(self.look, self._words(), self.width() - 2 * BESIDE, most)
+        return self._counted[1]
+
+    def _writing(self) -> bool:
+        return self._going and not (self._answer.ended or self._answer.judged)
+
+    def _words(self) -> str:
+        return self._answer.text + (CARET if self._writing() else "")
+
+    def sizeHint(self) -> QSize:
+        return QSize(180, self.height())
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.pressed.emit()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        kept = self._effect is not None and self._effect > 0
+        own = "accent_line" if self._mine else "peer"
+        painter.setPen(QPen(self.look.colour(own if kept else "well_edge"), 1.2 if kept else 1))
+        painter.setBrush(self.look.colour("surface" if kept else "sunken"))
+        painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        inner = place.adjusted(BESIDE, 9, -BESIDE, -8)
+        words, tone, sign = chip_of(self._answer, going=self._going)
+        draw_chip(painter, self.look, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
+        self._arrow(painter, inner)
+        below = inner.adjusted(0, self.look.size["chip"] + 5, 0, 0)
+        draw_span_text(
+            painter, self.look, below, self._words(),
+            start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
+            tone="text_soft" if self._effect == 0 and not self._mine else "text",
+            match="match" if self._mine else "match_peer", tail=self._writing(),
+        )  # fmt: skip
+
+    def _arrow(self, painter: QPainter, inner: QRectF) -> None:
+        if self._effect:
+            up = "accent_text" if self._mine else "peer"
+            place = QRectF(inner.right() - 14, inner.top() + 3, 14, 14)
+            self.look.draw_icon(painter, "up" if self._effect > 0 else "dip", up if self._effect > 0 else "text_faint", place)
+
+
+def foot(card: Card, state: State) -> tuple[str, str, str]:
+    """Sign, its ink, and in words what was or will be done with this question's answers."""
+    answers, effects = card.completions, card.effects
+    if card.by_hand:
+        return "share", "accent_text", tr("Your own answer, shared and marked human. Your model does not learn from it.")
+    ended = sum(answer.ended or answer.judged for answer in answers)
+    if not all(answer.judged for answer in answers):
+        if card.mine and not going_on(card, state):
+            return "pause", "text_faint", tr("This round was not finished.")
+        if ended < len(answers):
+            return (
+                "pen",
+                "text_faint",
+                tr("%1 of %2 answers are written.").replace("%1", str(ended)).replace("%2", str(len(answers))),
+            )
+        return "judge", "text_faint", tr("Waiting to be judged.")
+    again = "" if card.mine else tr("Judged again on this computer. ")
+    sign = ("up", "accent_text") if card.mine else ("shield", "peer")
+    if not effects:
+        late = card.mine and card.round < state.round
+        words = tr("Not used for learning this round.") if late else tr("Waiting to be used for learning.")
+        return ("judge", "text_faint", again + words) if card.mine else (*sign, again + words)
+    return (*sign, again + _lesson(card)) if any(effects) else (
+        "judge" if card.mine else "shield", "text_faint", again + tr("No answer stood out, so nothing was learned."))  # fmt: skip
+
+
+def _lesson(card: Card) -> str:
+    likelier, less = sum(effect > 0 for effect in card.effects), sum(effect < 0 for effect in card.effects)
+    if card.mine or less:
+        words = plural(likelier, "%n answer made likelier", "%n answers made likelier")
+        return words + (tr(", %1 less likely.").replace("%1", str(less)) if less else ".")
+    right = all(answer.reward >= RIGHT for answer, effect in zip(card.completions, card.effects, strict=False) if effect > 0)
+    learned = (
+        plural(likelier, "You learned from %n right answer", "You learned from %n right answers") if right
+        else plural(likelier, "You learned from %n answer", "You learned from %n answers")
+    )  # fmt: skip
+    ignored = len(card.effects) - likelier
+    return learned + (plural(ignored, " and ignored %n miss.", " and ignored %n misses.") if ignored else ".")
+
+
+class QuestionCard(QFrame):
+    """Shows one card at a time; the same widgets serve the next one. `opened` has the keys of all that a person opened."""
+
+    def __init__(self, look: Look, opened: set[str]) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._look = look
+        self._card: Card | None = None
+        self._going = True
+        self._opened = opened
+        self._columns = COLUMNS
+        self._face, self._who = Avatar(look, 24), Line(look, role="label")
+        self._specialty, self._question = Chip(look), Line(look, role="strong")
+        self._when = Line(look, role="small", tone="text_faint", right=True)
+        self._sign, self._foot = Sign(look, "pen", "text_faint"), Line(look, role="small", tone="text_soft")
+        self._mean = Line(look, role="small", tone="text_faint", right=True)
+        self._reader = Button(look, tr("Read all"), "link")
+        self._reader.clicked.connect(self._toggle)
+        self._more = Button(look, "", "link", "more").named(tr("More"))
+        self._menu = QMenu(self._more)
+        self._menu.addAction(tr("Copy question and answers"), self._copy)
+        self._more.setMenu(self._menu)
+        for button in (self._reader, self._more):
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as the feed's
+        self._tiles: list[Tile] = []
+        self._whole = text(look, "", "small", "soft", wrap=True)  # the question, once the card is opened
+        self._grid = QGridLayout()
+        self._grid.setSpacing(8)
+        head = row(
+            row(self._face, self._who, gap=8), self._specialty, (self._question, 1), row(self._when, self._more, gap=6), gap=12
+        )
+        below = row(self._sign, (self._foot, 1), self._reader, self._mean, gap=8)
+        below.addStrut(look.px(24))  # a button that comes moves nothing
+        self.setLayout(column(head, self._whole, self._grid, below, gap=9, margins=(18, 14, 18, 12)))
+
+    def show_card(self, card: Card, state: State, now: float) -> None:
+        if self._card is None or card.key != self._card.key:
+            self._show_head(card, state)
+        self._when.say(_when(card, state, now))
+        sign, ink, words = foot(card, state)
+        self._sign.show_sign(sign, ink)
+        self._foot.say(words)
+        going = going_on(card, state)
+        if card is self._card and going == self._going:
+            return
+        self._card, self._going = card, going
+        self._show_answers(card, going=going)
+        judged = [answer.reward for answer in card.completions if answer.judged]
+        mean = tr("mean reward %1").replace("%1", decimal(sum(judged) / len(judged), 2)) if judged else ""
+        self._mean.say(mean)
+        self._mean.setVisible(bool(mean))
+        self._fit()
+
+    def _show_head(self, card: Card, state: State) -> None:
+        own = state.ready.node if state.ready else "me"
+        self._face.show_identity(own if card.mine else card.origin, mine=card.mine)
+        self._who.say(tr("You") if card.mine else one_line(card.name))
+        self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
+        self._specialty.setMinimumWidth(min(self._look.px(SPECIALTY), self._specialty.sizeHint().width()))
+        say_question(self._question, card.question)
+        self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
+        self.setAccessibleName(f"{self._who.words()}: {self._question.accessibleName()}")
+        self._more.setAccessibleName(f"{tr('More')}: {self._question.accessibleName()}")
+
+    def _show_answers(self, card: Card, *, going: bool) -> None:
+        while len(self._tiles) < len(card.completions):
+            tile = Tile(self._look)
+            tile.pressed.connect(self._toggle)
+            self._tiles.append(tile)
+            self._place(len(self._tiles) - 1)
+        effects: tuple[int | None, ...] = (*card.effects, *(None for _ in card.completions))
+        for i, tile in enumerate(self._tiles):
+            tile.setVisible(i < len(card.completions))
+            if i < len(card.completions):
+                tile.show_answer(card.completions[i], effects[i], mine=card.mine, going=going)
+
+    def _place(self, index: int) -> None:
+        self._grid.addWidget(self._tiles[index], index // self._columns, index % self._columns)
+        self._grid.setColumnStretch(index % self._columns, 1)
+
+    def set_columns(self, columns: int) -> None:
+        if columns == self._columns:
+            return
+        for column_index in range(self._columns):
+            self._grid.setColumnStretch(column_index, 0)
+        self._columns = columns
+        for i in range(len(self._tiles)):
+            self._place(i)
+
+    @property
+    def is_open(self) -> bool:
+        return self._card is not None and self._card.key in self._opened
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self._menu.popup(event.globalPos())
+
+    def _copy(self) -> None:
+        if self._card is not None:
+            QGuiApplication.clipboard().setText(self.as_text(self._card))
+
+    def as_text(self, card: Card) -> str:
+        """All that it says of this card, and nothing in it that is not seen."""
+        head = ", ".join((self._who.words(), told(one_line(card.specialty)), self._when.words()))
+        parts = [head, visible_lines(card.question[:LONGEST_SHOWN])]
+        effects = (*card.effects, *(0 for _ in card.completions))
+        for number, (answer, effect) in enumerate(zip(card.completions, effects, strict=False), 1):
+            arrow = "" if not effect else "  \u2191" if effect > 0 else "  \u2193"
+            parts.append(
+                f"{number}. {chip_of(answer, going=self._going)[0]}{arrow}\n{visible_lines(answer.text[:LONGEST_SHOWN])}".rstrip()
+            )
+        return "\n\n".join([*parts, "  ".join(filter(None, (self._foot.words(), self._mean.words())))])
+
+    def _toggle(self) -> None:
+        if self._card is not None:
+            self._opened ^= {self._card.key}
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:  # its parts have other widths now
+            self._fit()
+        return super().event(event)
+
+    def _fit(self) -> None:
+        """Offer to read all where something is cut. Only heights change by it, so that it is done once widths are known."""
+        is_open = self.is_open
+        most = OPEN_LINES if is_open else LINES + 1
+        needed = max((tile.lines_needed(most) for tile in self._tiles if not tile.isHidden()), default=LINES)
+        shown = self._question.words() == self._question.accessibleName()
+        long = not shown or self._question.sizeHint().width() > self._question.width()
+        self._whole.setVisible(is_open and long)
+        self._reader.setVisible(is_open or long or needed > LINES)
+        words = tr("Read less") if is_open else tr("Read all")
+        self._reader.say(words)
+        self._reader.setAccessibleName(f"{words}: {self._question.accessibleName()}")
+        for tile in self._tiles:
+            tile.show_lines(max(LINES, needed) if is_open else LINES)
+
+
+def _when(card: Card, state: State, now: float) -> str:
+    if card.mine and card.round == state.round and state.phase in ("contributing", "finishing"):
+        return tr("this round")
+    return tr("round %1, %2").replace("%1", figure(card.round)).replace("%2", ago(card.at, now))

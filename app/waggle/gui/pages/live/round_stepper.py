@@ -1,0 +1,149 @@
+"""The round as six steps: done is a tick, now is filled, held has a rim only, next is empty, each with its count."""
+
+from typing import Literal
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
+
+from waggle.gui.i18n.formatting import figure, plural, tr
+from waggle.gui.state.round_steps import TITLES
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.drawing import sided
+from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.text import set_tip
+from waggle.protocol.state import HELD, STAGES, Stage, State
+
+Turn = Literal["done", "now", "held", "next"]
+HERE = ("now", "held")
+INK = {"done": "accent_text", "now": "on_accent", "held": "accent_text", "next": "text_faint"}
+EDGE = {"done": "accent_line", "now": "accent_line", "held": "accent_line", "next": "edge"}
+GROUND = {"done": "accent_soft", "now": "accent", "held": "surface", "next": "surface"}
+CIRCLE = 17.0
+BESIDE, BEHIND = 10.0, 8.0  # blank room between a circle and its words, and behind them
+
+
+def turn(stage: Stage, state: State) -> Turn:
+    if state.stage is None:
+        return "next"
+    here, now = STAGES.index(stage), STAGES.index(state.stage)
+    if here == now:
+        return "held" if state.phase in HELD else "now"
+    return "done" if here < now else "next"
+
+
+def count(stage: Stage, state: State) -> str:
+    """What this stage has to show in this round; empty before its turn."""
+    when = turn(stage, state)
+    if when == "next" and stage != "gather":
+        return ""
+
+    def going_on(words: str) -> str:
+        return tr("stopped here") if when == "held" else words
+
+    match stage:
+        case "draw":
+            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
+        case "answer":
+            return tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
+        case "judge":
+            return tr("%1 judged").replace("%1", figure(state.judged)) if state.judged else going_on(tr("judging"))
+        case "share":
+            return plural(state.shared, "%n group", "%n groups") if when == "done" else going_on(tr("sharing"))
+        case "gather":
+            return tr("%1 waiting").replace("%1", figure(state.waiting)) if state.waiting else ""
+        case "learn":
+            return tr("%1 yours, %2 theirs").replace("%1", figure(state.local)).replace("%2", figure(state.external))
+
+
+class Stepper(Painted):
+    """Painted from a State; says the same in its accessible name."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._steps: list[tuple[Stage, Turn, str]] = [(stage, "next", "") for stage in STAGES]
+        self.setFixedHeight(max(40, look.px(40)))  # the circles hold no words
+
+    def show_state(self, state: State) -> None:
+        steps = [(stage, turn(stage, state), count(stage, state)) for stage in STAGES]
+        if steps != self._steps:
+            self._steps = steps
+            told = [f"{tr(TITLES[stage])} {words}".strip() for stage, when, words in steps if when != "next"]
+            self.setAccessibleName(", ".join(told) or tr("No round is being played"))
+            self._show_tip()
+            self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_tip()
+
+    def widths(self) -> tuple[list[float], bool]:
+        """How wide each step is, and whether only the one where it stands finds room for its words: no title is cut."""
+        width, count = self.width(), len(self._steps)
+        needed = [self._needed(tr(TITLES[stage]), words if when in HERE else "") for stage, when, words in self._steps]
+        if max(needed) * count <= width:
+            return [width / count] * count, False
+        bare = sum(needed) > width
+        if bare:
+            needed = [wide if when in HERE else 2 * CIRCLE + 2 for wide, (_, when, _) in zip(needed, self._steps, strict=True)]
+        spare = (width - sum(needed)) / (count - 1)
+        return [*(one + spare for one in needed[:-1]), needed[-1]], bare
+
+    def is_cut(self) -> bool:
+        """Whether something of what the steps have to say finds no room."""
+        widths, bare = self.widths()
+        steps = zip(widths, self._steps, strict=True)
+        return bare or any(self._needed(tr(TITLES[stage]), words) > wide + 1 for wide, (stage, _, words) in steps)
+
+    def _needed(self, title: str, words: str = "") -> float:
+        told = (("label", title), ("caption", words))
+        return (
+            2 * CIRCLE + BESIDE + BEHIND + max(QFontMetricsF(self.look.font(role)).horizontalAdvance(line) for role, line in told)
+        )
+
+    def _show_tip(self) -> None:
+        """All of it, where something does not stand there."""
+        said = ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps)
+        set_tip(self, said if self.is_cut() else "")
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        widths, bare = self.widths()
+        for i, (stage, when, words) in enumerate(self._steps):
+            box = sided(painter, QRectF(sum(widths[:i]), 0, widths[i], place.height()), place)
+            used = 2 * CIRCLE if bare and when not in HERE else self._words(painter, box, stage, when, words)
+            if i < len(self._steps) - 1:
+                self._link(painter, box, used, when)
+            self._circle(painter, box, stage, when)
+
+    def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn) -> None:
+        round_ = sided(painter, QRectF(box.left() + 1, box.center().y() - CIRCLE, 2 * CIRCLE, 2 * CIRCLE), box)
+        painter.setPen(QPen(self.look.colour(EDGE[when]), 1.5))
+        painter.setBrush(self.look.colour(GROUND[when]))
+        painter.drawEllipse(round_)
+        inner = round_.adjusted(CIRCLE - 9, CIRCLE - 9, 9 - CIRCLE, 9 - CIRCLE)
+        self.look.draw_icon(painter, "check" if when == "done" else stage, INK[when], inner)
+
+    def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
+        """Draws title and count; returns how far into the box they reach."""
+        left, y = box.left() + 2 * CIRCLE + BESIDE, box.center().y()
+        room = box.right() - left - BEHIND
+        painter.setFont(self.look.font("label"))
+        painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
+        line = self.look.px(18)
+        title = QRectF(left, y - (line if words else line / 2), room, line)
+        painter.drawText(sided(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
+        used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
+        if words:
+            metrics = QFontMetricsF(self.look.font("caption"))
+            cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
+            painter.setFont(self.look.font("caption"))
+            painter.setPen(self.look.colour("accent_text" if when in HERE else "text_faint"))
+            painter.drawText(sided(painter, QRectF(left, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
+            used = max(used, int(metrics.horizontalAdvance(cut)))
+        return left - box.left() + used
+
+    def _link(self, painter: QPainter, box: QRectF, used: float, when: Turn) -> None:
+        room = QRectF(box.left() + used + 10, box.center().y(), box.width() - used - 19, 0)
+        if room.width() > 6:
+            painter.setPen(QPen(self.look.colour("accent_line" if when == "done" else "border"), 1.5))
+            line = sided(painter, room, box)
+            painter.drawLine(line.topLeft(), line.topRight())

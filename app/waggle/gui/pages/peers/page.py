@@ -1,0 +1,292 @@
+"""Peers: a picture of the swarm and how well I can be reached, then who is here, in words, and what I think of each."""
+
+from msgspec.structs import replace
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
+
+from waggle.gui.charts.swarm_graph import SwarmPicture
+from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.pages.page import Page
+from waggle.gui.pages.peers.peer_details import PeerStrip
+from waggle.gui.pages.peers.peer_table import PeerTable, PeerView
+from waggle.gui.state.traffic_flow import Flow
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.copy_button import CopyButton
+from waggle.gui.widgets.drawing import draw_cell
+from waggle.gui.widgets.layout import card, column, frame, held, row
+from waggle.gui.widgets.page_header import head_edges, page_head
+from waggle.gui.widgets.painted import Painted, Sign
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.protocol.commands import ChoosePeer
+from waggle.protocol.events import PeerInfo
+from waggle.protocol.state import State
+
+REACH, PICTURE = 272, 330  # pixels, of words as large as they are made
+BESIDE, UNBOUNDED = 80, 16_777_215  # pixels: the edges of page and card, and Qt's own widest
+KINDS = (("direct", "good"), ("lan", "good"), ("relay", "peer"), ("gone", "text_faint"))
+HEADS = {
+    "connecting": ("Looking for peers", "live", "text_soft"), "alone": ("Nobody else is here yet", "you", "text_soft"),
+    "connected": ("Connected to the swarm", "check", "good"), "solo": ("This computer only", "you", "text_soft"),
+}  # fmt: skip
+
+
+NOT_CONNECTED = ("Not connected", "gone", "text_faint")
+
+
+def as_it_is(state: State) -> State:
+    """Without an engine nobody is connected, whatever was told last."""
+    if not hindrance(state):
+        return state
+    return replace(state, peers={key: replace(peer, connection="gone") for key, peer in state.peers.items()})
+
+
+def headline(state: State) -> str:
+    """Who trains with me, and who took something of mine."""
+    if why := hindrance(state):
+        return f"{why} {tr('These are the peers of before.')}" if state.peers else why
+    here = [peer for peer in state.peers.values() if peer.connection != "gone"]
+    training = len(state.members)
+    if not here:
+        return tr("Computers that train with you appear here")
+    if not training:
+        return plural(len(here), "%n computer is connected", "%n computers are connected")
+    words = plural(training, "%n computer is training with you", "%n computers are training with you")
+    if len(here) > training:
+        words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
+    took = sum(peer.taken > 0 for peer in here)
+    return words + (plural(took, "; one of them took groups of yours", "; %n of them took groups of yours") if took else "")
+
+
+def reach_words(state: State) -> str:
+    """How others find this computer, in one sentence."""
+    if state.phase == "preparing" and state.reach != "solo":
+        return tr("Peers are looked for when the engine is ready.")
+    if hindrance(state) and state.reach != "solo":
+        return tr("Nothing is sent or received before the engine runs again.")
+    match state.reach:
+        case "connecting":
+            tried = (
+                plural(state.seeds_tried, "%n address tried so far.", "%n addresses tried so far.") if state.seeds_tried else ""
+            )
+            return f"{tr('Your model trains meanwhile.')} {tried}".strip()
+        case "alone":
+            return tr("You train alone; invite someone to learn together.")
+        case "solo":
+            return tr("This swarm was chosen to be just this computer: nothing is sent and nothing received.")
+        case "connected":
+            if state.way == "gateway":
+                return tr("Through a gateway: this computer calls nobody. Your part counts all the same.")
+            if state.way == "relay":
+                return tr("Through a relay: your router blocks calls. Your part counts all the same.")
+            if state.address and state.way == "direct":
+                return tr("Others can reach this computer: one of them has tried.")
+            if state.address:
+                return tr("Others can reach this computer.")
+            return tr("You reach others; no address is known at which they could reach this computer.")
+
+
+class Reach(QWidget):
+    """How well I can be reached, and by which ways the others are."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._sign, self._head = Sign(look, "live", "text_soft", 18), Line(look, role="heading")
+        self._words = text(look, "", "small", "soft", wrap=True)
+        self._lines = {kind: Line(look, role="small") for kind, _tone in KINDS}
+        self._rows = {kind: held(row(Sign(look, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
+        self._rejected = Line(look, role="caption", tone="text_faint")
+        self._copy = CopyButton(look, tr("Copy address"), small=True)
+        head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
+        self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
+
+    def show_state(self, state: State) -> None:
+        resting = hindrance(state) and state.reach != "solo"
+        words, icon, ink = NOT_CONNECTED if resting else HEADS[state.reach]
+        self._head.say(tr(words))
+        self._sign.show_sign(icon, ink)
+        self._words.setText(reach_words(state))
+        for kind, line in self._lines.items():
+            count = sum(peer.connection == kind for peer in state.peers.values())
+            line.say(_way(kind, count))
+            self._rows[kind].setVisible(count > 0)
+        refused = state.rejected
+        self._rejected.say(plural(refused, "%n record broke a rule and was dropped", "%n records broke a rule and were dropped"))
+        self._rejected.setVisible(refused > 0)
+        self._copy.offer(state.address)
+        self._copy.setToolTip(one_line(state.address))
+        self._copy.setVisible(bool(state.address) and state.reach == "connected" and not resting)
+
+
+def _way(kind: str, count: int) -> str:
+    match kind:
+        case "direct":
+            return plural(count, "%n direct", "%n direct")
+        case "lan":
+            return plural(count, "%n on your network", "%n on your network")
+        case "relay":
+            return plural(count, "%n through a relay", "%n through a relay")
+        case _:
+            return plural(count, "%n gone", "%n gone")
+
+
+class Cell(Painted):
+    """A group as it travels in the picture."""
+
+    def __init__(self, look: Look, *, mine: bool) -> None:
+        super().__init__(look, QSize(16, 16))
+        self._shown = (-1, mine)
+
+    def show_cell(self, about: int, *, mine: bool) -> None:
+        if self._shown != (about, mine):
+            self._shown = (about, mine)
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        about, mine = self._shown
+        draw_cell(painter, self.look, place.center(), 4.5, about, mine=mine)
+
+
+class Legend(QWidget):
+    """What travels, and at its end what was exchanged last, in words."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        out, back = self._kinds = (
+            Line(look, tr("your group, going out"), "caption", "text_soft"),
+            Line(look, tr("a peer's group, coming in"), "caption", "text_soft"),
+        )
+        self._cell = Cell(look, mine=False)
+        self._words = Line(look, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
+        self._cell.hide()
+        kinds = (row(Cell(look, mine=True), out, gap=4), row(Cell(look, mine=False), back, gap=4))
+        self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
+
+    def fit(self, room: float) -> None:
+        """What travels is cut last, and only where there is no room for it at all."""
+        needed = sum(line.sizeHint().width() for line in self._kinds) + 112  # cells, gaps, and some of what is said last
+        for line in self._kinds:
+            policy = QSizePolicy.Policy.Minimum if needed < room else QSizePolicy.Policy.Preferred
+            line.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
+
+    def say(self, latest: tuple[Flow, str, int] | None) -> None:
+        self._cell.setVisible(latest is not None)
+        if latest is not None:
+            flow, words, about = latest
+            self._cell.show_cell(about, mine=flow.way == "out")
+            self._words.say(words, "text_soft")
+
+
+class Peers(Page):
+    """Picture, reach, table and the chosen peer; while nobody is here, one sentence instead of the table."""
+
+    invite_wanted = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._state, self._now, self._chosen = State(), 0.0, ""
+        self._line = Line(look, role="small", tone="text_soft")
+        self._invite, self._replay = Button(look, tr("Invite someone"), "primary", "invite"), False
+        self._invite.clicked.connect(self.invite_wanted)
+        self._picture, self._reach = SwarmPicture(look), Reach(look)
+        self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._picture.chosen.connect(self.choose)
+        self._legend = Legend(look)
+        self._beside = row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32)
+        self._band = card((self._beside, 1), gap=0)
+        self._model = PeerTable(look, self)
+        self._view = PeerView(look, self._model)
+        self._strip = PeerStrip(look)
+        self._strip.commanded.connect(self._ask)
+        self._view.chosen.connect(self._show_chosen)
+        self._view.addActions(self._strip.menu())
+        self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._table = frame("card", column((self._view, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8)))
+        self._empty = text(look, "", "body", "soft", wrap=True)
+        self._below = QStackedWidget()
+        self._below.addWidget(self._table)
+        self._below.addWidget(held(column(card(self._empty), None)))
+        self._page_head = page_head(look, tr("Peers"), self._line, self._invite)
+        self._box = column(self._band, (self._below, 1))
+        self._area = Scrolled(self._box)  # where words are large, there may be no room for all, one below the other
+        self.setLayout(column(self._page_head, (self._area, 1), gap=0))
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._page_head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, 20 if self.compact else 24)
+        self._box.setSpacing(gap)
+        self._fold()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fold()
+
+    def _fold(self) -> None:
+        """Where words are large and the window is not, what is said of my reach stands below the picture."""
+        px, ways = self.look.px, QBoxLayout.Direction
+        beside = self._area.width() - BESIDE >= px(REACH + PICTURE) + 32
+        self._beside.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
+        self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))
+        self._reach.setMinimumWidth(px(REACH) if beside else 0)
+        self._reach.setMaximumWidth(px(REACH) if beside else UNBOUNDED)
+        high = px(226 if self.compact else 250)
+        self._band.setFixedHeight(high if beside else high + 32 + self._reach.sizeHint().height())
+
+    def show_state(self, state: State, now: float) -> None:
+        state = as_it_is(state)
+        self._state, self._now = state, now
+        peers: list[PeerInfo] = list(state.peers.values())
+        self._line.say(headline(state))
+        self._invite.setVisible(state.reach != "solo" and not self._replay)
+        self._invite.setEnabled(not hindrance(state))
+        set_tip(self._invite, hindrance(state))
+        self._picture.show_state(state, now)
+        self._legend.say(self._picture.latest)
+        self._reach.show_state(state)
+        self._model.show_peers(peers, now)
+        self._show_chosen(self._chosen)
+        self._below.setCurrentIndex(0 if peers else 1)
+        self._legend.setVisible(bool(peers))
+        self._empty.setText(_empty(state))
+
+    def go_on(self, before: Page) -> None:
+        """The peer that is chosen."""
+        assert isinstance(before, Peers)
+        if before._chosen:
+            self.show_state(before._state, before._now)
+            self.choose(before._chosen)
+
+    def choose(self, identity: str) -> None:
+        """Select this peer's row."""
+        self._view.choose(identity)
+
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._replay = True
+        self._strip.show_replay()
+
+    def refused(self, _words: str, command: str) -> None:
+        """A command was not carried out."""
+        self._strip.refused(command)
+
+    def _ask(self, command: ChoosePeer) -> None:
+        """The buttons rest now; whoever pressed one by keyboard stays with the row."""
+        self._view.setFocus()
+        self.commanded.emit(command)
+
+    def _show_chosen(self, identity: str) -> None:
+        self._chosen = identity
+        self._picture.mark(identity)
+        self._strip.show_peer(self._state.peers.get(identity), self._state, self._now)
+
+
+def _empty(state: State) -> str:
+    if state.reach == "solo":
+        return tr("There are no peers in a swarm of one computer.")
+    if hindrance(state):
+        return tr("Peers appear here by themselves when the engine is ready.")
+    return tr("No peer has been met yet. Invite someone: they get a link.")

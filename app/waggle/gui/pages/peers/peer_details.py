@@ -1,0 +1,141 @@
+"""The chosen peer: one sentence about it, and what a person may do with it, as buttons, as a menu and by keyboard."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QFrame
+
+from waggle.gui.i18n.formatting import told, tr, visible
+from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.pages.peers.peer_table import SIGNS, name_of
+from waggle.gui.state.shortcuts import BLOCK, MUTE, written
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.painted import Avatar, Chip
+from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.protocol.commands import ChoosePeer, new_id
+from waggle.protocol.events import Choice, PeerInfo
+from waggle.protocol.peer_text import about, standing
+from waggle.protocol.state import State
+
+OFFERED: dict[Choice, tuple[str, str, str, str, tuple[str, ...]]] = {  # verb, while it is awaited, icon, what it does, keys
+    "muted": ("Mute", "Muting…", "muted", "Learn nothing from it; it still gets your groups.", (MUTE,)),
+    "blocked": ("Block", "Blocking…", "blocked", "Learn nothing from it, and give it nothing.", (BLOCK,)),
+    "": ("Welcome back", "Welcoming…", "undo", "Treat it as if you had never muted or blocked it.", (MUTE, BLOCK)),
+}
+HINT = "Choose a peer to read how it is treated, and to mute or block it."
+
+
+def offers(choice: Choice) -> tuple[Choice, ...]:
+    """What can be asked for where this was chosen: a step away, or the way back."""
+    return ("",) if choice else ("muted", "blocked")
+
+
+class PeerStrip(QFrame):
+    """Shows one peer. `commanded` carries what was asked; a verb then rests until the peer is told to have changed."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "well")
+        self.setAccessibleName(tr("The chosen peer"))
+        self._peer: PeerInfo | None = None
+        self._asked: dict[str, ChoosePeer] = {}  # by peer: what has been asked for and not been told yet
+        self._why_not = ""
+        self._replay = False
+        self._avatar, self._name = Avatar(look, 28), Line(look, role="heading")
+        self._sign, self._hindrance = Chip(look), Line(look, role="caption", tone="text_faint")
+        self._says = text(look, tr(HINT), "small", "soft", wrap=True)
+        self._head = held(row(self._name, self._sign, (self._hindrance, 1), gap=10))
+        self._head.setFixedHeight(max(look.size["chip"], self._name.sizeHint().height()))
+        self._buttons: dict[Choice, Button] = {}
+        self._acts: dict[Choice, QAction] = {}
+        for choice, (verb, _, icon, _, keys) in OFFERED.items():
+            self._buttons[choice] = button = Button(look, tr(verb), icon=icon, small=True)
+            self._acts[choice] = act = self._action(tr(verb), *keys)
+            for asking in (button.clicked, act.triggered):
+                asking.connect(self._asker(choice))
+        self._copy = self._action(tr("Copy peer id"), QKeySequence(QKeySequence.StandardKey.Copy).toString())
+        self._copy.triggered.connect(self._copy_id)
+        self.addActions(self.menu())
+        words = column(None, self._head, self._says, None, gap=2)
+        self.setLayout(row((row(self._avatar, (words, 1), gap=6), 1), 8, *self._buttons.values(), margins=(12, 8, 12, 8)))
+        self.setMinimumHeight(60)
+        self._show()
+
+    def menu(self) -> list[QAction]:
+        """What a row offers, for whoever shows rows."""
+        return [*self._acts.values(), self._copy]
+
+    def show_peer(self, peer: PeerInfo | None, state: State, now: float) -> None:
+        """This one is chosen, or none."""
+        self._why_not = tr("A recorded run cannot be changed.") if self._replay else hindrance(state)
+        if self._why_not:
+            self._asked.clear()
+        self._asked = {known: asked for known, asked in self._asked.items() if not _told(state, known, asked.choice)}
+        self._peer = peer
+        if peer is not None:
+            icon, word, tone = SIGNS[standing(peer, now)]
+            self._avatar.show_identity(peer.id, mine=False)
+            self._name.say(name_of(peer))
+            self._sign.say(tr(word), tone, icon)
+            self._sign.setVisible(bool(icon))
+        self._says.setText(tr(HINT) if peer is None else told(visible(about(peer, now))))
+        self._show()
+
+    def show_replay(self) -> None:
+        """There is no engine that could do anything."""
+        self._replay = True
+
+    def refused(self, command: str) -> None:
+        """This was not carried out, or, without an id, nothing: it can be asked for again."""
+        self._asked = {known: asked for known, asked in self._asked.items() if command not in ("", asked.id)}
+        self._show()
+
+    def _show(self) -> None:
+        peer, why_not = self._peer, self._why_not
+        asked = self._asked[peer.id].choice if peer and peer.id in self._asked else None
+        offered = offers(peer.choice) if peer else ("muted", "blocked")
+        for part in (self._avatar, self._head):
+            part.setVisible(peer is not None)
+        self._hindrance.say(why_not)
+        for choice, (verb, meanwhile, icon, does, keys) in OFFERED.items():
+            button, act = self._buttons[choice], self._acts[choice]
+            button.say(tr(meanwhile if asked == choice else verb), icon)
+            button.setAccessibleDescription(why_not or tr(does))
+            set_tip(button, why_not or f"{tr(does)} ({written(keys[0])})")
+            button.setVisible(peer is not None and choice in offered)
+            act.setVisible(choice in offered)
+            possible = peer is not None and not why_not and asked is None
+            button.setEnabled(possible)
+            act.setEnabled(possible)
+        self._copy.setEnabled(peer is not None)
+
+    def _ask(self, choice: Choice) -> None:
+        if self._peer is None:
+            return
+        self._asked[self._peer.id] = asked = ChoosePeer(id=new_id(), peer=self._peer.id, choice=choice)
+        self.commanded.emit(asked)
+        self._show()
+
+    def _asker(self, choice: Choice) -> Callable[[], None]:
+        return lambda: self._ask(choice)
+
+    def _action(self, words: str, *keys: str) -> QAction:
+        made = QAction(words, self)
+        made.setShortcuts([QKeySequence(key) for key in keys])
+        made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        made.setShortcutVisibleInContextMenu(True)
+        made.setAutoRepeat(False)  # the same key mutes and welcomes back
+        return made
+
+    def _copy_id(self) -> None:
+        if self._peer is not None:
+            QGuiApplication.clipboard().setText(self._peer.id)
+
+
+def _told(state: State, peer: str, choice: Choice) -> bool:
+    return peer not in state.peers or state.peers[peer].choice == choice

@@ -1,0 +1,245 @@
+"""Who is here, as a table: a model that says which rows changed, and one hand that paints every cell."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
+
+from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tip, told, tr, visible
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, sided
+from waggle.gui.widgets.scroll_anchor import dress
+from waggle.protocol.events import PeerInfo
+from waggle.protocol.peer_text import Standing, about, standing
+
+COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
+WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
+SIGN = COLUMNS.index("Standing")
+NAME_ROOM = 144  # pixels that a name keeps, of words as large as they are made:
+DROPPED = (2, 8, 3, 9, 5, 6, 1)  # these columns drop out for it, in this order; from the fourth on only where words are larger
+RIGHT = frozenset((3, 4, 5, 6, 8, 9))
+SOFT = frozenset((2, 3, 8, 9))
+WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "Gone"}
+TONES = {"direct": "good", "lan": "good", "relay": "peer", "gone": "text_faint"}
+SIGNS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
+    "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "In doubt", "bad"), "differs": ("differs", "Differs", "bare"),
+    "muted": ("muted", "Muted", "bare"), "blocked": ("blocked", "Blocked", "bare"), "plain": ("", "–", "bare"),
+}  # fmt: skip
+PEER, STANDING = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
+Index = QModelIndex | QPersistentModelIndex
+
+
+def name_of(peer: PeerInfo) -> str:
+    return one_line(peer.name) or one_line(peer.id)
+
+
+def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
+    """One row, in the order of COLUMNS."""
+    used = tr("%1 of %2").replace("%1", figure(peer.used)).replace("%2", figure(peer.received)) if peer.received else "–"
+    return (
+        name_of(peer),
+        tr(WORDS[peer.connection]),
+        one_line(peer.model) or "–",
+        figure(peer.round) if peer.round else "–",
+        used,
+        figure(peer.taken) if peer.taken else "–",
+        decimal(peer.mean_reward, 2) if peer.received else "–",
+        _sign(peer, now),
+        f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
+        _seen(peer, now),
+    )
+
+
+def _sign(peer: PeerInfo, now: float) -> str:
+    return tr(SIGNS[standing(peer, now)][1])
+
+
+def _seen(peer: PeerInfo, now: float) -> str:
+    return short_ago(peer.seen_at, now) if peer.seen_at else "–"
+
+
+class PeerTable(QAbstractTableModel):
+    """Rows keep their order while the same peers are known; only rows whose words changed are said to have changed."""
+
+    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._look = look
+        self._peers: list[PeerInfo] = []
+        self._cells: list[tuple[str, ...] | None] = []  # None: of hundreds of rows those that nobody has looked at yet
+        self._now = 0.0
+
+    def show_peers(self, peers: Sequence[PeerInfo], now: float) -> None:
+        self._now = now
+        known = {peer.id: peer for peer in peers}
+        if known.keys() != {peer.id for peer in self._peers}:
+            self._arrange(peers, now)
+            return
+        for i, (before, shown) in enumerate(zip(self._peers, self._cells, strict=True)):
+            self._peers[i] = peer = known[before.id]
+            if shown is None or (peer is before and shown[SIGN:] == (_sign(peer, now), shown[-2], _seen(peer, now))):
+                continue  # of those that are looked at a few change: only these are worded again
+            words = cells(peer, now)
+            if words != shown:
+                self._cells[i] = words
+                self.dataChanged.emit(self.index(i, 0), self.index(i, len(COLUMNS) - 1))
+
+    def _arrange(self, peers: Sequence[PeerInfo], now: float) -> None:
+        self.beginResetModel()
+        self._peers = sorted(peers, key=lambda peer: (peer.connection == "gone", -peer.used, -peer.received, peer.name, peer.id))
+        self._cells = [None] * len(self._peers)
+        self.endResetModel()
+
+    def _words(self, row: int) -> tuple[str, ...]:
+        shown = self._cells[row]
+        if shown is None:
+            self._cells[row] = shown = cells(self._peers[row], self._now)
+        return shown
+
+    def rowCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return len(self._peers)
+
+    def columnCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return len(COLUMNS)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self._words(index.row())[index.column()]
+        peer = self._peers[index.row()]
+        match role:
+            case Qt.ItemDataRole.AccessibleDescriptionRole:
+                return told(visible(about(peer, self._now)))
+            case Qt.ItemDataRole.ToolTipRole if index.column() == SIGN:
+                return tip(told(visible(about(peer, self._now))))
+            case Qt.ItemDataRole.ToolTipRole:
+                return tip(self._words(index.row())[index.column()])
+            case _:
+                return {PEER: peer, STANDING: standing(peer, self._now)}.get(role)
+
+    def place_of(self, identity: str) -> int | None:
+        """In which row a peer stands."""
+        return next((i for i, peer in enumerate(self._peers) if peer.id == identity), None)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return tr(COLUMNS[section])
+        if role == Qt.ItemDataRole.FontRole:
+            return self._look.font("caption")
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            side = Qt.AlignmentFlag.AlignRight if section in RIGHT else Qt.AlignmentFlag.AlignLeft
+            return Qt.AlignmentFlag.AlignVCenter | side
+        return None
+
+
+class PeerCell(QStyledItemDelegate):
+    """Avatar, state icon, tabular figures, hairline."""
+
+    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._look = look
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        peer, stands = index.data(PEER), index.data(STANDING)
+        words, at = str(index.data()), index.column()
+        place = QRectF(option.rect)
+        faded = peer.connection == "gone" or bool(peer.choice)
+        painter.save()
+        if option.state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(place, self._look.colour("accent_soft"))
+        if index.row() < index.model().rowCount() - 1:
+            painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._look.colour("border"))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        left, middle = 12.0, place.center().y()
+        icon = peer.connection if at == 1 else SIGNS[stands][0] if at == SIGN else ""
+        ink = self._ink(peer, stands, at, faded=faded)
+        if at == 0:
+            face = sided(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
+            draw_avatar(painter, self._look, peer.id, face.center(), 12, gone=faded)
+            left = 46.0
+        elif icon:
+            tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._look.size["icon_small"]
+            self._look.draw_icon(
+                painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
+            )
+            left = side + 18.0
+        self._words(painter, sided(painter, place.adjusted(left, 0, -12, 0), place), words, at, self._look.colour(ink))
+        painter.restore()
+
+    def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:
+        if column == SIGN and peer.connection != "gone":
+            return CHIP_INK.get(SIGNS[stands][2], "text_soft")
+        return "text_faint" if faded else "text_soft" if column in SOFT else "text"
+
+    def _words(self, painter: QPainter, room: QRectF, words: str, column: int, ink: QColor) -> None:
+        painter.setFont(self._look.font("label" if column == 0 else "small"))
+        painter.setPen(ink)
+        side = Qt.AlignmentFlag.AlignRight if column in RIGHT else Qt.AlignmentFlag.AlignLeft
+        cut = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, int(room.width()))
+        painter.drawText(room, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
+        return QSize(80, self._look.size["row"])
+
+
+class PeerView(QTableView):
+    """Names take what room is left, and columns drop out for them. A chosen row stays chosen wherever its peer goes."""
+
+    chosen = Signal(str)  # a peer's id; empty: none
+
+    def __init__(self, look: Look, model: PeerTable) -> None:
+        super().__init__()
+        self._model = model
+        self._chosen, self._place = "", 0
+        self._widths, self._name_room = [look.px(width) for width in WIDTHS], look.px(NAME_ROOM)
+        self.setModel(model)
+        self.setItemDelegate(PeerCell(look, self))
+        self.setAccessibleName(tr("Peers"))
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        head = dress(self, look, look.size["row"])
+        head.setFixedHeight(look.px(34))
+        self.setMinimumHeight(look.px(38) + 2 * look.size["row"])
+        head.setTextElideMode(Qt.TextElideMode.ElideRight)
+        head.setMinimumSectionSize(24)
+        for i, width in enumerate(self._widths):
+            self.setColumnWidth(i, width)
+        head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.selectionModel().selectionChanged.connect(self._choose_selected)
+        model.modelAboutToBeReset.connect(self._mark_place)
+        model.modelReset.connect(self._return)
+
+    def sizeHint(self) -> QSize:
+        """A page that has no room for more is not made to scroll: the table does."""
+        return QSize(super().sizeHint().width(), self.minimumHeight())
+
+    def choose(self, identity: str) -> None:
+        """Select the row of this peer; none when it is not here."""
+        place = self._model.place_of(identity)
+        if place is None:
+            self.clearSelection()
+        else:
+            self.selectRow(place)
+
+    def _mark_place(self) -> None:
+        self._place = self.verticalScrollBar().value()
+
+    def _return(self) -> None:
+        """Others came or went, and nobody asked to be led to the chosen row: whoever reads stays where they are."""
+        self.choose(self._chosen)
+        self.verticalScrollBar().setValue(self._place)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Drop as few columns as names need."""
+        room = self.viewport().width() - sum(self._widths)
+        for column in DROPPED:
+            drops = room < self._name_room
+            self.setColumnHidden(column, drops)
+            room += self._widths[column] if drops else 0
+        super().resizeEvent(event)
+
+    def _choose_selected(self) -> None:
+        rows = self.selectionModel().selectedRows()
+        self._chosen = rows[0].data(PEER).id if rows else ""
+        self.chosen.emit(self._chosen)

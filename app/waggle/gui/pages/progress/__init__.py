@@ -1,0 +1,1 @@
+"""Progress: held-out scores and reward over rounds."""

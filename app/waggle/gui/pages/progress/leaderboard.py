@@ -1,0 +1,226 @@
+"""Compared: how models of the swarm do that learn with peers, beside those that learn alone; and who leads."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
+
+from waggle.core.confidence_interval import interval_of
+from waggle.gui.i18n.formatting import figure, one_line, percent, tr
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.layout import card, column, empty, held, row
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.commands import ChangeSettings, new_id
+from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve
+from waggle.protocol.state import State
+
+if TYPE_CHECKING:
+    from waggle.gui.charts.leaderboard_chart import CompareChart
+
+MODELS = 4  # with a chart each, one's own first
+ENTRANTS = 20
+KEY = "swarm.leaderboard"
+HEIGHT = 230  # of a chart
+PAD = 20  # of a card
+NAME, MODEL = 1, 2  # columns of the table: what others chose to be called, however long
+RIGHT_COLUMNS = (0, 4, 5, 6)
+DROPPED = (4, 3, 0)  # in this order, where there is no room for all
+LEAST, MOST_LEAST = 90, 130  # pixels of a name that are seen wherever it stands; the latter where words are largest
+
+
+class CompareView(Scrolled):
+    """Charts are made when something is first compared; pyqtgraph is not loaded before."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        self._box = column()
+        super().__init__(self._box)
+        self.look = look
+        self._drawn: object = None
+        self._state: State | None = None
+        look.changed.connect(self._recoloured)
+        self._on = False
+        self._says = text(look, "", "small", "soft", wrap=True)
+        self._switch = Button(look, tr("Take part"))
+        self._switch.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=new_id(), values={KEY: not self._on})))
+        head = row((text(look, tr("How models compare"), "heading"), 1), self._switch)
+        self._empty = text(look, "", "body", "text", wrap=True)
+        self._box.addWidget(card(head, self._says, self._empty, gap=8))
+        self._cards = [_ModelCard(look) for _ in range(MODELS)]
+        grid = QGridLayout()
+        for place, made in enumerate(self._cards):
+            grid.addWidget(made, place // 2, place % 2)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setColumnStretch(0, 1)
+        self._grid = grid
+        self._box.addWidget(held(grid))
+        self._table = QGridLayout()
+        self._table.setContentsMargins(0, 0, 0, 0)
+        self._leaders_say = text(look, "", "small", "soft", wrap=True)
+        self._leaders = card(text(look, tr("Leaderboard"), "heading"), self._leaders_say, held(self._table))
+        self._box.addWidget(self._leaders)
+        self._box.addStretch(1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._drop_columns()
+
+    def set_gap(self, gap: int) -> None:
+        self._box.setSpacing(gap)
+        self._grid.setSpacing(gap)
+
+    def show_state(self, state: State) -> None:
+        """Redrawn when an answer was marked, or when one takes part or no more."""
+        self._state = state
+        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.look.mode)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        self._on = state.settings is not None and state.settings.swarm.leaderboard
+        solo = state.settings is not None and state.settings.swarm.solo
+        self._switch.say(tr("Stop taking part") if self._on else tr("Take part"))
+        self._switch.setVisible(state.settings is not None and not solo)
+        self._says.setText(_about())
+        told = state.compared
+        self._empty.setText("" if told and told.curves else _nothing(on=self._on, solo=solo))
+        self._empty.setVisible(bool(self._empty.text()))
+        self._show_models(told, state.ready.model if state.ready else "")
+        self._show_leaders(told)
+
+    def _recoloured(self) -> None:
+        if self._state is not None:
+            self.show_state(self._state)
+
+    def _show_models(self, told: ModelsCompared | None, mine: str) -> None:
+        curves = told.curves if told else ()
+        models = sorted(dict.fromkeys(curve.model for curve in curves), key=lambda model: model != mine)[:MODELS]
+        self._grid.setColumnStretch(1, len(models) > 1)
+        for made, model in zip(self._cards, [*models, *[""] * MODELS], strict=False):
+            made.show_curves(model, [curve for curve in curves if curve.model == model], mine=model == mine)
+
+    def _show_leaders(self, told: ModelsCompared | None) -> None:
+        self._leaders.setVisible(bool(told and told.curves))
+        empty(self._table)
+        if told is None:
+            return
+        if not told.ranked:
+            words = tr("This swarm is open to everybody: nothing proves who wrote an answer, so nobody is ranked.")
+            self._leaders_say.setText(words)
+            return
+        self._leaders_say.setText(tr("By each computer's last hour of answers; self-reported."))
+        heads = (tr("Place"), tr("Name"), tr("Model"), tr("Trained"), tr("Round"), tr("Right"), tr("95% interval"))
+        self._add_row(0, heads, "caption", "faint")
+        places = list(enumerate(told.entrants, 1))
+        mine = [(place, one) for place, one in places[ENTRANTS:] if one.mine]
+        for line, (place, one) in enumerate([*places[:ENTRANTS], *mine], 1):
+            self._add_row(line, _words(place, one), "strong" if one.mine else "body", "text" if one.mine else "soft")
+        self._drop_columns()
+
+    def _add_row(self, line: int, words: tuple[str, ...], role: str, tone: str) -> None:
+        for place, each in enumerate(words):
+            if place in (NAME, MODEL):
+                self._table.addWidget(self._named(each, role, tone, gives_way=place == MODEL), line, place)
+                continue
+            side = Qt.AlignmentFlag.AlignRight if place in RIGHT_COLUMNS else Qt.AlignmentFlag.AlignLeft
+            self._table.addWidget(text(self.look, each, role, tone), line, place, side)
+        self._table.setColumnStretch(MODEL, 1)
+        self._table.setHorizontalSpacing(20)
+        self._table.setVerticalSpacing(8)
+
+    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> Line:
+        made = Line(self.look, name, role, tone if tone == "text" else f"text_{tone}")
+        made.setMinimumWidth(min(self.look.px(LEAST), MOST_LEAST, made.sizeHint().width()))
+        if gives_way:  # it has what room the others leave
+            made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        return made
+
+    def _drop_columns(self) -> None:
+        """As many as there is no room for; nothing could be moved sideways."""
+        for place in range(self._table.columnCount()):  # what is not shown yet needs no room
+            self._show_column(place, shown=True)
+        for place in DROPPED:
+            if self._table.minimumSize().width() > self.viewport().width() - 2 * PAD:
+                self._show_column(place, shown=False)
+
+    def _show_column(self, place: int, *, shown: bool) -> None:
+        for line in range(self._table.rowCount()):
+            item = self._table.itemAtPosition(line, place)
+            if item is not None and (cell := item.widget()) is not None:
+                cell.setVisible(shown)
+
+
+class _ModelCard(QFrame):
+    """One model: its name, what its chart says, and the chart."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.look = look
+        self.setProperty("kind", "card")
+        self._name = Line(look, role="heading")
+        self._says = text(look, "", "small", "soft", wrap=True)
+        self._room = column()
+        self._chart: CompareChart | None = None
+        self.setLayout(column(self._name, self._says, (self._room, 1), gap=6, margins=(PAD, 16, PAD, 16)))
+        self.setVisible(False)
+
+    def show_curves(self, model: str, curves: list[ScoreCurve], *, mine: bool) -> None:
+        self.setVisible(bool(curves))
+        if not curves:
+            return
+        if self._chart is None:
+            from waggle.gui.charts.leaderboard_chart import CompareChart  # pyqtgraph: only now
+
+            self._chart = CompareChart(self.look)
+            self._chart.setFixedHeight(self.look.px(HEIGHT))
+            self._room.addWidget(self._chart)
+        name = one_line(model) or tr("unnamed")
+        self._name.say(tr("%1, as you train it").replace("%1", name) if mine else name)
+        self._says.setText(_about_curves(curves))
+        self._chart.show_curves(curves)
+
+
+def _about() -> str:
+    return tr(
+        "At most every ten minutes each model answers the same 16 questions, which nobody trains on. "
+        "Every answer is marked again on this computer. Which model wrote it is what each computer says of itself."
+    )
+
+
+def _nothing(*, on: bool, solo: bool) -> str:
+    if solo:
+        return tr("This swarm is this computer only: there is nobody to compare with.")
+    if on:
+        return tr("You take part. Your model's first answers are marked after its next round, those of others as they come.")
+    return tr(
+        "Nothing is compared yet: take part, and your model's answers are published and compared with those of others who do."
+    )
+
+
+def _about_curves(curves: list[ScoreCurve]) -> str:
+    answers = figure(sum(point.total for curve in curves for point in curve.points))
+    kinds = {curve.together for curve in curves}
+    if kinds == {True}:
+        return tr("Nobody who trains it alone publishes answers: there is nothing yet to compare this with. %1 answers.").replace(
+            "%1", answers
+        )
+    if kinds == {False}:
+        return tr("Nobody who trains it with peers publishes answers yet: this is alone. %1 answers.").replace("%1", answers)
+    return tr("Right answers by rounds of each computer's own, with the 95% interval. %1 answers.").replace("%1", answers)
+
+
+def _words(place: int, one: Entrant) -> tuple[str, ...]:
+    low, high = interval_of(one.right, one.total)
+    name = tr("%1 (you)").replace("%1", one_line(one.name)) if one.mine else one_line(one.name)
+    return (
+        str(place),
+        name,
+        one_line(one.model),
+        tr("with peers") if one.together else tr("alone"),
+        figure(one.round),
+        tr("%1 of %2").replace("%1", figure(one.right)).replace("%2", figure(one.total)),
+        f"{percent(low)} – {percent(high)}",
+    )

@@ -1,0 +1,278 @@
+"""Progress: the honest score first, then reward beneath it on the same axis; as a table too; and beside models of others."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
+
+from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
+from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.pages.page import Page
+from waggle.gui.pages.progress.leaderboard import CompareView
+from waggle.gui.pages.progress.round_table import RoundTable, RoundTableView, rows, save_csv
+from waggle.gui.state import chart_series
+from waggle.gui.state.daily_totals import Due
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button, Segments
+from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
+from waggle.gui.widgets.layout import card, column, frame, row
+from waggle.gui.widgets.page_header import head_edges, page_head
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.commands import QueryHistory, new_id
+from waggle.protocol.events import HeldOutScore
+from waggle.protocol.state import State
+
+if TYPE_CHECKING:
+    from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart
+
+OFFERED = "waggle-progress.csv"  # not every system's dialog renames it when another kind is chosen
+ENDINGS = (".png", ".csv")
+FRAME_MS = 20
+ASK_AGAIN = 100  # rounds
+CHARTS, TABLE, EMPTY, COMPARED = range(4)
+
+
+def verdict(state: State) -> str:
+    """The page in one line: where the model stands and where it began."""
+    rounds, scores = chart_series.rounds(state), chart_series.scores(state)
+    if not rounds:
+        if _coming(state):
+            return hindrance(state) or tr("The rounds so far are being asked for.")
+        return tr("The first round is not finished yet")
+    if not scores or not scores[-1].total:
+        played = plural(rounds[-1].round + 1, "%n round", "%n rounds")
+        words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
+        earned = chart_series.trend([r.reward for r in rounds], chart_series.smoothing(len(rounds)))[-1]
+        return words.replace("%1", played).replace("%2", decimal(earned, 2))
+    return _scored(chart_series.exams(scores))
+
+
+def _scored(exams: list[list[HeldOutScore]]) -> str:
+    """Where it stands in the exam of now, when that was measured, and where it began in this one."""
+    first, last = exams[-1][0], exams[-1][-1]
+    words = tr("After %1 your model gets %2 of 100 new questions right")
+    if not last.round:
+        words = tr("Before its first round your model gets %2 of 100 new questions right")
+    elif first is not last and len(exams) > 1:
+        words = tr("After %1 your model gets %2 of 100 new questions right; on these questions it began at %3")
+    elif first is not last:
+        words = tr("After %1 your model gets %2 of 100 new questions right; it began at %3")
+    now, began = (decimal(100 * score.right / score.total, 0) for score in (last, first))
+    return words.replace("%1", plural(last.round, "%n round", "%n rounds")).replace("%2", now).replace("%3", began)
+
+
+def _coming(state: State) -> bool:
+    """Whether there may be rounds of before that have not been told yet."""
+    return state.ready is None or state.ready.round > 0
+
+
+class Progress(Page):
+    """Charts are made when the page is first shown; pyqtgraph is not loaded before."""
+
+    def __init__(self, look: Look, history: Due) -> None:
+        super().__init__(look)
+        self._state = State()
+        self._shown: object = None
+        self._due = history
+        self._held: HeldOutChart | None = None
+        self._reward: RewardChart | None = None
+        self._line = Line(look, role="small", tone="text_soft")
+        self._axis = Segments(look, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
+        self._axis.chosen.connect(lambda _index: self._draw())
+        self._as_table = Button(look, tr("Show as table"), icon="table")
+        self._as_table.setCheckable(True)
+        self._as_table.toggled.connect(self._table_wanted)
+        self._compared = Button(look, tr("Compare models"), icon="peers")
+        self._compared.setCheckable(True)
+        self._compared.toggled.connect(self._comparison_wanted)
+        self._comparison = CompareView(look)
+        self._comparison.commanded.connect(self.commanded)
+        self._save = Button(look, tr("Save"), icon="save")
+        self._save.clicked.connect(self._save_wanted)
+        self._make_cards(look)
+        self._table = RoundTable(look)
+        self._table_view = RoundTableView(look, self._table)
+        table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
+        self._pages = QStackedWidget()
+        self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
+        self._charts = Scrolled(self._chart_box)  # where words are large, both are higher than the window has room
+        for part in (self._charts, table, self._empty_page(look), self._comparison):
+            self._pages.addWidget(part)
+        head = page_head(look, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
+        self._pages.setMinimumHeight(1)  # the head's buttons are not to give way
+        self._box = column(head, (self._pages, 1))
+        self.setLayout(self._box)
+        look.changed.connect(self._draw)
+        self.set_compact(False)
+
+    def _make_cards(self, look: Look) -> None:
+        self._about_held = Line(look, role="small", tone="text_soft")
+        self._figure = text(look, "", "figure")
+        self._about_reward = Line(look, role="small", tone="text_soft")
+        held = row((column(text(look, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
+        reward = column(text(look, tr("Reward"), "heading"), self._about_reward, gap=2)
+        self._held_room, self._reward_room = column(), column()
+        self._waiting = text(
+            look, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
+        )
+        self._held_card = card(held, (self._held_room, 1), self._waiting, gap=8)
+        self._reward_card = card(reward, (self._reward_room, 1), gap=8)
+
+    def _empty_page(self, look: Look) -> QFrame:
+        self._empty = text(look, "", "body", "soft", wrap=True)
+        return frame("plain", column(card(self._empty), None))
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._box.setContentsMargins(*head_edges(edge, compact=self.compact, below=20 if self.compact else 24))
+        self._name_table()
+        self._box.setSpacing(gap)
+        self._chart_box.setSpacing(gap)
+        self._comparison.set_gap(gap)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._held is None:
+            from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
+
+            self._held, self._reward = HeldOutChart(self.look), RewardChart(self.look)
+            self._held_room.addWidget(self._held)
+            self._reward_room.addWidget(self._reward)
+            self._draw()
+
+    def show_state(self, state: State, now: float) -> None:
+        self._state = state
+        if self._due.now(state):
+            self.commanded.emit(QueryHistory(id=new_id()))
+        if self._compared.isChecked():
+            self._comparison.show_state(state)
+        if self._shown != self._drawn_from():
+            self._draw()
+
+    def go_on(self, before: Page) -> None:
+        """What is seen: own charts by which axis, the table, or how models compare."""
+        assert isinstance(before, Progress)
+        self._axis.mark(before._axis.index)
+        self._as_table.setChecked(before._as_table.isChecked())
+        self._compared.setChecked(before._compared.isChecked())
+
+    def _drawn_from(self) -> object:
+        """What the charts depend on: redrawn once a round, not ten times a second."""
+        state = self._state
+        last = state.rounds[-1].round if state.rounds else None
+        return last, len(state.rounds), len(state.held_out), len(state.ahas), id(state.history), state.phase, state.ready is None
+
+    def _empty_words(self) -> str:
+        if _coming(self._state):
+            return tr("The charts appear here when the engine runs.")
+        return tr("The charts begin when your model has finished its first round.")
+
+    def _draw(self) -> None:
+        state = self._state
+        self._shown = self._drawn_from()
+        self._line.say(verdict(state))
+        self._empty.setText(self._empty_words())
+        nothing = not chart_series.rounds(state) and not chart_series.scores(state)
+        compared = self._compared.isChecked()
+        self._pages.setCurrentIndex(
+            COMPARED if compared else EMPTY if nothing else TABLE if self._as_table.isChecked() else CHARTS
+        )
+        self._save.setEnabled(not nothing)
+        self._as_table.setEnabled(not nothing)
+        if self._as_table.isChecked():
+            self._table.show_rows(rows(state))
+        elif self._held is not None and self._reward is not None and not nothing:
+            self._draw_charts(self._held, self._reward)
+
+    def _draw_charts(self, held: "HeldOutChart", reward: "RewardChart") -> None:
+        from waggle.gui.charts import progress_charts
+
+        state, axis = self._state, chart_series.AXES[self._axis.index]
+        ends, bands = progress_charts.ends(state, axis), progress_charts.bands(state, axis)
+        for turn, chart in enumerate((held, reward), 1):  # one after the other, and behind the page: no key waits for both
+            QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
+        scores = chart_series.scores(state)
+        self._waiting.setVisible(not scores)
+        self._figure.setText(percent(scores[-1].right / scores[-1].total, 1) if scores and scores[-1].total else "")
+        about = tr("Right answers on %1 questions your model has never trained on; the band is the 95% interval")
+        self._about_held.say(
+            about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
+        )
+        width = chart_series.smoothing(len(chart_series.rounds(state)))
+        about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
+        about = about.replace("%1", str(width))
+        heard = chart_series.peers_reward(state) is not None
+        self._about_reward.say(about + (tr("; dashed is the mean of all that peers sent") if heard else ""))
+
+    def _comparison_wanted(self, wanted: bool) -> None:
+        if wanted:
+            self._as_table.setChecked(False)
+            self._comparison.show_state(self._state)
+        self._axis.setEnabled(not wanted and not self._as_table.isChecked())
+        self._name_table()
+        self._draw()
+
+    def show_table(self, wanted: bool) -> None:
+        self._as_table.setChecked(wanted)
+
+    def _table_wanted(self, wanted: bool) -> None:
+        if wanted:
+            self._compared.setChecked(False)
+        self._name_table()
+        self._axis.setEnabled(not wanted and not self._compared.isChecked())
+        self._draw()
+
+    def _name_table(self) -> None:
+        charts = self._as_table.isChecked()
+        words = (
+            (tr("Charts") if charts else tr("Table")) if self.compact else tr("Show as charts") if charts else tr("Show as table")
+        )
+        self._as_table.say(words, "progress" if charts else "table")
+        back = tr("Own charts") if self._compared.isChecked() else ""
+        self._compared.say(back or (tr("Compare") if self.compact else tr("Compare models")), "progress" if back else "peers")
+
+    def _save_wanted(self) -> None:
+        """What is chosen is saved when it is chosen."""
+        dialog = file_dialog(
+            self,
+            tr("Save progress"),
+            lambda path: self.save(Path(path), dialog.selectedNameFilter()),
+            saves=OFFERED,
+        )
+        dialog.setNameFilters([tr("Table (*.csv)"), tr("Picture (*.png)")])
+        dialog.filterSelected.connect(lambda kind: _end_as(dialog, kind))
+        dialog.open()
+
+    def save(self, path: Path, kind: str = "") -> None:
+        """A picture for .png, a table for .csv; a name without either, and the one that was offered, ends as the kind does."""
+        ending = _ending(kind)
+        offered = path.name == OFFERED and ending == ".png"
+        path = unused(renamed(path, ending, ENDINGS)) if offered else ended(path, ending, ENDINGS)
+        try:
+            if path.suffix.lower() == ".png":
+                seen = self._pages.currentWidget()
+                whole = seen.widget() if isinstance(seen, Scrolled) else seen  # also what has been scrolled away
+                assert whole is not None
+                if not whole.grab().save(str(path)):
+                    raise OSError(tr("the picture could not be written"))
+            else:
+                save_csv(self._state, path)
+        except OSError as error:  # a full or forbidden disk is the person's to know, nothing of ours is lost
+            self.said.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
+            return
+        self.said.emit(tr("Saved to %1").replace("%1", str(path)), "check")
+
+
+def _ending(kind: str) -> str:
+    """Of a file of the kind that was chosen in the dialog."""
+    return ".png" if "png" in kind else ".csv"
+
+
+def _end_as(dialog: QFileDialog, kind: str) -> None:
+    """The dialog asks about the file that is going to be written."""
+    for named in map(Path, dialog.selectedFiles()):
+        if not named.is_dir():
+            dialog.selectFile(renamed(named, _ending(kind), ENDINGS).name)

@@ -1,0 +1,111 @@
+"""Progress as a table: one row a round, newest first; the same rows are what is saved as CSV."""
+
+import csv
+import time
+from bisect import bisect_left
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtWidgets import QHeaderView, QTableView
+
+from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, tr
+from waggle.gui.state import chart_series
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.scroll_anchor import Place, Rows, dress
+from waggle.protocol.events import HeldOutScore, RoundSummary
+from waggle.protocol.state import State
+
+COLUMNS = ("Round", "Finished", "Held-out", "Reward", "Right", "Seconds", "Answers", "Own groups", "From peers", "Loss")
+DROPPED = ("Loss", "Seconds", "Own groups", "From peers", "Answers", "Finished")  # in this order, where there is no room for all
+FIXED = {"Round": 72, "Finished": 132}  # pixels; the others share what is left
+EDGES = 30  # pixels beside the words of a head
+Row = tuple[RoundSummary, HeldOutScore | None]
+
+
+def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
+    """One row of what is saved, in the order of COLUMNS."""
+    return (
+        str(summary.round),
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.at)),
+        f"{score.right} / {score.total}" if score else "",
+        f"{summary.reward:.4f}",
+        f"{summary.solved:.4f}",
+        f"{summary.seconds:.1f}",
+        str(summary.completions),
+        str(summary.local),
+        str(summary.external),
+        f"{round(summary.metrics.loss, 4) + 0.0:.4f}",  # never "-0.0000"
+    )
+
+
+def shown(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
+    """The same row as a person reads it."""
+    return (
+        figure(summary.round), f"{day(date_of(summary.at))}, {clock(summary.at)}",
+        f"{score.right} / {score.total}" if score else "",
+        decimal(summary.reward, 2), decimal(summary.solved, 2), decimal(summary.seconds, 1), figure(summary.completions),
+        figure(summary.local), figure(summary.external), decimal(round(summary.metrics.loss, 2) + 0.0, 2),
+    )  # fmt: skip
+
+
+def rows(state: State) -> list[Row]:
+    """All rounds, newest first, each score beside the last of them that was played when it was measured.
+
+    The very first was measured before any, and stands beside the first.
+    """
+    played = chart_series.rounds(state)
+    numbers = [summary.round for summary in played]
+    scores: dict[int, HeldOutScore] = {}
+    for score in chart_series.scores(state):  # `score.round` counts the rounds that were played, the first of which is 0
+        if numbers and score.round >= numbers[0]:
+            scores[max(0, bisect_left(numbers, score.round) - 1)] = score
+    return [(summary, scores.get(place)) for place, summary in enumerate(played)][::-1]
+
+
+def save_csv(state: State, path: Path) -> None:
+    """Oldest first, as spreadsheets expect; raises OSError."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(cells(summary, score) for summary, score in reversed(rows(state)))
+
+
+class RoundTable(Rows[Row]):
+    """The rows; new rounds come in above those that are there."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: shown(*row))
+
+
+class RoundTableView(QTableView):
+    """All rounds; no head is cut."""
+
+    def __init__(self, look: Look, model: RoundTable) -> None:
+        super().__init__()
+        self.setModel(model)
+        self.setAccessibleName(tr("All rounds as a table"))
+        self.setWordWrap(False)
+        head = dress(self, look, look.px(32))
+        head.setFixedHeight(look.px(34))
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        head.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self._wanted = [QFontMetrics(head.font()).horizontalAdvance(tr(name)) + EDGES for name in COLUMNS]
+        for name, width in FIXED.items():
+            place = COLUMNS.index(name)
+            self._wanted[place] = max(look.px(width), self._wanted[place])
+            head.setSectionResizeMode(place, QHeaderView.ResizeMode.Fixed)
+            self.setColumnWidth(place, self._wanted[place])
+        Place(self)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        shared = [place for place, name in enumerate(COLUMNS) if name not in FIXED]
+        left = set(range(len(COLUMNS)))
+        for place in map(COLUMNS.index, DROPPED):
+            widest = max(self._wanted[each] for each in shared if each in left)  # they are all as wide
+            fixed = sum(self._wanted[each] for each in left if each not in shared)
+            drops = fixed + widest * len(left.intersection(shared)) > self.viewport().width()
+            self.setColumnHidden(place, drops)
+            if drops:
+                left.discard(place)
+        super().resizeEvent(event)

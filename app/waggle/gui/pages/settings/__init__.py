@@ -1,0 +1,1 @@
+"""Settings: every choice, found by a word."""

@@ -1,0 +1,208 @@
+"""Settings: every choice, found by a word, in force at once, and each with a way back to its default."""
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.core import cuda_download
+from waggle.core.settings import Value
+from waggle.gui.i18n.formatting import plural, tr
+from waggle.gui.i18n.placeholders import awaited
+from waggle.gui.pages.page import Page
+from waggle.gui.pages.settings.cuda_download import CudaView
+from waggle.gui.pages.settings.rows import PARTS, Part, Row, control, is_wide
+from waggle.gui.pages.settings.sent_messages import Privacy
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.inputs import Field
+from waggle.gui.widgets.layout import card, column, held, row, rule
+from waggle.gui.widgets.page_header import head_edges, page_head
+from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.usage_profile import Profile
+from waggle.protocol.state import State
+
+ABOVE = 60  # what is gone to does not stand at the very edge
+
+
+class Setting(QFrame):
+    """One row: what it is called, what it does, how it is set, and the way back where it differs from its default."""
+
+    def __init__(self, look: Look, row_of: Row, choices: Choices) -> None:
+        super().__init__()
+        self.key = row_of.key
+        self._row, self._choices = row_of, choices
+        self._control = control(look, row_of)
+        self._control.changed.connect(self._set)
+        self._reset = Button(look, "", "link", "undo").named(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
+        self._reset.clicked.connect(lambda: choices.set({row_of.key: None}))
+        room = self._reset.sizePolicy()
+        room.setRetainSizeWhenHidden(True)
+        self._reset.setSizePolicy(room)
+        self._later = text(look, tr("Waits for the engine's next start."), "small", "faint")
+        self._note = text(look, "", "small", "soft", wrap=True)
+        words = column(text(look, tr(row_of.title), "strong", wrap=True), self._note, self._later, gap=2)
+        if is_wide(row_of):
+            layout = column(row((words, 1), self._reset), self._control, gap=8)
+        else:
+            layout = column(row((words, 1), 12, self._reset, self._control))
+        self.setLayout(layout)
+        self.words = f"{tr(row_of.title)} {tr(row_of.note)} {tr(row_of.at_zero)} {row_of.key}".lower()
+        self.show_value()
+
+    def take_focus(self) -> None:
+        self._control.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def show_value(self) -> None:
+        value = self._choices.value(self._row.key)
+        self._control.show_value(value)
+        note = tr(self._row.note if value or not self._row.at_zero else self._row.at_zero)
+        if self._choices.far and self._row.far:
+            note = f"{note} {tr(self._row.far)}"
+        self._note.setText(note)
+        self._control.setAccessibleDescription(note)
+        self._reset.setVisible(not self._choices.is_default(self._row.key))
+        self._later.setVisible(self._row.key in self._choices.after_restart)
+
+    @property
+    def focused(self) -> bool:
+        """Whether its control was used last."""
+        return self.window().focusWidget() is self._control
+
+    def _set(self, value: Value) -> None:
+        self._choices.set({self._row.key: value})
+
+
+class PartCard(QFrame):
+    """Settings that belong together; hidden while nothing in it is looked for."""
+
+    def __init__(self, look: Look, part: Part, choices: Choices, first: QWidget | None = None) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self.rows = [Setting(look, made, choices) for made in part.rows]
+        self._rules = [rule() for _ in self.rows]
+        self._first = first
+        box = column(text(look, tr(part.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
+        if first is not None:
+            box.addWidget(first)
+        for line, made in zip(self._rules, self.rows, strict=True):
+            box.addWidget(line)
+            box.addWidget(made)
+        self.setLayout(box)
+
+    def show_found(self, words: str) -> int:
+        """Show the rows in which every word occurs; how many they are."""
+        wanted = words.lower().split()
+        found = 0
+        for line, made in zip(self._rules, self.rows, strict=True):
+            shown = all(word in made.words for word in wanted)
+            line.setVisible(shown and (found > 0 or (self._first is not None and not wanted)))
+            made.setVisible(shown)
+            found += shown
+        if self._first is not None:
+            self._first.setVisible(not wanted)
+        self.setVisible(found > 0)
+        return found
+
+
+class SettingsPage(Page):
+    """What can be chosen. `choices` carries each change to where it is kept."""
+
+    def __init__(self, look: Look, choices: Choices) -> None:
+        super().__init__(look)
+        self._choices = choices
+        self._line = Line(look, tr("Changes apply at once"), "small", "text_faint")
+        self._search = Field(look, tr("Find a setting"), tr("Find a setting"))
+        self._search.setClearButtonEnabled(True)
+        self._search.textChanged.connect(self._find)
+        self.profile = Profile(look)
+        self.profile.chosen.connect(choices.set)
+        self._cards = [PartCard(look, part, choices, self._first(part)) for part in PARTS]
+        self.privacy = Privacy(look)
+        self.privacy.commanded.connect(self.commanded)
+        pack = cuda_download.shipped()
+        offers = cuda_download.fits(pack) and not choices.far  # a card of this computer
+        self.cuda = CudaView(look, pack, cuda_download.root()) if offers else None
+        self._none = text(look, "", "body", "soft")
+        words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
+        self._broken = card(row(Sign(look, "warn", "bad"), (text(look, words, "body", wrap=True), 1)), pad=16)
+        self._broken.hide()
+        if self.cuda is not None:
+            self.cuda.hide()
+        first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
+        self._box = column(self._broken, *first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
+        self._area = Scrolled(self._box)
+        self._head = page_head(look, tr("Settings"), self._line, self._search)
+        self.setLayout(column(self._head, (self._area, 1), gap=0))
+        choices.changed.connect(self._show_values)
+        self._find("")
+        self.set_compact(False)
+
+    def _first(self, part: Part) -> QWidget | None:
+        if part.name != "how_much":
+            return None
+        words, self._unknown = text(self.look, tr("Profile"), "strong"), text(self.look, "", "small", "faint")
+        return held(row(words, None, self._unknown, self.profile))
+
+    def go_on(self, before: Page) -> None:
+        """What is looked for, where it stood, and the control that was used last."""
+        assert isinstance(before, SettingsPage)
+        self._search.setText(before._search.text())
+        self._area.stand_as(before._area)
+        for mine, other in zip(self._rows(), before._rows(), strict=True):
+            if other.focused:
+                mine.take_focus()
+                self._area.ensureWidgetVisible(mine, 0, 0)
+        if self.cuda is not None and before.cuda is not None:
+            self.cuda.go_on(before.cuda)
+
+    def _rows(self) -> Iterator[Setting]:
+        return (made for part in self._cards for made in part.rows)
+
+    def go_to_search(self) -> None:
+        self._search.setFocus()
+
+    def arrange(self, edge: int, gap: int) -> None:
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, edge)
+        self._box.setSpacing(gap)
+
+    def show_state(self, state: State, now: float) -> None:
+        broken = state.phase == "problem" and self._choices.broken
+        self._broken.setVisible(broken)
+        self._line.setVisible(not broken)  # it says when a change applies
+        for part in self._cards:
+            part.setEnabled(not broken)
+        cores = state.ready.cores if state.ready else 0
+        unknown = self._choices.far and not cores  # a profile is so many of the other computer's
+        self._unknown.setText(awaited(state))
+        self._unknown.setVisible(unknown)
+        self.profile.setVisible(not unknown)
+        self.profile.show_settings(self._choices.settings, cores)
+        self.privacy.show_state(state)
+
+    def show_setting(self, key: str) -> None:
+        """Go to the row of a setting, to be changed there."""
+        self._search.clear()
+        wanted = next(made for made in self._rows() if made.key == key)
+        wanted.take_focus()
+        QTimer.singleShot(0, wanted, lambda: self._area.ensureWidgetVisible(wanted, 0, ABOVE))  # once all has its place
+
+    def _show_values(self) -> None:
+        for made in self._rows():
+            made.show_value()
+
+    def _find(self, words: str) -> None:
+        found = sum(part.show_found(words) for part in self._cards)
+        wanted = words.lower().split()
+        self.privacy.setVisible(all(word in self.privacy.words for word in wanted))
+        found += bool(wanted) and not self.privacy.isHidden()
+        if self.cuda is not None and self.cuda.offered:
+            self.cuda.setVisible(all(word in self.cuda.words for word in wanted))
+            found += bool(wanted) and not self.cuda.isHidden()
+        self._line.say(plural(found, "%n setting", "%n settings") if wanted else tr("Changes apply at once"))
+        self._none.setVisible(not found)
+        self._none.setText(tr("No setting has these words."))

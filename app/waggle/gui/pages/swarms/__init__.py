@@ -1,0 +1,1 @@
+"""Swarms: joining, creating, inviting, racing, and the models to train."""

@@ -1,0 +1,219 @@
+"""Creating a swarm: a name, what it asks and how hard, which model it is meant for, and whether a key is needed to join."""
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
+from PySide6.QtGui import QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, QLineEdit, QListView
+
+from waggle.gui.i18n.formatting import later, plural, told, tr, visible
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button, Segments
+from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.layout import column, frame, held, row
+from waggle.gui.widgets.responsive_row import Shares
+from waggle.gui.widgets.scroll_anchor import in_sight
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.commands import CreateSwarm, new_id
+from waggle.protocol.events_swarms import SpecialtyOffer
+from waggle.protocol.state import SPECIALTIES
+
+LEVELS = ("easy", "standard", "hard")
+NAME, HINT = 60, 80  # characters, as a charter has them
+TOPICS = (
+    later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
+    later("patterns"),
+)  # fmt: skip
+OFFER = Qt.ItemDataRole.UserRole
+Index = QModelIndex | QPersistentModelIndex
+
+
+def level_of(offer: SpecialtyOffer, wanted: str) -> str:
+    """The difficulty that comes closest, where a specialty does not have the one that is wanted."""
+    place = LEVELS.index(wanted)
+    return min(offer.samples, key=lambda one: (abs(LEVELS.index(one) - place), LEVELS.index(one)))
+
+
+class SwarmForm(QFrame):
+    """`wanted` carries the command; the form rests until the engine has answered."""
+
+    wanted = Signal(object)
+    declined = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._look = look
+        self._offers: tuple[SpecialtyOffer, ...] = ()
+        self._waiting = False
+        self._name = self._field(tr("Name of the swarm"), tr("Others see it before they join"), NAME)
+        self._hint = self._field(tr("Which model it is meant for"), tr("Any; small ones do best with easy questions"), HINT)
+        self._private = QCheckBox(tr("Private: only with your invite"))
+        self._private.setFont(look.font("body"))
+        self._private.setAccessibleName(self._private.text())
+        self._level = Segments(look, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
+        self._level.chosen.connect(lambda _index: self._show_sample())
+        self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
+        self._make_list()
+        self._about, self._sample = Line(look, role="label"), text(look, "", "mono", wrap=True)
+        self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._said = text(look, "", "small", "bad", wrap=True)
+        self._create = Button(look, tr("Create"), "primary")
+        self._create.clicked.connect(self._ask)
+        no = Button(look, tr("Cancel"))
+        no.clicked.connect(self.declined)
+        self._count = Line(look, role="small", tone="text_soft")
+        self.setLayout(self._arranged(no))
+        self._name.textChanged.connect(self._changed)
+        self._changed()
+
+    def _arranged(self, no: Button) -> QBoxLayout:
+        look = self._look
+        left = column(
+            text(look, tr("Name"), "label"), self._name, 4, text(look, tr("Meant for (optional)"), "label"), self._hint, 4,
+            text(look, tr("Difficulty"), "label"), self._level, 8, self._private,
+            text(look, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
+            None, gap=6,
+        )  # fmt: skip
+        asked = frame("well", column(self._about, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
+        asked.setMinimumHeight(104)
+        right = column(row((text(look, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), asked, gap=8)
+        foot = row((self._count, 1), no, self._create, gap=8)
+        title = text(look, tr("Create a swarm"), "title")
+        asks = Shares((held(left), 2), (held(right), 3), gap=28)
+        return column(title, 4, (asks, 1), self._said, foot, gap=8, margins=(24, 18, 24, 18))
+
+    def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
+        made = QLineEdit()
+        made.setFont(self._look.font("body"))
+        made.setAccessibleName(name)
+        made.setPlaceholderText(hint)
+        made.setMaxLength(longest)
+        made.setFixedHeight(self._look.size["control"])
+        return made
+
+    def _make_list(self) -> None:
+        self._model = QStandardItemModel(self)
+        self._found = QSortFilterProxyModel(self)
+        self._found.setSourceModel(self._model)
+        self._found.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._filter.textChanged.connect(self._found.setFilterFixedString)
+        self._list = QListView()
+        self._list.setModel(self._found)
+        self._list.setFont(self._look.font("small"))
+        self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
+        self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._list.setUniformItemSizes(True)
+        self._list.setMinimumSize(self._look.px(240), self._look.px(120))
+        self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
+        self._model.itemChanged.connect(self._ticked)
+
+    def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
+        """Fill the list, once; those in an easy form stand first, because the starter can begin with them."""
+        if offers == self._offers:
+            return
+        self._offers = offers
+        self._model.clear()
+        for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, told(one.title).casefold())):
+            topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
+            item = QStandardItem(f"{told(offer.title)}{topic}")
+            item.setCheckable(True)
+            item.setData(offer, OFFER)
+            self._model.appendRow(item)
+        self._list.setCurrentIndex(self._found.index(0, 0))
+        self._changed()
+
+    def refused(self, words: str) -> bool:
+        """The engine could not do it: say why, and let it be mended."""
+        self._waiting = False
+        self._said.setText(visible(words))
+        self._changed()
+        return in_sight(self._said)
+
+    def go_on(self, before: "SwarmForm") -> None:
+        """Filled in as that one was; it rests, too, if that one waits for an answer."""
+        self.show_offers(before._offers)
+        take_along(self, before)
+        self._private.setChecked(before._private.isChecked())
+        self._level.choose(before._level.index)
+        chosen, seen = before._chosen(), before._list.currentIndex().data(OFFER)
+        for item in self._items():
+            item.setCheckState(Qt.CheckState.Checked if item.data(OFFER) in chosen else Qt.CheckState.Unchecked)
+        for item in self._items():
+            if item.data(OFFER) == seen:
+                self._list.setCurrentIndex(self._found.mapFromSource(item.index()))
+        self._waiting = before._waiting
+        self._said.setText(before._said.text())
+        self._changed()
+
+    def begin(self) -> None:
+        """To be filled in, or mended; no answer is waited for."""
+        self._waiting = False
+        self._said.setText("")
+        self._changed()
+        self._name.setFocus()
+
+    def reset(self) -> None:
+        """Empty, for the next one."""
+        self._waiting = False
+        self._said.setText("")
+        self._name.clear()
+        self._hint.clear()
+        self._private.setChecked(False)
+        for item in self._items():
+            item.setCheckState(Qt.CheckState.Unchecked)
+
+    def _items(self) -> list[QStandardItem]:
+        return [self._model.item(i) for i in range(self._model.rowCount())]
+
+    def _chosen(self) -> list[SpecialtyOffer]:
+        return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
+
+    def _ticked(self, item: QStandardItem) -> None:
+        """Its box alone was clicked: its question is the one to be seen."""
+        if item.checkState() == Qt.CheckState.Checked:
+            self._list.setCurrentIndex(self._found.mapFromSource(item.index()))
+        self._changed()
+
+    def _changed(self) -> None:
+        count = len(self._chosen())
+        lacks = self._lacks(count)
+        self._said.setVisible(bool(self._said.text()))
+        if self._waiting:
+            self._count.say(tr("Making its questions; a few seconds."))
+        else:
+            chosen = plural(count, "%n kind of question chosen", "%n kinds of question chosen") if count else ""
+            self._count.say(". ".join(words for words in (chosen, lacks) if words))
+        self._create.setEnabled(not lacks and not self._waiting)
+
+    def _lacks(self, count: int) -> str:
+        """Why it cannot be created yet, so many kinds of question being chosen; empty: it can."""
+        if not count:
+            return tr("Choose at least one kind of question.")
+        if count > SPECIALTIES:
+            return tr("At most %1 kinds.").replace("%1", str(SPECIALTIES))
+        return "" if self._name.text().strip() else tr("Give it a name.")
+
+    def _show_sample(self) -> None:
+        offer = self._list.currentIndex().data(OFFER)
+        if offer is None:
+            return
+        level = level_of(offer, LEVELS[self._level.index])
+        words = tr("%1: a question, %2").replace("%1", told(offer.title)).replace("%2", tr(level))
+        if level != LEVELS[self._level.index]:
+            words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
+        self._about.say(words)
+        sample = " ".join(offer.samples[level].split())
+        self._sample.setText(sample if len(sample) <= 420 else f"{sample[:420]}…")
+
+    def _ask(self) -> None:
+        level = LEVELS[self._level.index]
+        chosen = tuple((one.dataset, level_of(one, level)) for one in self._chosen())
+        self._waiting = True
+        self._said.setText("")
+        self._changed()
+        self.wanted.emit(
+            CreateSwarm(
+                id=new_id(), name=self._name.text().strip(), specialties=chosen, model_hint=self._hint.text().strip(),
+                private=self._private.isChecked(),
+            )
+        )  # fmt: skip

@@ -1,0 +1,247 @@
+"""The models one may train: the starter, those of the hub, a folder; chosen, removed, and what was learned exported."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWidget
+
+from waggle.gui.i18n.formatting import one_line, plural, size, told, tr, visible
+from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.confirm_button import SureLink
+from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.layout import card, column, empty, held, row
+from waggle.gui.widgets.painted import Chip, Sign
+from waggle.gui.widgets.scroll_anchor import in_sight
+from waggle.gui.widgets.text import Line, say_in, set_tip, text
+from waggle.protocol.commands import ChooseModel, ExportModel, ListModels, RemoveModel, new_id
+from waggle.protocol.events_models import ModelShown
+from waggle.protocol.state import State
+
+
+def name_of(model: ModelShown) -> str:
+    """What a person calls it."""
+    if model.kind == "starter":
+        return tr("The starter")
+    return one_line(model.name) if model.kind == "hub" else one_line(Path(model.folder).name)
+
+
+def about(model: ModelShown) -> str:
+    """Where it comes from and what was done to it, in one line."""
+    where = {"starter": tr("Comes with Waggle"), "hub": tr("From the hub"), "folder": one_line(model.folder)}[model.kind]
+    if not model.finished:
+        came = tr("%1 have come; the download goes on when you choose it").replace("%1", size(model.bytes))
+        return f"{where}; {came}"
+    trained = (
+        plural(model.rounds, "%n round trained here", "%n rounds trained here") if model.rounds else tr("not trained here yet")
+    )
+    return f"{where}, {size(model.bytes)}; {trained}"
+
+
+def storage(models: tuple[ModelShown, ...], free: int) -> str:
+    """What the downloaded ones take, and what is left."""
+    used = sum(model.bytes for model in models if model.kind == "hub")
+    return tr("Models of the hub take %1; %2 are free").replace("%1", size(used)).replace("%2", size(free))
+
+
+def shape(model: ModelShown) -> object:
+    """What its card is made of; everything else about it is said anew in the same card."""
+    return model.kind, model.name, model.folder, model.active, bool(model.fit)
+
+
+class ModelCard(QFrame):
+    """One model. `chosen` and `removed` carry it; the one that is trained offers an export instead."""
+
+    chosen = Signal(object)
+    removed = Signal(object)
+    export_wanted = Signal()
+
+    def __init__(self, look: Look, model: ModelShown) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        title = name_of(model)
+        head = row((Line(look, title, "heading"), 1))
+        if model.active:
+            head.addWidget(Chip(look, tr("Trained now"), "accent", "on"))
+        self._about, self._fit = Line(look, "", "small", "text_soft"), text(look, "", "small", "soft", wrap=True)
+        self._fit.setVisible(bool(model.fit))
+        if model.active:
+            self._act = Button(look, tr("Export what was learned"), small=True, icon="share")
+            self._act.clicked.connect(self.export_wanted)
+        else:
+            self._act = Button(look, tr("Train this one"), small=True)
+            self._act.setAccessibleName(tr("Train %1").replace("%1", title))
+            self._act.clicked.connect(lambda: self.chosen.emit(model))
+        acts = [self._act, *([self._remover(look, model)] if model.kind == "hub" and not model.active else [])]
+        lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
+        self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
+
+    def _remover(self, look: Look, model: ModelShown) -> SureLink:
+        name = tr("Remove %1 from this computer").replace("%1", name_of(model))
+        sure = tr("Remove %1").replace("%1", size(model.bytes))
+        made = SureLink(look, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
+        made.meant.connect(lambda: self.removed.emit(model))
+        return made
+
+    def show_model(self, model: ModelShown, why_not: str) -> None:
+        """The same model as it stands now."""
+        self._about.say(about(model))
+        first, more, how = model.fit.partition(". ")
+        self._fit.setText(told(f"{first}." if more else first))
+        set_tip(self._fit, told(how))
+        for act in self.findChildren(Button):
+            act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
+            act.setToolTip(why_not)
+
+
+class ModelsView(QWidget):
+    """All models, and where to get another; a download shows how far it is. `here`: by paths of this computer."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look, *, here: bool) -> None:
+        super().__init__()
+        self._look, self._here, self._state = look, here, State()
+        self._recorded = False
+        self._shapes: list[object] = []  # of the cards that are there
+        self._made: list[ModelCard] = []
+        self._asked: object = None
+        self._asked_by, self._writing = "", False  # the id of what a person asked for last; whether an export has not ended
+        self._storage, self._said = Line(look, role="small", tone="text_soft"), text(look, "", "small", wrap=True)
+        self._bar, self._came = QProgressBar(), Line(look, role="small", tone="text_soft")
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(8)
+        self._bar.setAccessibleName(tr("Download of the model"))
+        self._loading = card(row(Sign(look, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
+        self._waiting, self._cards = text(look, "", "body", "soft"), column(gap=12)
+        self._empty = card(self._waiting)
+        self.setLayout(column(self._loading, self._empty, self._cards, self._adding(), self._storage, None, gap=12))
+        self._say("")
+
+    def _adding(self) -> QFrame:
+        look = self._look
+        self._name = QLineEdit()
+        self._name.setFont(look.font("body"))
+        self._name.setAccessibleName(tr("Name of a model of the hub"))
+        self._name.setPlaceholderText("Qwen/Qwen2.5-0.5B-Instruct")
+        self._name.setMaxLength(200)
+        self._name.setFixedHeight(look.size["control"])
+        self._name.returnPressed.connect(self._use_name)
+        self._use, self._folder = Button(look, tr("Download and train")), Button(look, tr("Open a folder"))
+        self._use.clicked.connect(self._use_name)
+        self._folder.clicked.connect(self._folder_wanted)
+        if not self._here:
+            self._folder.hide()
+        words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
+                   "Every model keeps what it has learned, and you can come back to it.")  # fmt: skip
+        fields = held(row((self._name, 1), self._use, self._folder))
+        return card(text(look, tr("Another model"), "heading"), text(look, words, "small", "soft", wrap=True), fields, self._said)
+
+    def show_state(self, state: State) -> None:
+        before, self._state = self._state, state
+        coming = state.phase == "preparing" and state.downloading is not None  # another choice ends a download, and keeps it
+        why_not = tr(NO_MODEL) if self._recorded else "" if coming else hindrance(state)
+        if self.isVisible() and not why_not:
+            self._list()
+        for button in (self._use, self._folder):
+            button.setEnabled(not why_not)
+            button.setToolTip(why_not)
+        self._show_download()
+        if state.exported is not None and state.exported is not before.exported:
+            self._writing = False
+            rounds = state.exported.rounds
+            words = plural(rounds, "Written to %1: %n round of training.", "Written to %1: %n rounds of training.")
+            self._say(words.replace("%1", state.exported.path), "good")
+        self._draw(why_not)
+
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._recorded = True
+        self.show_state(self._state)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """What was trained may have grown meanwhile."""
+        super().showEvent(event)
+        self._asked = None
+        self.show_state(self._state)
+
+    def _list(self) -> None:
+        """Asked again with each state that is saved, for that is what can be exported."""
+        about = (self._state.ready, self._state.saved_round)
+        if about[0] is not None and about != self._asked:
+            self._asked = about
+            self.commanded.emit(ListModels(id=new_id()))
+
+    def refused(self, words: str, command: str) -> bool:
+        if not (command == self._asked_by if command else self._writing):
+            return False
+        self._asked_by, self._writing = "", False
+        self._say(visible(words), "bad")
+        return in_sight(self._said)
+
+    def _show_download(self) -> None:
+        coming = self._state.downloading if self._state.phase in ("preparing", "paused") else None
+        self._loading.setVisible(coming is not None)
+        if coming is None:
+            return
+        self._bar.setRange(0, 1000)
+        self._bar.setValue(round(1000 * coming.done / max(1, coming.total)))
+        words = tr("%1: %2 of %3; it goes on where it was if interrupted").replace("%1", one_line(coming.model))
+        self._came.say(words.replace("%2", size(coming.done)).replace("%3", size(coming.total)))
+
+    def _draw(self, why_not: str) -> None:
+        """A card stays while its model does: whoever is about to press its button does."""
+        told = self._state.models
+        self._waiting.setText(why_not or tr("Looking which models are here."))
+        self._empty.setVisible(told is None)
+        if told is None:
+            return
+        models = sorted(told.models, key=lambda one: not one.active)
+        if [shape(one) for one in models] != self._shapes:
+            self._shapes = [shape(one) for one in models]
+            self._make_cards(models)
+        for made, model in zip(self._made, models, strict=True):
+            made.show_model(model, why_not)
+        self._storage.say(storage(told.models, told.free))
+
+    def _make_cards(self, models: list[ModelShown]) -> None:
+        empty(self._cards)
+        self._made = [ModelCard(self._look, model) for model in models]
+        for made in self._made:
+            made.chosen.connect(lambda one: self._choose(one.name, one.folder))
+            made.removed.connect(lambda one: self._ask(RemoveModel(id=new_id(), name=one.name)))
+            made.export_wanted.connect(self._export_wanted)
+            self._cards.addWidget(made)
+
+    def _choose(self, name: str, folder: str) -> None:
+        self._say("")
+        self._ask(ChooseModel(id=new_id(), name=name, folder=folder))
+
+    def _ask(self, command: ChooseModel | RemoveModel | ExportModel) -> None:
+        self._asked_by = command.id
+        self.commanded.emit(command)
+
+    def _use_name(self) -> None:
+        if name := self._name.text().strip():
+            self._choose(name, "")
+
+    def _folder_wanted(self) -> None:
+        dialog = file_dialog(self, tr("A transformers folder"), lambda path: self._choose("", path))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.open()
+
+    def _export_wanted(self) -> None:
+        if not self._here:
+            self._say(tr("On the computer that the engine runs on, `waggle export FOLDER` writes it."))
+            return
+        file_dialog(self, tr("Export to a new folder"), self.export, saves="waggle-model").open()
+
+    def export(self, path: str) -> None:
+        self._say(tr("Writing."))
+        self._writing = True
+        self._ask(ExportModel(id=new_id(), path=path))
+
+    def _say(self, words: str, tone: str = "text") -> None:
+        say_in(self._said, words, tone)

@@ -1,0 +1,1 @@
+"""Try it: the model of now beside that of before."""

@@ -1,0 +1,324 @@
+"""Chat: whatever a person writes, answered by the model of now beside that of before; without names, if you like."""
+
+import random
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
+
+from waggle.gui.i18n.formatting import plural, tr, visible
+from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
+from waggle.gui.pages.swarms.playground.blind_labels import blind_box, moment
+from waggle.gui.pages.swarms.playground.chat_turn import Guess, TurnBox
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button, menu_button
+from waggle.gui.widgets.layout import card, column, held, restyle, row, rule
+from waggle.gui.widgets.scroll_anchor import in_sight
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, announce, text
+from waggle.protocol.commands import ClearTalk, Hush, OfferTalk, Say, new_id
+from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, Turn
+from waggle.protocol.state import State
+
+TINY = 10_000_000  # parameters of a model that knows puzzles and little else
+LINES = 2  # of a message that are seen while it is written
+
+
+def about(state: State) -> str:
+    """What a person should know of whom they talk with; empty where it goes without saying."""
+    offered, ready = state.offered, state.ready
+    if offered is None or ready is None:
+        return ""
+    if len(offered.moments) == 1:
+        return tr("Until the first round is saved, both are the same model.")
+    if not offered.taught and ready.parameters < TINY:
+        return tr(
+            "This tiny model only ever learned puzzles, so it cannot chat well: it takes each message for a puzzle by itself."
+        )
+    return "" if offered.taught else tr("This model was never taught to chat: it takes each message for a question by itself.")
+
+
+def tally(guesses: list[Guess]) -> str:
+    """What a person preferred without knowing; empty before they have."""
+    chosen = [one.chosen == one.now for one in guesses if one.chosen is not None]
+    if not chosen:
+        return ""
+    said = plural(len(chosen), "Of %n choice, %1 fell on the model of now.", "Of %n choices, %1 fell on the model of now.")
+    return said.replace("%1", str(sum(chosen)))
+
+
+class Message(QPlainTextEdit):
+    """What is being written: Enter sends it, Shift and Enter begin another line."""
+
+    sent = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "message")
+        self.setFont(look.font("body"))
+        self.setAccessibleName(tr("Your message"))
+        self.setPlaceholderText(tr("Write a message; Enter sends it, Shift+Enter begins a line"))
+        self.setTabChangesFocus(True)
+        self.setFixedHeight(self.fontMetrics().lineSpacing() * LINES + 24)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.sent.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+class ChatView(QWidget):
+    """One conversation. What was said is in the State; what was guessed about it is known here alone."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look, self.state = look, State()
+        self._before = 0  # rounds of the model beside that of now
+        self._waiting, self._asked_by = "", ""  # the words that are being answered, and the id of the command
+        self._offered_for: object = None  # the Ready that was asked whom one may talk with
+        self._boxes: list[TurnBox] = []
+        self._moments = menu_button(look, tr("Compared with"), small=True)
+        self._menu = QMenu(self._moments)
+        self._group = QActionGroup(self._menu)
+        self._compact = self._recorded = False
+        self.blind = blind_box(look)
+        self.blind.toggled.connect(self._set_blind)
+        self._clear = Button(look, tr("Clear"), small=True)
+        self._clear.clicked.connect(self._forget)
+        self.tools = held(row(self._moments, self.blind, self._clear, gap=12))
+        self._about = Line(look, "", "small", "text_soft")
+        self._tally = Line(look, "", "small", "text_soft")
+        self._turns = column(None, gap=16)
+        self._room = Scrolled(self._turns, "surface")
+        bar = self._room.verticalScrollBar()
+        self._follows = True
+        bar.valueChanged.connect(lambda value: self._look_on(value >= bar.maximum() - 4))
+        bar.rangeChanged.connect(lambda _low, high: bar.setValue(high) if self._follows else None)
+        self._empty = text(
+            look, tr("Say something: your model answers as it is now, and beside it as it was before."), tone="soft", wrap=True
+        )
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.message = Message(look)
+        self.message.sent.connect(self._say)
+        self.message.textChanged.connect(self._draw_length)
+        self.button = Button(look, tr("Send"), "primary")
+        self.button.clicked.connect(self._act)
+        self._said = Line(look, "", "small")
+        writing = row((self.message, 1), column(self.button, None), gap=12)
+        made = card(
+            self._about, (self._empty, 1), (self._room, 1), rule(), writing, row((self._said, 1), self._tally), gap=10
+        )  # fmt: skip
+        self.setLayout(column((made, 1)))
+        self._complain("")
+        self._draw()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """What is kept may have changed meanwhile."""
+        super().showEvent(event)
+        self._offered_for = None
+        self._ask_for_offer()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self._waiting:
+            self.commanded.emit(Hush(id=new_id()))
+        else:
+            super().keyPressEvent(event)
+
+    def set_compact(self, compact: bool) -> None:
+        """Above the conversation there is less room, or more."""
+        self._compact = compact
+        self.blind.setText(tr("Guess without names") if compact else self.blind.accessibleName())
+        self._draw()
+
+    def show_state(self, state: State) -> None:
+        before, self.state = self.state, state
+        self._ask_for_offer()
+        if state.offered is not None and state.offered is not before.offered:
+            self._fill_moments()
+        gone = bool(hindrance(state))
+        answered = bool(self._waiting) and not gone and state.talk is not before.talk and self._answered()
+        if answered or (self._waiting and gone):
+            self._end_waiting(lost=gone)
+        self._draw()
+        if answered:
+            announce(self, self._boxes[-1].spoken())
+
+    def go_on(self, before: "ChatView") -> None:
+        """The message that is being written, what is being answered, and what was guessed."""
+        self.state, self._before, self._offered_for = before.state, before._before, before._offered_for
+        self._waiting, self._asked_by = before._waiting, before._asked_by
+        self._fill_moments()
+        self.blind.setChecked(before.blind.isChecked())
+        self.message.setPlainText(before.message.toPlainText())
+        self._draw()
+        for box, other in zip(self._boxes, before._boxes, strict=False):
+            box.go_on(other)
+        self._draw()
+
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._recorded = True
+        self._empty.setText(tr(NO_MODEL))
+        self._draw()
+
+    def _why_not(self) -> str:
+        return tr(NO_MODEL) if self._recorded else hindrance(self.state)
+
+    def refused(self, words: str, command: str) -> bool:
+        """What was said was not answered: it can be said again."""
+        if not self._waiting or command not in ("", self._asked_by):
+            return False
+        self._end_waiting(lost=True)
+        self._draw()
+        self._complain(visible(words))
+        return in_sight(self._said)
+
+    def _answered(self) -> bool:
+        return bool(self.state.talk) and self.state.talk[-1].finished
+
+    def _end_waiting(self, *, lost: bool) -> None:
+        words, self._waiting = self._waiting, ""
+        if lost and words and not self.message.toPlainText():
+            self.message.setPlainText(words)
+
+    def _ask_for_offer(self) -> None:
+        ready = self.state.ready
+        if self.isVisible() and ready is not None and ready is not self._offered_for and not self._why_not():
+            self._offered_for = ready
+            self.commanded.emit(OfferTalk(id=new_id()))
+
+    def _fill_moments(self) -> None:
+        """All that are kept, but for the one of now."""
+        offered = self.state.offered
+        kept = offered.moments if offered else ()
+        choices = kept[:-1] or kept
+        if self._before not in choices:
+            self._before = 0
+        self._menu.clear()
+        for rounds in choices:
+            action = QAction(moment(rounds, -1), self._menu, checkable=True, checked=rounds == self._before)
+            action.triggered.connect(lambda _on=False, rounds=rounds: self._compare_with(rounds))
+            self._group.addAction(action)
+            self._menu.addAction(action)
+        self._moments.setMenu(self._menu)
+
+    def _compare_with(self, rounds: int) -> None:
+        self._before = rounds
+        self._draw()
+
+    def _finished(self) -> tuple[Turn, ...]:
+        return tuple(turn for turn in self.state.talk if turn.finished)
+
+    def _act(self) -> None:
+        if self._waiting:
+            self.commanded.emit(Hush(id=new_id()))
+        else:
+            self._say()
+
+    def _say(self) -> None:
+        words, earlier = self.message.toPlainText().strip(), self._finished()
+        if self._waiting or not words or not self.button.isEnabled():
+            return
+        self._waiting, self._asked_by, self._follows = words, new_id(), True
+        self.message.clear()
+        self._complain("")
+        number = len(earlier)
+        self.commanded.emit(
+            Say(id=self._asked_by, words=words, number=number, before=self._before, earlier=earlier[-SENT:])
+        )  # fmt: skip
+        self._draw()
+
+    def _forget(self) -> None:
+        self._waiting = ""
+        self._complain("")
+        self.commanded.emit(ClearTalk(id=new_id()))
+
+    def _set_blind(self, blind: bool) -> None:
+        """What was seen with names stays so; whoever wants the names gets all of them."""
+        for box in self._boxes:
+            box.reveal()
+        self._draw()
+
+    def _look_on(self, at_the_end: bool) -> None:
+        self._follows = at_the_end
+
+    def _draw(self) -> None:
+        state, why_not = self.state, self._why_not()
+        said = about(state)
+        self._about.say(said)
+        self._about.setVisible(bool(said))
+        self._draw_turns()
+        self._draw_button(why_not)
+        chosen = moment(self._before, -1)
+        compared = tr("Compared with: %1").replace("%1", chosen)
+        self._moments.say(chosen if self._compact else compared, "down")
+        self._moments.setAccessibleName(compared)
+        fixed = tr("Clear this conversation to compare with another moment.") if state.talk else ""
+        self._moments.setEnabled(not why_not and not fixed)
+        self._moments.setToolTip(why_not or fixed or (compared if self._compact else ""))
+        self._clear.setEnabled(bool(state.talk) and not why_not)
+        self._tally.say(tally([box.guess for box in self._boxes if box.guess is not None]))
+        if self._full():
+            self._complain(tr("This conversation is as long as one can be. Clear it to begin another."))
+        self._draw_length()
+
+    def _full(self) -> bool:
+        return len(self._finished()) >= TURNS
+
+    def _draw_button(self, why_not: str) -> None:
+        kind = "plain" if self._waiting else "primary"
+        restyle(self.button, "kind", kind)
+        self.button.become(kind, tr("Stop") if self._waiting else tr("Send"), "cross" if self._waiting else "")
+        self.button.setToolTip(why_not)
+
+    def _draw_turns(self) -> None:
+        talk = self._talk()
+        while len(self._boxes) > len(talk):
+            box = self._boxes.pop()
+            box.hide()
+            box.deleteLater()
+        while len(self._boxes) < len(talk):
+            guess = Guess(now=random.randrange(2)) if self.blind.isChecked() else None
+            box = TurnBox(self._look, guess)
+            box.chosen.connect(self._draw)
+            self._turns.insertWidget(self._turns.count() - 1, box)
+            box.show()
+            self._boxes.append(box)
+        for box, turn in zip(self._boxes, talk, strict=True):
+            box.show_turn(turn)
+        self._empty.setVisible(not talk and not self._waiting)
+        self._room.setVisible(bool(talk) or bool(self._waiting))
+
+    def _talk(self) -> tuple[Turn, ...]:
+        """What is seen: also what was said just now, before anybody began to answer."""
+        finished, offered = self._finished(), self.state.offered
+        if not self._waiting:
+            return finished
+        if len(self.state.talk) > len(finished):
+            return self.state.talk
+        newest = offered.moments[-1] if offered else 0
+        return (*finished, Turn(words=self._waiting, replies=(Reply(rounds=newest), Reply(rounds=self._before))))
+
+    def _too_many(self) -> int:
+        """Characters beyond what a message may have, as the engine counts them."""
+        return len(self.message.toPlainText().strip()) - LONGEST
+
+    def _draw_length(self) -> None:
+        many = self._too_many()
+        too_long = many > 0
+        if too_long:
+            said = plural(many, "This message is %n character too long.", "This message is %n characters too long.")
+            self._complain(said)
+        elif self._said.property("length"):
+            self._complain("")
+        self._said.setProperty("length", too_long)
+        may_say = bool(self._waiting) or not (self._full() or too_long)
+        self.button.setEnabled(may_say and not self._why_not())
+
+    def _complain(self, words: str) -> None:
+        private = tr("What you write is kept nowhere and shared with nobody.")
+        self._said.say(words or private, "bad" if words else "text_faint")

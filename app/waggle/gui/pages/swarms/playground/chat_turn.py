@@ -1,0 +1,129 @@
+"""One turn of a conversation: what a person said, and two answers; where names are left out, the person says which is better."""
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.gui.i18n.formatting import plural, tr, visible
+from waggle.gui.pages.swarms.playground.blind_labels import Prose, letter, moment
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.events_chat import Reply, Turn
+
+
+@dataclass
+class Guess:
+    """Which of the two places the model of now has, and which one the person found better: 0, 1, or -1 for neither."""
+
+    now: int
+    chosen: int | None = None
+
+
+def state_of(reply: Reply, turn: Turn) -> str:
+    """How far an answer has come, in a word; empty where it is complete."""
+    if not turn.finished:
+        return "" if reply.ended else tr("writing") if reply.text else tr("getting ready")
+    if reply.ended:
+        return ""
+    return tr("stopped") if turn.stopped else tr("cut off")
+
+
+class Tile(QFrame):
+    """One answer and whose it is."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "well")
+        self._who, self._state = Line(look, "", "label", "text_soft"), Line(look, "", "caption", "text_faint", right=True)
+        self._words = Prose(look, "mono")
+        self.setLayout(
+            column(row((self._who, 1), self._state, margins=(2, 0, 2, 0)), self._words, None, gap=4, margins=(12, 10, 12, 8))
+        )
+
+    def show_reply(self, who: str, reply: Reply, turn: Turn, *, mine: bool, picked: bool) -> None:
+        self._who.say(who, "accent_text" if mine else "text_soft")
+        self._state.say(tr("your choice") if picked else state_of(reply, turn))
+        empty = turn.finished and not reply.text.strip()
+        self._words.say(tr("It said nothing.") if empty else reply.text)
+        self._words.setAccessibleName(f"{who}: {visible(reply.text)}")
+
+    def spoken(self) -> str:
+        """The same for whoever listens."""
+        return self._words.accessibleName()
+
+
+class TurnBox(QWidget):
+    """Grows with its turn. With a `guess` nobody is named until the person has chosen."""
+
+    chosen = Signal()
+
+    def __init__(self, look: Look, guess: Guess | None) -> None:
+        super().__init__()
+        self.guess, self._revealed = guess, False
+        self._turn: Turn | None = None
+        self._asked = Prose(look, "body")
+        you = Line(look, tr("You"), "label", "accent_text")
+        you.setFixedWidth(look.px(40))
+        self._tiles = (Tile(look), Tile(look))
+        self._note = Line(look, "", "caption", "text_faint")
+        self._asks = [Button(look, words, small=True) for words in (letter(0), letter(1), tr("Neither"))]
+        for place, ask in enumerate(self._asks):
+            ask.clicked.connect(lambda _on=False, place=place: self._choose(place if place < 2 else -1))
+        self._question = held(row(text(look, tr("Which is better?"), "small", "soft"), *self._asks, None))
+        self._question.hide()
+        tiles = row(*((tile, 1) for tile in self._tiles), gap=12)
+        self.setLayout(column(row(column(2, you, None), (self._asked, 1)), self._note, tiles, self._question, gap=6))
+
+    def show_turn(self, turn: Turn) -> None:
+        if turn == self._turn:
+            return
+        self._turn = turn
+        self._asked.say(turn.words)
+        self._asked.setAccessibleName(tr("You: %1").replace("%1", visible(turn.words)))
+        self._note.say(
+            plural(turn.left_out, "%n earlier turn was left out: there was no room for it.",
+                   "%n earlier turns were left out: there was no room for them.") if turn.left_out else ""
+        )  # fmt: skip
+        self._note.setVisible(bool(turn.left_out))
+        self._draw()
+
+    def go_on(self, before: "TurnBox") -> None:
+        """What was guessed of the same turn, and whether names are told."""
+        self.guess, self._revealed = before.guess, before._revealed
+        self._draw()
+
+    def spoken(self) -> str:
+        """Both answers, for whoever listens."""
+        return " ".join(tile.spoken() for tile in self._tiles)
+
+    def reveal(self) -> None:
+        """Say whose each answer is, whether a choice was made or not."""
+        self._revealed = True
+        self._draw()
+
+    def _choose(self, place: int) -> None:
+        if self.guess is not None:
+            self.guess.chosen = place
+            self._draw()
+            self.chosen.emit()
+
+    def _draw(self) -> None:
+        turn, guess = self._turn, self.guess
+        if turn is None:
+            return
+        hidden = guess is not None and guess.chosen is None and not self._revealed
+        for place, tile in enumerate(self._tiles):
+            side = place if guess is None else place ^ guess.now  # of the two: that of now is the first
+            reply = turn.replies[side]
+            who = letter(place) if hidden else (moment(reply.rounds, turn.replies[0].rounds) if side else now(reply.rounds))
+            picked = guess is not None and guess.chosen == place
+            tile.show_reply(who, reply, turn, mine=not hidden and side == 0, picked=picked)
+        self._question.setVisible(hidden and turn.finished)
+
+
+def now(rounds: int) -> str:
+    """The name of the model of now, also while it is the one of before."""
+    return moment(rounds, rounds) if rounds else tr("Now, untrained")

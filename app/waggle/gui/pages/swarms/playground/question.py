@@ -1,0 +1,350 @@
+"""A question, answered by the model at every moment that is kept; by you before it, and without names, if you like."""
+
+import random
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QActionGroup
+from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
+
+from waggle.gui.i18n.formatting import one_line, plural, reward, told, tr, visible, visible_lines
+from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
+from waggle.gui.pages.swarms.playground.blind_labels import blind_box, letter, moment
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button, menu_button
+from waggle.gui.widgets.copy_button import CopyButton
+from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.highlighted_text import SpanText
+from waggle.gui.widgets.layout import card, column, empty, frame, held, row
+from waggle.gui.widgets.painted import Chip, Sign
+from waggle.gui.widgets.scroll_anchor import in_sight
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.commands import AskModel, ChangeSettings, PoseQuestion, new_id
+from waggle.protocol.events import RIGHT, ShownCompletion
+from waggle.protocol.events_playground import QuestionAnswered, QuestionPosed
+from waggle.protocol.state import State
+
+PINNED = 7  # the first question that is posed
+JUDGED, MOST_JUDGED = 210, 360  # pixels of a row, of words as large as they are made, and of any
+
+
+def verdict(answers: QuestionAnswered) -> str:
+    """What the answers show, in one sentence."""
+    right = [one for one in answers.answers if one.completion.reward >= RIGHT]
+    newest = answers.answers[-1]
+    if newest.completion.reward >= RIGHT and answers.answers[0].completion.reward < RIGHT:
+        first = right[0].rounds
+        return plural(
+            first, "It learned this: wrong before training, right after %n round.",
+            "It learned this: wrong before training, right after %n rounds.",
+        )  # fmt: skip
+    if newest.completion.reward >= RIGHT:
+        return tr("It gets this one right.")
+    return tr("It was right once, and is not now.") if right else tr("It does not get this one right yet.")
+
+
+def shares(state: State) -> bool:
+    """Whether a person's own answers go to the swarm."""
+    chosen = state.settings
+    return chosen is not None and chosen.swarm.my_answers == "yes" and state.reach != "solo"
+
+
+def may_be_asked(state: State) -> bool:
+    """Whether to ask if they should: once, after an answer of one's own, and not where there is nobody."""
+    chosen, tried = state.settings, state.tried
+    answered = tried is not None and tried.mine is not None
+    return chosen is not None and chosen.swarm.my_answers == "ask" and state.reach != "solo" and answered
+
+
+def outcome(tried: QuestionAnswered, epoch: int) -> str:
+    """What became of a person's own answer; empty where it was to stay here."""
+    if tried.mine is None or not epoch:
+        return ""
+    if tried.shared:
+        return tr("Your answer goes to the swarm, marked human. Your own model does not learn from it.")
+    return tr("Your answer was not shared: it is too long, or has characters that do not travel.")
+
+
+class AnswerRow(QWidget):
+    """Whose answer, what it said, and how it was judged; while that is hidden, `guessed` says that it is the model of now."""
+
+    guessed = Signal()
+
+    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool, asked: bool = False) -> None:
+        super().__init__()
+        name = Line(look, who, "label")
+        name.setFixedWidth(min(look.px(160), 240))  # where words are largest, the answer keeps some room between the two
+        words = SpanText(look, 1)
+        words.say(completion.text, completion.start, completion.length, match="match")
+        words.setAccessibleName(f"{who}: {visible(completion.text)}")
+        good, judged = completion.reward >= RIGHT, reward(completion)
+        self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
+        chip = Chip(look, judged, "good" if good else "plain", "check" if good else "cross")
+        well = frame("well", column(words, margins=(12, 6, 12, 6)))
+        guess = Button(look, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
+        guess.clicked.connect(self.guessed)
+        self._judged = held(row(chip, guess, None))
+        chip.setVisible(not hidden)
+        guess.setVisible(hidden and asked)
+        self.wants = (guess if hidden else chip).sizeHint().width()
+        self.setLayout(row(name, (well, 1), self._judged, gap=12))
+
+    def set_room(self, width: int) -> None:
+        """How much of the row is the judgement's."""
+        self._judged.setFixedWidth(width)
+
+
+class AskView(QWidget):
+    """Poses a question, lets a person answer first, then shows what the model said when."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look, self._state = look, State()
+        self._titles: dict[str, str] = {}
+        self._specialty, self._number, self._waiting = "", PINNED, ""
+        self._asked_by = ""  # the id of what is waited for
+        self._posed: QuestionPosed | None = None  # what is shown, and asked
+        self._denied: object = None  # who refused to pose a question, and of which specialty
+        self._shown: tuple[object, bool] | None = None
+        self._guess = ""  # what is said of a guess
+        self._recorded = False
+        self._menu = menu_button(look, tr("Specialty"), small=True)
+        self._choices = QMenu(self._menu)
+        self._group = QActionGroup(self._choices)
+        self._menu.setMenu(self._choices)
+        self._next = Button(look, tr("Another question"), small=True)
+        self._next.clicked.connect(self._another)
+        self._question, self._about = (
+            text(look, "", "mono", wrap=True),
+            Line(look, tr("It appears here when the engine runs"), "small", "text_soft"),
+        )
+        self._mine = QLineEdit()
+        self._mine.setFont(look.font("mono"))
+        self._mine.setAccessibleName(tr("Your own answer"))
+        self._mine.setPlaceholderText(tr("Your answer first, if you like; it stays here"))
+        self._mine.setMaxLength(500)
+        self._mine.setFixedHeight(look.size["control"])
+        self._mine.returnPressed.connect(self._ask)
+        self._go = Button(look, tr("Ask the model"), "primary")
+        self._go.clicked.connect(self._ask)
+        self._blind = blind_box(look)
+        self._blind.toggled.connect(lambda _on: self._draw())
+        self._verdict, self._said = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
+        self._rows = column(gap=8)
+        self._title = Line(look, tr("A question it never trains on"), "heading")
+        head = row((self._title, 1), self._menu, self._next)
+        self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
+        self._well.hide()
+        asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._sharing_row(),
+                      self._said, gap=10)  # fmt: skip
+        self._truth, self._outcome = text(look, "", "mono", wrap=True), text(look, "", "small", "soft", wrap=True)
+        self._copy = CopyButton(look, tr("Copy"), small=True)
+        head = row((self._verdict, 1), self._blind, self._copy)
+        self._answers = card(head, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
+        self.setLayout(column(asking, self._answers, None, gap=12))
+        self._answers.hide()
+        self._said.hide()
+
+    def show_state(self, state: State) -> None:
+        before, self._state = self._state, state
+        why_not = self._why_not()
+        if why_not:
+            self._waiting = ""  # whoever was asked is gone
+        self._offer()
+        self._hear_sharing(before)
+        self._pose_first()
+        if state.posed is None:
+            self._posed = None
+        elif state.posed is not self._posed and (self._waiting == "pose" or self._posed is None):
+            self._show_question(state.posed)
+        self._say_sharing()
+        if state.tried is not None and state.tried is not before.tried:
+            self._waiting = ""
+            self._draw()
+        for button in (self._next, self._menu, self._go):
+            button.setEnabled(not why_not and not self._waiting)
+            button.setToolTip(why_not)
+        self._go.say(tr("It is thinking") if self._waiting == "ask" else tr("Ask the model"))
+
+    def go_on(self, before: "AskView") -> None:
+        """The question, one's own answer to it, those of the model where they are seen, and what is waited for."""
+        self._state = before._state
+        self._offer()
+        if before._posed is not None:
+            self._show_question(before._posed)
+        self._specialty, self._number, self._denied = before._specialty, before._number, before._denied
+        self._menu.say(self._titles.get(self._specialty, tr("Specialty")), "down")
+        self._waiting, self._asked_by = before._waiting, before._asked_by
+        take_along(self, before)
+        self._said.setText(before._said.text())
+        self._said.setVisible(not before._said.isHidden())
+        self._blind.setChecked(before._blind.isChecked())
+        if not before._answers.isHidden():
+            self._draw()
+
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self._recorded = True
+        self._about.say(tr(NO_MODEL))
+        self.show_state(self._state)
+
+    def _why_not(self) -> str:
+        return tr(NO_MODEL) if self._recorded else hindrance(self._state)
+
+    def _pose_first(self) -> None:
+        """By itself, unless this was refused: then a person asks again."""
+        state, idle = self._state, self.isVisible() and not self._waiting and not self._why_not()
+        if idle and self._specialty and state.posed is None and self._denied != (state.ready, self._specialty):
+            self._pose()
+
+    def refused(self, words: str, command: str) -> bool:
+        if not self._waiting or command not in ("", self._asked_by):
+            return False
+        if self._waiting == "pose":
+            self._denied = (self._state.ready, self._specialty)
+        self._waiting = ""
+        self._said.setText(visible(words))
+        self._said.show()
+        self.show_state(self._state)
+        return in_sight(self._said)
+
+    def _sharing_row(self) -> QWidget:
+        """Below the answer, while answers are shared."""
+        words = tr("Your answer is shared when you ask the model: everybody can read it, marked human.")
+        keep = Button(self._look, tr("Keep my answers here"), "link")
+        keep.clicked.connect(lambda: self._set_sharing("no"))
+        self._sharing = held(
+            row(Sign(self._look, "share", "accent_text", 16), (text(self._look, words, "small", wrap=True), 1), keep)
+        )
+        self._sharing.hide()
+        return self._sharing
+
+    def _offer_row(self) -> QWidget:
+        """Asked once, after an answer of one's own."""
+        words = tr("Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read "
+                   "them, marked human, and a shared answer cannot be taken back.")  # fmt: skip
+        share, keep = Button(self._look, tr("Share my answers"), small=True), Button(self._look, tr("Keep them here"), small=True)
+        share.clicked.connect(lambda: self._set_sharing("yes"))
+        keep.clicked.connect(lambda: self._set_sharing("no"))
+        asked = text(self._look, words, "small", wrap=True)
+        self._asking = frame("well", column(asked, row(share, keep, None, gap=10), gap=8, margins=(14, 10, 14, 10)))
+        self._asking.hide()
+        return self._asking
+
+    def _set_sharing(self, choice: str) -> None:
+        self.commanded.emit(ChangeSettings(id=new_id(), values={"swarm.my_answers": choice}))
+
+    def _hear_sharing(self, before: State) -> None:
+        """A question to be shared is another one than those that no model trains on. What is being answered, or was, stays."""
+        state = self._state
+        sharing = shares(state)
+        self._asking.setVisible(may_be_asked(state))
+        idle = not self._waiting and not self._mine.text() and self._answers.isHidden()
+        if idle and state.posed is not None and sharing != bool(state.posed.epoch) and sharing != shares(before):
+            self._another()
+
+    def _say_sharing(self) -> None:
+        """Of the question that is seen: what is chosen later holds from the next one on."""
+        for_swarm = shares(self._state) if self._posed is None else bool(self._posed.epoch)
+        goes = for_swarm and shares(self._state)
+        self._title.say(tr("A question for the swarm") if for_swarm else tr("A question it never trains on"))
+        self._sharing.setVisible(goes)
+        self._mine.setPlaceholderText(tr("Your answer first, if you like") if goes
+                                      else tr("Your answer first, if you like; it stays here"))  # fmt: skip
+
+    def _offer(self) -> None:
+        ready = self._state.ready
+        titles = {one.dataset: told(one_line(one.title)) for one in ready.specialties} if ready else {}
+        if titles == self._titles:
+            return
+        self._titles = titles
+        self._choices.clear()
+        for dataset, title in titles.items():
+            action = self._choices.addAction(title.replace("&", "&&"))
+            action.setCheckable(True)
+            action.setActionGroup(self._group)
+            action.triggered.connect(lambda _on=False, dataset=dataset: self._choose(dataset))
+        if self._specialty not in titles:
+            self._specialty = next(iter(titles), "")
+            self._menu.say(titles.get(self._specialty, tr("Specialty")), "down")
+
+    def _choose(self, dataset: str) -> None:
+        self._specialty = dataset
+        self._menu.say(self._titles[dataset], "down")
+        self._pose()
+
+    def _another(self) -> None:
+        self._number = random.randrange(1 << 20)  # which of many: nothing is drawn for training here
+        self._pose()
+
+    def _pose(self) -> None:
+        self._waiting, self._asked_by = "pose", new_id()
+        self._said.hide()
+        sharing = shares(self._state)
+        self.commanded.emit(PoseQuestion(id=self._asked_by, specialty=self._specialty, number=self._number, to_share=sharing))
+
+    def _show_question(self, posed: QuestionPosed) -> None:
+        self._waiting, self._posed = "", posed
+        self._specialty, self._number = posed.specialty, posed.number
+        self._menu.say(self._titles.get(posed.specialty, tr("Specialty")), "down")
+        self._question.setText(visible_lines(posed.question.strip()))
+        self._well.show()
+        pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
+        words = (fresh if posed.epoch else pinned).replace("%1", told(one_line(posed.title)))
+        self._about.say(words.replace("%2", str(posed.number)))
+        self._mine.clear()
+        self._shown = None
+        self._answers.hide()
+
+    def _ask(self) -> None:
+        if not self._go.isEnabled() or self._posed is None:
+            return
+        self._waiting, self._asked_by = "ask", new_id()
+        self._said.hide()
+        mine, posed = self._mine.text().strip(), self._posed
+        self.commanded.emit(
+            AskModel(id=self._asked_by, specialty=posed.specialty, number=posed.number, mine=mine, epoch=posed.epoch)
+        )
+        self.show_state(self._state)
+
+    def _draw(self) -> None:
+        tried, posed, blind = self._state.tried, self._posed, self._blind.isChecked()
+        if tried is None or posed is None or self._shown == (tried, blind):
+            return
+        if (tried.specialty, tried.number) != (posed.specialty, posed.number):
+            return
+        self._shown = (tried, blind)
+        empty(self._rows)
+        answers = list(tried.answers)
+        newest = answers[-1].rounds
+        if blind:
+            random.Random(tried.number).shuffle(answers)
+        rows = list[AnswerRow]()
+        for i, one in enumerate(answers):
+            who = letter(i) if blind else moment(one.rounds, newest)
+            made = AnswerRow(self._look, who, one.completion, hidden=blind, asked=True)
+            made.guessed.connect(lambda rounds=one.rounds: self._guessed(right=rounds == newest))
+            rows.append(made)
+        if tried.mine is not None:
+            rows.append(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
+        room = min(max(one.wants for one in rows), self._look.px(JUDGED), MOST_JUDGED)
+        for one_row in rows:
+            one_row.set_room(room)  # all end where the widest does
+            self._rows.addWidget(one_row)
+        truth = "" if blind else visible_lines(tried.truth.strip())
+        self._truth.setText(truth and tr("A right answer: %1").replace("%1", truth))
+        self._truth.setVisible(bool(truth))
+        seen = (self._question.text(), *(one.as_text for one in rows), self._truth.text())
+        self._copy.offer("\n\n".join(filter(None, seen)))
+        said = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
+        self._outcome.setText(said)
+        self._outcome.setVisible(bool(said))
+        self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {verdict(tried)}".strip())
+        self._guess = ""
+        self._answers.show()
+
+    def _guessed(self, *, right: bool) -> None:
+        """Now all is told."""
+        self._guess = tr("You found it.") if right else tr("It was another one.")
+        self._blind.setChecked(False)

@@ -1,0 +1,70 @@
+"""Try it: a question that can be judged, or a conversation; in both the model of now beside that of before."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages.swarms.playground.chat import ChatView
+from waggle.gui.pages.swarms.playground.question import AskView
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Segments
+from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.protocol.state import State
+
+
+class TryView(QWidget):
+    """Two ways to try it, of which one is seen."""
+
+    commanded = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.ask, self.chat = AskView(look), ChatView(look)
+        self.which = Segments(look, (tr("A question"), tr("Chat")), tr("How to try it"))
+        self.which.chosen.connect(self._choose)
+        self._views = QStackedWidget()
+        self._scrolled = Scrolled(column(self.ask))
+        self._views.addWidget(self._scrolled)
+        self._views.addWidget(self.chat)
+        for view in (self.ask, self.chat):
+            view.commanded.connect(self.commanded)
+        self._head = row(self.which, None, self.chat.tools)
+        self.chat.tools.hide()
+        self.setLayout(column(self._head, (self._views, 1), gap=12))
+
+    def set_edges(self, edge: int, below: int) -> None:
+        """Room at the sides and below."""
+        self._head.setContentsMargins(edge, 0, edge, 0)
+        self._scrolled.set_edges(edge, below)
+        self.chat.setContentsMargins(edge, 0, edge, below)
+
+    def show_state(self, state: State) -> None:
+        self.ask.show_state(state)
+        self.chat.show_state(state)
+
+    def go_on(self, before: "TryView") -> None:
+        """Which of the two is seen, and all that is under way in both."""
+        self.ask.go_on(before.ask)
+        self.chat.go_on(before.chat)
+        self.which.mark(before.which.index)
+        self._turn_to(before.which.index)
+
+    def show_replay(self) -> None:
+        """There is no engine to ask."""
+        self.ask.show_replay()
+        self.chat.show_replay()
+
+    def refused(self, words: str, command: str) -> bool:
+        """The engine did not do what was asked; whether that is said here, where it is seen."""
+        return any([self.ask.refused(words, command), self.chat.refused(words, command)])
+
+    def _choose(self, index: int) -> None:
+        self._turn_to(index)
+        (self.ask, self.chat)[index].show_state(self.chat.state)
+        if index == 1:
+            self.chat.message.setFocus()
+
+    def _turn_to(self, index: int) -> None:
+        self._views.setCurrentIndex(index)
+        self.chat.tools.setVisible(index == 1)

@@ -1,0 +1,168 @@
+"""Race: two practice swarms on this computer, one alone and one sharing, as it happens; started, stopped and raced again."""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QHideEvent, QPainter, QPen
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.gui.charts.race_grid import Comb
+from waggle.gui.engine_client.race_process import RaceProcess
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.state.race_state import Race, detail, fold, headline, jump, lately, solved_words
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.drawing import hexagon
+from waggle.gui.widgets.layout import card, column, held, restyle, row
+from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.responsive_row import Shares
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.events_race import Lane, Told
+
+if TYPE_CHECKING:
+    from waggle.gui.charts.race_chart import RaceChart
+
+
+class Sample(Painted):
+    """A cell of the legend."""
+
+    def __init__(self, look: Look, fill: str, edge: str) -> None:
+        super().__init__(look, QSize(14, 14))
+        self._fill, self._edge = fill, edge
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.setPen(QPen(self.look.colour(self._edge), 1.2))
+        painter.setBrush(self.look.colour(self._fill))
+        painter.drawPolygon(hexagon(place.center().x(), place.center().y(), 5.5))
+
+
+class Stretch(Painted):
+    """A piece of a curve, as the chart draws it."""
+
+    def __init__(self, look: Look, role: str, style: Qt.PenStyle) -> None:
+        super().__init__(look, QSize(22, 14))
+        self._role, self._style = role, style
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.setPen(QPen(self.look.colour(self._role), 2.5, self._style))
+        middle = round(place.center().y())
+        painter.drawLine(0, middle, self.width(), middle)
+
+
+class LaneBox(QWidget):
+    """One swarm: how many of its answers are right lately, and who solved what."""
+
+    def __init__(self, look: Look, lane: Lane, name: str, about: str, key: Stretch) -> None:
+        super().__init__()
+        self._lane: Lane = lane
+        self._figure, self._solved = text(look, "–", "title"), Line(look, "", "caption", "text_faint")
+        self.comb = Comb(look, lane)
+        words = Line(look, about, "caption", "text_faint")
+        head = row(key, text(look, name, "heading"), (words, 1), self._figure, gap=8)
+        self.setLayout(column(head, self.comb, self._solved, gap=4))
+
+    def show_race(self, race: Race) -> None:
+        self._figure.setText(lately(race.run(self._lane)))
+        self._solved.say(solved_words(race, self._lane) if race.racers else "")
+        self.comb.show_race(race)
+
+
+class RaceView(QWidget):
+    """Plays one race at a time, in a process that ends when this is left."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look, self.race = look, Race()
+        self.process = RaceProcess(self)
+        self.process.told.connect(self.take)
+        self.process.ended.connect(self._ended)
+        self._says, self._more = text(look, "", "title", wrap=True), text(look, "", "small", "soft", wrap=True)
+        self._more.setMinimumWidth(min(420, look.px(420)))  # else a page that scrolls takes it for a tall, narrow column
+        self.button = Button(look, tr("Start the race"), "primary", "play")
+        self.button.clicked.connect(self._act)
+        says, button = held(column(self._says, self._more, gap=4)), held(column(self.button, None))
+        self._top = card(Shares((says, 1), (button, 0), gap=24))
+        self._chart: RaceChart | None = None
+        self._room = column()
+        self._jump = Line(look, "", "small", "text_soft")
+        curve = text(look, tr("Right answers"), "heading")
+        about = Line(look, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
+        self._curves = card(row(curve, (about, 1)), (self._room, 1), self._jump, gap=6)
+        self._lanes: dict[Lane, LaneBox] = {
+            "sharing": LaneBox(look, "sharing", tr("Sharing"), tr("right lately"), Stretch(look, "peer", Qt.PenStyle.SolidLine)),
+            "alone": LaneBox(look, "alone", tr("Alone"), tr("right lately"), Stretch(look, "reference", Qt.PenStyle.DotLine)),
+        }
+        found = row(Sample(look, "accent", "accent_line"), text(look, tr("found by itself"), "caption", "soft"), gap=4)
+        passed = row(Sample(look, "peer", "peer"), text(look, tr("after learning from another"), "caption", "soft"), gap=4)
+        self._side: QFrame = card(*self._lanes.values(), None, row(found, passed, None, gap=12), gap=10)
+        self._arena = Shares((self._curves, 1), (self._side, 0), gap=12)
+        self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
+        look.changed.connect(self._draw)
+        self._draw()
+
+    def arrange(self, gap: int) -> None:
+        self._arena.set_gap(gap)
+
+    def take(self, told: Told) -> None:
+        """One message of the race."""
+        self.race = fold(self.race, told)
+        self._draw()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Whoever leaves this page wants the computer back; a window that is only minimised is not left."""
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self.stop()
+
+    def go_on(self, before: "RaceView") -> None:
+        """How the last race went; one under way ends, as whenever its page is left."""
+        before.stop()
+        self.race = before.race
+        self._draw()
+
+    def start(self, *options: str) -> None:
+        self.race = Race(phase="preparing")
+        self._draw()
+        self.process.start(*options)
+
+    def stop(self) -> None:
+        self.process.stop()
+        if self.race.phase in ("preparing", "running"):
+            self.race = replace(self.race, phase="stopped")
+            self._draw()
+
+    def _act(self) -> None:
+        if self.race.phase in ("preparing", "running"):
+            self.stop()
+        else:
+            self.start()
+
+    def _ended(self, why: str) -> None:
+        if why or self.race.phase != "ended":
+            self.race = replace(self.race, phase="failed", problem=why)
+            self._draw()
+
+    def _draw(self) -> None:
+        race = self.race
+        self._says.setText(headline(race))
+        self._more.setText(detail(race))
+        busy = race.phase in ("preparing", "running")
+        words = tr("Stop") if busy else tr("Start the race") if race.phase == "idle" else tr("Race again")
+        kind = "plain" if busy else "primary"
+        restyle(self.button, "kind", kind)
+        self.button.become(kind, words, "cross" if busy else "play")
+        self._arena.setVisible(bool(race.racers))
+        self._jump.say(jump(race))
+        for box in self._lanes.values():
+            box.show_race(race)
+        if race.racers:
+            self._draw_chart()
+
+    def _draw_chart(self) -> None:
+        if self._chart is None:
+            from waggle.gui.charts.race_chart import RaceChart  # pyqtgraph: only now
+
+            self._chart = RaceChart(self._look)
+            self._room.addWidget(self._chart)
+        self._chart.show_race(self.race)

@@ -1,0 +1,80 @@
+"""The swarms that are known, as cards: the one I am in, then the others."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.pages.swarms.swarm_cards import SwarmCard
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.layout import card, column, empty
+from waggle.gui.widgets.text import text
+from waggle.protocol.events_swarms import SwarmShown
+from waggle.protocol.state import State
+
+
+class SwarmList(QWidget):
+    """Cards are made anew when something about them changed, but for how many are there. `chosen`, `forgotten`: of a charter."""
+
+    chosen = Signal(str)
+    forgotten = Signal(str)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look = look
+        self._drawn: object = None
+        self._active: list[SwarmCard] = []
+        self._cards = column()
+        self.setLayout(self._cards)
+
+    def show_state(self, state: State, why_not: str, gap: int) -> None:
+        """`why_not`: why no swarm can be gone to now."""
+        told = state.swarms
+        drawn = (told and told.swarms, why_not, gap)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            empty(self._cards)
+            self._cards.setSpacing(gap)
+            self._fill(state, why_not, gap)
+        for made in self._active:
+            made.show_members(None if hindrance(state) else len(state.members) + 1)
+
+    def _fill(self, state: State, why_not: str, gap: int) -> None:
+        known = state.swarms.swarms if state.swarms else ()
+        self._active = [self._card(one, why_not) for one in known if one.active]
+        others = [self._card(one, why_not) for one in known if not one.active]
+        for made in self._active:
+            self._cards.addWidget(made)
+        if others:
+            self._cards.addWidget(text(self._look, tr("Others you know"), "heading"))
+            self._cards.addLayout(_grid(others, gap))
+        else:
+            words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
+            awaited = _awaited(state) if state.swarms is None else words
+            self._cards.addWidget(card(text(self._look, awaited, "body", "soft", wrap=True)))
+        self._cards.addStretch(1)
+
+    def _card(self, swarm: SwarmShown, why_not: str) -> SwarmCard:
+        made = SwarmCard(self._look, swarm, why_not)
+        made.chosen.connect(self.chosen)
+        made.forgotten.connect(self.forgotten)
+        return made
+
+
+def _awaited(state: State) -> str:
+    """Why no swarm is shown yet."""
+    if state.phase in ("problem", "stopped"):
+        return tr("The engine is not running. The swarms you know appear here when it runs again.")
+    if hindrance(state):
+        return tr("The swarms you know appear here when the engine is ready.")
+    return tr("The swarms you know appear here.")
+
+
+def _grid(cards: list[SwarmCard], gap: int) -> QGridLayout:
+    grid = QGridLayout()
+    grid.setSpacing(gap)
+    for i, made in enumerate(cards):
+        grid.addWidget(made, i // 2, i % 2)
+    for i in range(2):
+        grid.setColumnStretch(i, 1)
+    return grid

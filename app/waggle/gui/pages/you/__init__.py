@@ -1,0 +1,1 @@
+"""You: who this node is, and what it contributed."""

@@ -1,0 +1,236 @@
+"""A clean goodbye: everything Waggle keeps here, with sizes; what is chosen of it is removed, and then said."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QProcess, Signal
+from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
+
+from waggle.core import paths, stored_data
+from waggle.core.errors import UNREADABLE
+from waggle.core.stored_data import KEPT, Belonging, Kind, Removed
+from waggle.gui.i18n.formatting import later, plural, size, told, tr, visible
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.layout import column, empty, frame, held, row, rule
+from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, say_in, text
+
+TITLES: dict[Kind, str] = {
+    "identity": later("Who you are"), "settings": later("Settings"), "checkpoints": later("What your models learned"),
+    "history": later("History"), "record": later("Record of events"), "swarms": later("Swarms and peers"),
+    "log": later("Logs"), "models": later("Downloaded models"), "cuda": later("CUDA"),
+    "cache": later("Caches"),
+}  # fmt: skip
+NOTES: dict[Kind, str] = {
+    "identity": later("Your key. Without it, or a backup of it, nobody can be you again."),
+    "settings": later("What you chose, and where this window stood."),
+    "checkpoints": later("Checkpoints, their journal, and the album of earlier moments."),
+    "history": later("The figures of every round, which charts are drawn from."),
+    "record": later("What the engine told, for replays and for reports."),
+    "swarms": later("Swarms you know, the keys of private ones, and what you think of peers."),
+    "log": later("What was logged, for somebody who helps."),
+    "models": later("From the model hub, for every home of yours."),
+    "cuda": later("What computes on your NVIDIA graphics card."),
+    "cache": later("What experiments keep to be faster next time."),
+}
+MOST_SPARED = 20  # files that are named
+
+
+def chosen_words(found: Sequence[Belonging], kinds: frozenset[Kind]) -> str:
+    """How much would be removed."""
+    wanted = [one for one in found if one.kind in kinds]
+    count = sum(len(one.files) for one in wanted)
+    if not count:
+        return tr("Nothing is chosen; everything stays.")
+    return plural(count, "%n file, %1", "%n files, %1").replace("%1", size(sum(one.size for one in wanted)))
+
+
+def done_words(one: Removed) -> str:
+    """What became of one kind."""
+    words = plural(one.files, "%1: %n file removed, %2", "%1: %n files removed, %2")
+    return words.replace("%1", tr(TITLES[one.kind])).replace("%2", size(one.size))
+
+
+class Keep(QWidget):
+    """One kind: whether it goes, what it is, how large."""
+
+    def __init__(self, look: Look, one: Belonging, *, goes: bool) -> None:
+        super().__init__()
+        self.kind = one.kind
+        self.box = QCheckBox(tr(TITLES[one.kind]))
+        self.box.setFont(look.font("strong"))
+        self.box.setAccessibleName(tr("Remove: %1, %2").replace("%1", tr(TITLES[one.kind])).replace("%2", size(one.size)))
+        self.box.setAccessibleDescription(tr(NOTES[one.kind]))
+        self.box.setChecked(goes)
+        self.box.setFixedWidth(look.px(230))
+        note = Line(look, tr(NOTES[one.kind]), "small", "text_soft")
+        amount = Line(look, size(one.size), "label", right=True)
+        amount.setFixedWidth(look.px(80))
+        self.setLayout(row(self.box, (note, 1), amount, gap=12))
+
+
+class GoodbyeView(QFrame):
+    """`wanted` carries the kinds that were chosen and confirmed; `backup_wanted` comes before, `done` is a change of mind."""
+
+    wanted = Signal(object)
+    backup_wanted = Signal()
+    done = Signal()
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._look, self._found, self._keeps = look, tuple[Belonging, ...](), list[Keep]()
+        about = text(look, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
+                              "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
+        self._backup = Button(look, tr("Back up who you are"), icon="save")
+        self._backup.clicked.connect(self.backup_wanted)
+        first = text(look, tr("First: a backup lets you come back as who you are, here or elsewhere."), "small", wrap=True)
+        self._first = frame("well", row((first, 1), self._backup, margins=(14, 8, 10, 8)))
+        self._rows = column(gap=7)
+        self._sum, self._warning = Line(look, role="label"), text(look, "", "small", "bad", wrap=True)
+        self._cancel, self._go = Button(look, tr("Keep everything")), Button(look, tr("Remove these"))
+        self._cancel.clicked.connect(self._back)
+        self._go.clicked.connect(self._forward)
+        foot = held(row((self._sum, 1), self._cancel, self._go))
+        title = text(look, tr("Say goodbye"), "title")
+        self.setLayout(column(
+            title, about, self._first, 2, self._rows, rule(), self._warning, foot, gap=10, margins=(24, 18, 24, 18)
+        ))  # fmt: skip
+        self._asked = False
+
+    def show_found(self, found: tuple[Belonging, ...], *, no_backup: str, kept: tuple[Kind, ...] = KEPT) -> None:
+        """List what is here; all of it is chosen but what is kept. `no_backup`: why none can be made now."""
+        self._found, self._asked = found, False
+        empty(self._rows)
+        self._keeps = [Keep(self._look, one, goes=one.kind not in kept) for one in found]
+        for keep in self._keeps:
+            keep.box.toggled.connect(lambda _on: self._changed())
+            self._rows.addWidget(keep)
+        self._first.setVisible(any(one.kind in KEPT for one in found))
+        self._backup.setEnabled(not no_backup)
+        self._backup.setToolTip(no_backup)
+        self._changed()
+
+    def go_on(self, before: "GoodbyeView") -> None:
+        """What was chosen of the same things; to remove them is asked again."""
+        known = {keep.kind: keep.box.isChecked() for keep in before._keeps}
+        for keep in self._keeps:
+            keep.box.setChecked(known.get(keep.kind, keep.box.isChecked()))
+
+    def chosen(self) -> frozenset[Kind]:
+        return frozenset(keep.kind for keep in self._keeps if keep.box.isChecked())
+
+    def _changed(self) -> None:
+        self._asked = False
+        self._show()
+
+    def _show(self) -> None:
+        kinds = self.chosen()
+        self._sum.say(chosen_words(self._found, kinds))
+        self._go.setEnabled(bool(kinds))
+        self._go.say(tr("Remove them now") if self._asked else tr("Remove these"))
+        self._cancel.say(tr("Not yet") if self._asked else tr("Keep everything"))
+        words = tr("They are removed for good. The engine stops first, and Waggle closes afterwards.") if self._asked else ""
+        if any(kind in KEPT for kind in kinds):
+            words = f"{tr('Your key is chosen too: without a backup nobody can be you again.')} {words}".strip()
+        say_in(self._warning, words, "bad")
+
+    def _forward(self) -> None:
+        """A first press asks, a second one does it."""
+        if self._asked:
+            self.wanted.emit(self.chosen())
+            return
+        self._asked = True
+        self._show()
+        self._cancel.setFocus()  # a key pressed once more must not be the second word
+
+    def _back(self) -> None:
+        if self._asked:
+            self._changed()
+        else:
+            self.done.emit()
+
+
+class Farewell(QWidget):
+    """In place of the whole window: the engine stops, things are removed, and what was done is said. `left` closes Waggle."""
+
+    left = Signal()
+    finished = Signal()
+
+    def __init__(self, look: Look, home: Path, kinds: frozenset[Kind]) -> None:
+        super().__init__()
+        self.setObjectName("window")
+        self._look, self._home, self._kinds = look, home, kinds
+        self.over = False
+        self._title = Line(look, tr("Stopping the engine"), "title")
+        self._about = text(look, tr("It finishes its step first."), "body", "soft", wrap=True)
+        self._rows = column(gap=8)
+        self._close = Button(look, tr("Close Waggle"), "primary")
+        self._close.clicked.connect(self.left)
+        self._close.hide()
+        inner = column(self._title, self._about, 4, self._rows, None, row(None, self._close), gap=10, margins=(32, 28, 32, 28))
+        box = frame("card", inner)
+        box.setFixedWidth(look.px(680))
+        box.setMinimumHeight(look.px(320))
+        self.setLayout(column(Scrolled(column(None, row(None, box, None), None))))
+        self._process = QProcess(self)
+        self._process.finished.connect(self._finished)
+        self._process.errorOccurred.connect(self._not_started)
+
+    def remove(self) -> None:
+        """The engine has left: remove what was chosen. `finished` follows."""
+        self._title.say(tr("Removing"))
+        self._about.setText("")
+        program, *arguments = paths.program("waggle")
+        wanted = ",".join(sorted(self._kinds))
+        self._process.start(program, [*arguments, "goodbye", "--home", str(self._home), "--remove", wanted, "--json"])
+
+    def words(self) -> str:
+        return self._about.text()
+
+    def _finished(self, _code: int) -> None:
+        said, complaint = (bytes(read().data()) for read in (self._process.readAllStandardOutput,
+                                                             self._process.readAllStandardError))  # fmt: skip
+        try:
+            self._say(msgspec.json.decode(said, type=tuple[Removed, ...]))
+        except UNREADABLE:  # it was refused before anything went, in words that are shown instead; or it broke
+            refused = complaint.startswith(b"waggle: ")
+            words = (told(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines())
+            self._end(
+                tr("Nothing was removed") if refused else tr("Not everything was removed"), visible(" ".join(words).strip())
+            )
+
+    def _not_started(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self._end(tr("Nothing was removed"), tr("It cannot be started. Install Waggle again."))
+
+    def _say(self, done: tuple[Removed, ...]) -> None:
+        for one in done:
+            self._add("check", "good", text(self._look, done_words(one), wrap=True))
+        spared = [each for one in done for each in one.spared]
+        for each in spared[:MOST_SPARED]:
+            self._add("warn", "bad", Line(self._look, f"{visible(each.reason)}: {visible(each.path)}"))
+        self._title.say(plural(len(spared), "%n file could not be removed", "%n files could not be removed") if spared
+                        else tr("Goodbye, and thank you"))  # fmt: skip
+        kept = tr("The key that makes you who you are is still here.") if "identity" not in self._kinds else ""
+        token = tr("A token of the model hub, if you stored one, goes with `waggle token --forget`.")
+        self._end(self._title.words(), f"{kept} {token}".strip())
+
+    def _add(self, icon: str, tone: str, words: QWidget) -> None:
+        self._rows.addWidget(held(row(Sign(self._look, icon, tone, 18), (words, 1), gap=10)))
+
+    def _end(self, title: str, words: str) -> None:
+        self.over = True
+        self._title.say(title)
+        self._about.setText(words)
+        self._close.show()
+        self._close.setFocus()
+        self.finished.emit()
+
+
+def found_in(home: paths.Home) -> tuple[Belonging, ...]:
+    """What is kept here now."""
+    return stored_data.found(home, paths.cache())

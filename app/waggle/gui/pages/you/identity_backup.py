@@ -1,0 +1,196 @@
+"""The identity in one's own hands: backed up under a passphrase, checked, moved to another computer, and put back."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
+
+from waggle.gui.i18n.formatting import one_line, tr, visible
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.scroll_anchor import in_sight
+from waggle.gui.widgets.text import Line, say_in, text
+from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
+from waggle.protocol.events_identity import BackupRead, BackupWritten
+
+Act = Literal["backup", "check", "restore", "renew"]
+SHORTEST = 8
+TITLES: dict[Act, str] = {
+    "backup": "Back up who you are", "check": "Check a backup", "restore": "Become who a backup says", "renew": "Begin anew here",
+}  # fmt: skip
+VERBS: dict[Act, str] = {"backup": "Back up", "check": "Check", "restore": "Look into it", "renew": "Begin anew"}
+ABOUT: dict[Act, str] = {
+    "backup": "One file, encrypted with a passphrase. Whoever has both is you. Without the passphrase nobody opens it, "
+              "and there is no other way in: keep it as you keep a key.",
+    "check": "The file is opened and closed again; nothing is changed.",
+    "restore": "You see whose identity it is before anything changes. The identity of now is kept beside it, never overwritten.",
+    "renew": "After you moved to another computer: this one makes itself a new name and key, and keeps the old key file. "
+             "One key must never run on two computers at once: peers would take them for one.",
+}  # fmt: skip
+
+
+class IdentityView(QFrame):
+    """`commanded` carries what is asked; `here`: by paths of this computer.
+
+    The passphrase is forgotten as soon as the view is left, and what was found with it.
+    """
+
+    commanded = Signal(object)
+    done = Signal()
+
+    def __init__(self, look: Look, *, here: bool) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._look, self._waiting, self._found = look, False, ""
+        self._asked = ""  # the id of the command that is waited for
+        self._of = ""  # the path whose backup is being looked into, as long as nothing is typed
+        self._act: Act = "backup"
+        self._mine = ""
+        self._title, self._about = Line(look, role="title"), text(look, "", "body", "soft", wrap=True)
+        lies = tr("Where the backup lies") if here else tr("Its whole path on the computer that the engine runs on")
+        self._path = self._field(tr("The file of the backup"), lies)
+        self._choose = Button(look, tr("Choose"))
+        if not here:
+            self._choose.hide()
+        self._choose.clicked.connect(self._file_wanted)
+        self._words, self._again = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
+        self._hint, self._said = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)
+        self._go, self._back = Button(look, "", "primary"), Button(look, tr("Cancel"))
+        self._go.clicked.connect(self._ask)
+        self._back.clicked.connect(self.done)
+        self._file_row = self._named(self._path, held(row((self._path, 1), self._choose)))
+        self._words_row, self._again_row = (self._named(field, field) for field in (self._words, self._again))
+        for field in (self._path, self._words, self._again):
+            field.textChanged.connect(self._typed)
+            field.returnPressed.connect(self._ask)
+        self.setLayout(column(
+            self._title, self._about, 4, self._file_row, self._words_row, self._again_row, self._hint, self._said,
+            held(row(None, self._back, self._go)), gap=10, margins=(24, 20, 24, 20),
+        ))  # fmt: skip
+
+        self.show_act("backup", "")
+
+    def show_act(self, act: Act, mine: str) -> None:
+        """Ready to do this, for the identity with this name."""
+        self._act, self._mine, self._waiting, self._found = act, mine, False, ""
+        self._title.say(tr(TITLES[act]))
+        self._about.setText(tr(ABOUT[act]))
+        for field in (self._path, self._words, self._again):
+            field.clear()
+        self._file_row.setVisible(act != "renew")
+        self._words_row.setVisible(act != "renew")
+        self._again_row.setVisible(act == "backup")
+        self._back.say(tr("Cancel"))
+        self.say("")
+        self._changed()
+        (self._path if act != "renew" else self._go).setFocus()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Left by another page, or closed to the tray. Who makes the window small to look the passphrase up comes back to it."""
+        super().hideEvent(event)
+        if not event.spontaneous():
+            self.forget()
+
+    def forget(self) -> None:
+        self._words.clear()  # which is as if something else were typed
+        self._again.clear()
+
+    def told(self, event: BackupWritten | BackupRead) -> None:
+        """The engine has done it."""
+        self._waiting = False
+        if isinstance(event, BackupWritten):
+            self.forget()
+            self._back.say(tr("Done"))
+            self.say(tr("Written to %1, read again, and it opens.").replace("%1", visible(event.path)), "good")
+        elif event.path == self._of:
+            self._read(event)
+        self._changed()
+
+    def _read(self, event: BackupRead) -> None:
+        name = one_line(event.name)
+        if self._act == "check":
+            self._back.say(tr("Done"))
+        if event.mine:
+            self.say(tr("This backup opens. It holds %1, who you are now.").replace("%1", name), "good")
+        elif self._act == "check":
+            self.say(tr("This backup opens. It holds %1, somebody other than you now.").replace("%1", name))
+        else:
+            self._found = name
+            words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
+            self.say(words.replace("%1", name).replace("%2", self._mine))
+
+    def refused(self, words: str, command: str) -> bool:
+        if not self._waiting or command not in ("", self._asked):
+            return False
+        self._waiting = False
+        self.say(visible(words), "bad")
+        self._changed()
+        return in_sight(self._said)
+
+    def say(self, words: str, tone: str = "text") -> None:
+        say_in(self._said, words, tone)
+
+    def _typed(self) -> None:
+        """What was found holds for what stood here before."""
+        if self._of:
+            self._of = self._found = ""
+            self.say("")
+        self._changed()
+
+    def _changed(self) -> None:
+        words, act = self._words.text(), self._act
+        hint = ""
+        if act == "backup" and words and len(words) < SHORTEST:
+            hint = tr("At least 8 characters; four words nobody would guess are good.")
+        elif act == "backup" and self._again.text() and words != self._again.text():
+            hint = tr("The two are not the same yet.")
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        complete = bool(self._path.text().strip() and words) and (act != "backup" or (not hint and words == self._again.text()))
+        self._go.setEnabled((complete or act == "renew") and not self._waiting)
+        self._go.say(tr("Become %1").replace("%1", self._found) if self._found else tr(VERBS[act]))
+
+    def _ask(self) -> None:
+        if not self._go.isEnabled():
+            return
+        self._waiting, self._asked = True, new_id()
+        path, words = self._path.text().strip(), self._words.text()
+        self._of = path
+        makes: dict[Act, Callable[[], object]] = {
+            "backup": lambda: BackUpIdentity(id=self._asked, path=path, passphrase=words),
+            "check": lambda: CheckBackup(id=self._asked, path=path, passphrase=words),
+            "restore": lambda: (RestoreIdentity if self._found else CheckBackup)(id=self._asked, path=path, passphrase=words),
+            "renew": lambda: RenewIdentity(id=self._asked),
+        }
+        leaves = self._act == "renew" or bool(self._found)
+        self.commanded.emit(makes[self._act]())
+        self._changed()
+        if leaves and self._waiting:  # the engine starts again
+            self.done.emit()
+
+    def _file_wanted(self) -> None:
+        name = f"waggle-{self._mine.replace(' ', '-').lower() or 'me'}.identity" if self._act == "backup" else ""
+        file_dialog(self, tr(TITLES[self._act]), self._path.setText, saves=name).open()
+
+    def _field(self, name: str, hint: str) -> QLineEdit:
+        made = QLineEdit()
+        made.setFont(self._look.font("body"))
+        made.setAccessibleName(name)
+        made.setPlaceholderText(hint)
+        made.setFixedHeight(self._look.size["control"])
+        return made
+
+    def _named(self, field: QLineEdit, line: QWidget) -> QWidget:
+        """A field with its name above it, which stays when something is written."""
+        name = text(self._look, field.accessibleName(), "small", "soft")
+        name.setBuddy(field)
+        return held(column(name, line, gap=4))
+
+    def _secret(self, name: str) -> QLineEdit:
+        made = self._field(name, "")
+        made.setEchoMode(QLineEdit.EchoMode.Password)
+        return made

@@ -1,0 +1,306 @@
+"""You: who I am to the others, what this computer has contributed, day by day, what was found, and my identity."""
+
+import datetime
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QImageWriter, QKeyEvent
+from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
+
+from waggle.core import paths
+from waggle.core.stored_data import kept
+from waggle.gui.charts.heat_map import HeatMap
+from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, told, tr, whole_day
+from waggle.gui.i18n.placeholders import awaited, hindrance
+from waggle.gui.pages.page import Page
+from waggle.gui.pages.you.data_removal import GoodbyeView, found_in
+from waggle.gui.pages.you.identity_backup import Act, IdentityView
+from waggle.gui.pages.you.share_card import picture
+from waggle.gui.state.daily_totals import Due, taken, tally
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.energy import EnergyCard
+from waggle.gui.widgets.figure import Figure
+from waggle.gui.widgets.file_dialogs import ended, file_dialog
+from waggle.gui.widgets.layout import card, column, empty, frame, held, row
+from waggle.gui.widgets.page_header import head_edges, page_head
+from waggle.gui.widgets.painted import Avatar, Sign
+from waggle.gui.widgets.responsive_row import Even, Folding
+from waggle.gui.widgets.scroll_anchor import Place, Rows, dress
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.text import Line, text
+from waggle.protocol.commands import QueryDays, QueryHistory, new_id
+from waggle.protocol.events import Aha
+from waggle.protocol.events_identity import Day
+from waggle.protocol.state import State
+
+MOST_AHAS = 12
+COLUMNS = ("Day", "Answers", "Right", "Rounds", "Learned from peers", "Time")
+OVERVIEW, IDENTITY, GOODBYE = range(3)
+
+
+def aha_words(aha: Aha) -> tuple[str, str]:
+    """What was found, and from whom it came."""
+    found = told(one_line(aha.specialty))
+    if aha.origin:
+        whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
+    else:
+        whose = tr("round %1, found alone")
+    return found, whose.replace("%1", figure(aha.round))
+
+
+def cells(day: Day) -> tuple[str, ...]:
+    """One row of the table, in the order of COLUMNS."""
+    date = whole_day(datetime.date.fromisoformat(day.date))
+    return (date, figure(day.answers), figure(day.right), figure(day.rounds), figure(day.learned), duration(day.seconds))
+
+
+class You(Page):
+    """Asks for its days when it is first seen, and again after a while. `goodbye_wanted` carries what should be removed.
+
+    `home` is what a goodbye is about; without one, as in a replay, none is offered.
+    """
+
+    goodbye_wanted = Signal(object)
+
+    def __init__(self, look: Look, home: paths.Home | None = None) -> None:
+        super().__init__(look)
+        self._state, self._home, self._leaving = State(), home, False
+        self._act: Act = "backup"  # with the identity, the last one
+        self._due, self._days = Due(), tally(self._state)
+        self._ahas: tuple[Aha, ...] | None = None
+        self._line = Line(look, role="small", tone="text_soft")
+        self._share = Button(look, tr("Save a share card"), icon="share")
+        self._share.clicked.connect(self._share_wanted)
+        self._figures = [
+            Figure(look, "answer", tr("Answers")), Figure(look, "check", tr("Right")),
+            Figure(look, "gather", tr("Learned from others")), Figure(look, "peers", tr("Taken by")),
+        ]  # fmt: skip
+        self._identity = IdentityView(look, here=home is not None)
+        self._identity.commanded.connect(self.commanded)
+        self._identity.done.connect(self._identity_done)
+        self._goodbye = GoodbyeView(look)
+        self._goodbye.wanted.connect(self.goodbye_wanted)
+        self._goodbye.done.connect(self.show_overview)
+        self._goodbye.backup_wanted.connect(self._back_up_first)
+        self._pairs = Even(*self._figures[:2]), Even(*self._figures[2:])
+        self._top = Even(*self._pairs)
+        self._ahas_box = column(gap=8)
+        self._low = Even(self._aha_card(), self._me_card())
+        self._energy = EnergyCard(look)
+        self._body = column(self._top, self._calendar_card(), self._low, self._energy, self._leave_card(), None)
+        self._views = QStackedWidget()
+        self._area, self._alone = Scrolled(self._body), column(self._identity, None)
+        self._last = Scrolled(column(self._goodbye, None))
+        for view in (self._area, held(self._alone), self._last):
+            self._views.addWidget(view)
+        self._head = page_head(look, tr("You"), self._line, self._share)
+        self.setLayout(column(self._head, (self._views, 1), gap=0))
+        self.set_compact(False)
+
+    def arrange(self, edge: int, gap: int) -> None:
+        below = 20 if self.compact else 24
+        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._area.set_edges(edge, below)
+        self._last.set_edges(edge, below)
+        self._alone.setContentsMargins(edge, 0, edge, below)
+        self._body.setSpacing(gap)
+        for folding in (*self._pairs, self._top, self._low):
+            folding.set_gap(gap)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self._views.currentIndex() != OVERVIEW:
+            self.show_overview()
+        else:
+            super().keyPressEvent(event)
+
+    def show_state(self, state: State, now: float) -> None:
+        before, self._state = self._state, state
+        if self._due.now(state):
+            for command in (QueryDays(id=new_id()), QueryHistory(id=new_id())):
+                self.commanded.emit(command)
+        self._days = tally(state)
+        ready, why_not = state.ready, hindrance(state)
+        self._face.show_identity(ready.node if ready else "", mine=True)
+        self._face.setVisible(ready is not None)
+        self._key.setVisible(ready is not None)
+        self._name.say(one_line(ready.name) if ready else tr("You"))
+        self._key.say(one_line(ready.node) if ready else "")
+        self._as_seen.say(awaited(state) or tr("You, as the swarm sees you"))
+        for button in (*self._acts, self._share):
+            button.setEnabled(ready is not None and not why_not)
+            button.setToolTip(why_not)
+        self._show_figures()
+        today = date_of(now)
+        self._map.show_days(self._days.days, today)
+        self._energy.show_state(state, today.isoformat())
+        self._rows.show_rows(self._days.days[::-1])
+        self._show_ahas(state.ahas)
+        if state.backup is not None and state.backup is not before.backup:
+            self._identity.told(state.backup)
+
+    def show_overview(self) -> None:
+        self._leaving = False
+        self._identity.forget()
+        self._views.setCurrentIndex(OVERVIEW)
+
+    def show_goodbye(self) -> None:
+        """What is kept here, to be chosen from."""
+        if self._home is None:
+            return
+        self._leaving = True
+        why_not = hindrance(self._state) or awaited(self._state)
+        self._goodbye.show_found(found_in(self._home), no_backup=why_not, kept=kept(self._home))
+        self._views.setCurrentIndex(GOODBYE)
+
+    def _back_up_first(self) -> None:
+        self._open("backup")
+
+    def _identity_done(self) -> None:
+        """Back to where a backup was asked for."""
+        self._identity.forget()
+        if self._leaving:
+            self.show_goodbye()
+        else:
+            self.show_overview()
+
+    def refused(self, words: str, command: str) -> bool:
+        """The engine did not do what was asked; whether that is said here, where it is seen."""
+        return self._identity.refused(words, command)
+
+    def _show_figures(self) -> None:
+        days_told = self._days
+        if self._state.days is None:
+            for part in self._figures:
+                part.say("", "", tr("Not read yet"))
+            self._line.say(tr("What your computer contributes is counted here from its first round on."))
+            return
+        total = days_told.all
+        since = (
+            tr("since %1").replace("%1", whole_day(datetime.date.fromisoformat(total.date)))
+            if total.rounds
+            else tr("nothing yet")
+        )
+        answers, right, learned, used = self._figures
+        answers.say(total.answers, "", plural(total.rounds, "in %n round", "in %n rounds"))
+        right.say(total.right, "", tr("%1 of all").replace("%1", percent(total.right / max(1, total.answers), 1)))
+        learned.say(total.learned, plural(total.learned, "group", "groups"), since)
+        used_by = days_told.used_by
+        used.say(used_by, plural(used_by, "peer", "peers"), taken(days_told, self._state))
+        if not total.rounds:
+            self._line.say(tr("What your computer contributes is counted here from its first round on."))
+            return
+        days = len(days_told.days)
+        words = plural(days, "You contributed on %n day", "You contributed on %n days")
+        took = plural(used_by, "; %n peer took groups of yours", "; %n peers took groups of yours")
+        self._line.say(words + (took if used_by else ""))
+
+    def _me_card(self) -> QWidget:
+        look = self.look
+        self._face, self._name = Avatar(look, 56), Line(look, role="heading")
+        self._key, self._as_seen = Line(look, role="mono", tone="text_faint"), Line(look, "", "small", "text_soft")
+        words = column(None, self._name, self._as_seen, None, gap=1)
+        acts: tuple[tuple[str, Act], ...] = (
+            (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
+            (tr("Begin anew"), "renew"),
+        )  # fmt: skip
+        self._acts = [Button(look, word, small=True) for word, _ in acts]
+        for button, (_, act) in zip(self._acts, acts, strict=True):
+            button.clicked.connect(lambda _checked=False, act=act: self._open(act))
+        about = text(look, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
+                     "small", "soft", wrap=True)  # fmt: skip
+        first, second = Folding(*self._acts[:2]), Folding(*self._acts[2:])
+        return card(row(self._face, (words, 1), gap=14), self._key, about, first, second, None, gap=8)
+
+    def _calendar_card(self) -> QWidget:
+        look = self.look
+        self._map = HeatMap(look)
+        self._day = Line(look, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
+        self._map.read.connect(self._day.say)
+        self._as_table = Button(look, tr("Show as table"), icon="table", small=True)
+        self._as_table.setCheckable(True)
+        self._rows = Rows(look, [tr(name) for name in COLUMNS], lambda day: day.date, cells, left=1)
+        table = _table(look, self._rows)
+        shown = QStackedWidget()
+        calendar = held(column(self._map, self._day, None, gap=6))
+        shown.addWidget(calendar)
+        shown.addWidget(table)
+        shown.setFixedHeight(calendar.sizeHint().height())
+        self._as_table.toggled.connect(lambda on: shown.setCurrentIndex(int(on)))
+        self._as_table.toggled.connect(
+            lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
+        )
+        head = row((text(look, tr("The last year"), "heading"), 1), self._as_table)
+        return frame("card", column(head, shown, gap=6, margins=(20, 12, 20, 12)))
+
+    def _aha_card(self) -> QWidget:
+        head = row(Sign(self.look, "on", "accent_line", 18), (text(self.look, tr("Aha: first right answers"), "heading"), 1))
+        return card(head, self._ahas_box, None, gap=10)
+
+    def _leave_card(self) -> QWidget:
+        look = self.look
+        about = text(look, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+                     wrap=True)  # fmt: skip
+        see = Button(look, tr("Say goodbye"), small=True)
+        see.clicked.connect(self.show_goodbye)
+        made = card(row((column(text(look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        if self._home is None:
+            made.hide()
+        return made
+
+    def _show_ahas(self, ahas: tuple[Aha, ...]) -> None:
+        if ahas == self._ahas:
+            return
+        self._ahas = ahas
+        empty(self._ahas_box)
+        for aha in list(reversed(ahas))[:MOST_AHAS]:
+            found, whose = aha_words(aha)
+            sign = Sign(self.look, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
+            line = Line(self.look, whose, "small", "text_soft", right=True)
+            self._ahas_box.addWidget(held(row(sign, (Line(self.look, found, "body"), 1), line, gap=10)))
+        if not ahas:
+            words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
+            self._ahas_box.addWidget(text(self.look, words, "body", "soft", wrap=True))
+
+    def go_on(self, before: Page) -> None:
+        """What is seen, and what was typed and chosen there, but for a passphrase."""
+        assert isinstance(before, You)
+        self._state = before._state
+        self._as_table.setChecked(before._as_table.isChecked())
+        view = before._views.currentIndex()
+        if view == IDENTITY:
+            self._open(before._act)
+            take_along(self._identity, before._identity)
+        elif view == GOODBYE:
+            self.show_goodbye()
+            self._goodbye.go_on(before._goodbye)
+        self._leaving = before._leaving
+
+    def _open(self, act: Act) -> None:
+        self._act = act
+        self._views.setCurrentIndex(IDENTITY)
+        self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
+
+    def _share_wanted(self) -> None:
+        file_dialog(self, tr("Save the share card"), lambda path: self.save_card(Path(path)), saves="waggle.png").open()
+
+    def save_card(self, path: Path) -> None:
+        """A picture to show to a friend."""
+        path = ended(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
+        done = picture(self.look, self._state).save(str(path))
+        words = tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")
+        self.said.emit(words.replace("%1", str(path)), "check" if done else "warn")
+
+    def sizeHint(self) -> QSize:
+        return QSize(900, 600)
+
+
+def _table(look: Look, model: Rows[Day]) -> QTableView:
+    view = QTableView()
+    view.setModel(model)
+    view.setAccessibleName(tr("The last year as a table, newest day first"))
+    head = dress(view, look, look.px(28))
+    head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+    Place(view)
+    return view

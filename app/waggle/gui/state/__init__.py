@@ -1,0 +1,1 @@
+"""What the window knows, without a widget."""

@@ -1,0 +1,163 @@
+"""What happened, line by line, for whoever wants to know more: the engine's words, its warnings, and the window's own."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+
+from waggle.core.log import Discreet
+from waggle.gui.i18n.formatting import tip, visible
+from waggle.protocol import events
+from waggle.protocol.state import AnyEvent
+
+KEPT = 2000
+PLAIN = Discreet("%(message)s")
+NO_INDEX = QModelIndex()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of the log."""
+
+    at: float
+    who: str
+    words: str
+
+    def line(self) -> str:
+        return f"{time.strftime('%H:%M:%S', time.localtime(self.at))}  {self.who:<7} {self.words}"
+
+
+def entry_of(event: AnyEvent) -> Entry | None:
+    """What an event adds to the log; most add nothing, for the pages show them."""
+    match event:
+        case events.Preparing():
+            words = f"{event.part} ({event.done + 1} of {event.parts})"
+        case events.Ready():
+            words = f"Ready: {event.model} on {event.device}, Waggle {event.version}, protocol {event.protocol}"
+        case events.PhaseChanged():
+            words = f"Now {event.phase}, round {event.round}"
+        case events.EngineFailed():
+            words = f"Failed: {event.title} {event.advice} {event.detail}"
+        case events.EngineGone() if event.host:
+            words = f"The connection to {event.host} broke; tried again ({event.restarts})"
+        case events.EngineGone():
+            words = f"The engine ended with code {event.code}; started again ({event.restarts})"
+        case events.Warned():
+            words = f"Warning: {event.title} {event.advice}"
+        case events.CommandRefused():
+            words = f"Refused: {event.title} {event.advice}"
+        case events.PartRestarted():
+            words = f"The {event.part} was started again: {event.reason}"
+        case events.RecordRejected():
+            words = f"Dropped what {event.origin[-8:]} sent: {event.reason}"
+        case events.ReachChanged():
+            words = f"Reach: {event.reach}, {event.peers} peer{'' if event.peers == 1 else 's'}"
+        case events.CheckpointSetAside():
+            words = f"A saved state was set aside: {event.reason}"
+        case events.HeldOutMeasured():
+            words = f"Held-out score: {event.score.right} of {event.score.total} at round {event.score.round}"
+        case events.EngineStopped():
+            words = f"The engine left after round {event.round}"
+        case _:
+            return None
+    return Entry(event.at, "engine", visible(words.strip()))
+
+
+class Journal(QObject):
+    """The newest lines; `added` says that there are more."""
+
+    added = Signal()
+    noted = Signal(object)  # a record of this process's own log, from whatever thread
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.entries: deque[Entry] = deque(maxlen=KEPT)
+        self.count = 0  # of all that there ever were
+        self.noted.connect(self._note)
+
+    def take(self, event: AnyEvent) -> None:
+        if entry := entry_of(event):
+            self._add(entry)
+
+    def complain(self, line: str) -> None:
+        """A line that the engine wrote to its stderr."""
+        self._add(Entry(time.time(), "stderr", visible(line)))
+
+    def lines(self) -> list[str]:
+        """Newest first."""
+        return [entry.line() for entry in reversed(self.entries)]
+
+    def _note(self, record: logging.LogRecord) -> None:
+        self._add(Entry(record.created, "window", visible(PLAIN.format(record))))
+
+    def _add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.count += 1
+        self.added.emit()
+
+
+class Notes(logging.Handler):
+    """Takes what goes wrong in this process to a journal, with its traceback. The engine's own lines come there by themselves."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(logging.WARNING)
+        self._journal = journal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._journal.noted.emit(record)
+
+
+class JournalLines(QAbstractListModel):
+    """The lines in which every word that is looked for occurs, newest first."""
+
+    def __init__(self, journal: Journal, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._journal, self._wanted = journal, ""
+        self._lines: list[str] = []
+        self._read = 0  # how many of the journal's lines were read
+        self.find("")
+
+    def find(self, words: str) -> None:
+        """Read the journal again."""
+        self._wanted, self._read = words, self._journal.count
+        self.beginResetModel()
+        self._lines = list(_with(self._journal.lines(), words.lower().split()))
+        self.endResetModel()
+
+    def catch_up(self) -> None:
+        """Put what is new above what is there; what the journal has forgotten goes."""
+        new = min(self._journal.count - self._read, KEPT)
+        self._read = self._journal.count
+        fresh = list(_with(self._journal.lines()[:new], self._wanted.lower().split()))
+        if not fresh:
+            return
+        self.beginInsertRows(NO_INDEX, 0, len(fresh) - 1)
+        self._lines[:0] = fresh
+        self.endInsertRows()
+        if len(self._lines) > KEPT:
+            self.beginRemoveRows(NO_INDEX, KEPT, len(self._lines) - 1)
+            del self._lines[KEPT:]
+            self.endRemoveRows()
+
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = NO_INDEX) -> int:
+        return 0 if parent.isValid() else len(self._lines)
+
+    def data(self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> str | None:
+        if not index.isValid():
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+                return self._lines[index.row()]
+            case Qt.ItemDataRole.ToolTipRole:  # a long line is cut
+                return tip(self._lines[index.row()])
+            case _:
+                return None
+
+
+def _with(lines: Iterable[str], wanted: list[str]) -> Iterable[str]:
+    return (line for line in lines if all(word in line.lower() for word in wanted))

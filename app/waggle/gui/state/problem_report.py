@@ -1,0 +1,51 @@
+"""A report for a person who can help: what runs here and what went wrong, without names, addresses and folders. Pure."""
+
+import platform
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from waggle import __version__
+from waggle.core.redaction import THIS_NODE, redacted
+from waggle.gui.i18n.formatting import visible
+from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
+
+LINES = 200  # of the log
+
+
+def names(state: State, host: str = "") -> dict[str, str]:
+    """What the sentence and the log may call by name, and what stands for it in a report.
+
+    A swarm's name was typed by a person; `host`, through which an engine is reached by ssh, may say who that is.
+    """
+    known = [*(state.swarms.swarms if state.swarms else ()), *((state.looked.swarm,) if state.looked else ())]
+    made = {one.name: "a swarm" for one in known if not one.shipped}
+    if state.ready is not None:
+        made |= {state.ready.swarm: "the swarm", state.ready.name: THIS_NODE}
+    for far in filter(None, (host, state.gone.host if state.gone else "")):
+        person, _, computer = far.rpartition("@")
+        made |= {person: "someone", computer: "HOST", far: "HOST"}
+    return made | {visible(name): words for name, words in made.items()}  # as the log has them
+
+
+def report(state: State, log: Iterable[str] = (), home: Path | None = None, host: str = "") -> str:
+    """What to send: versions, the sentence, where the run stands, the failure, and the newest lines of the log."""
+    said = sentence(state)
+    parts = [
+        f"Waggle {__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()} {platform.machine()}"
+        f"{', frozen' if getattr(sys, 'frozen', False) else ''}",
+        said.word,
+        said.says,
+        said.detail,
+    ]
+    if state.ready is not None:
+        ready = state.ready
+        parts.append(f"{ready.model}, {ready.backend} on {ready.device}, {ready.threads} of {ready.cores} cores")
+    parts.append(f"round {state.round}, saved round {state.saved_round}, event {state.seq}, {len(state.members)} members")
+    if state.problem is not None and state.problem.detail:
+        parts.append(state.problem.detail)
+    lines = list(log)[:LINES]
+    if lines:
+        parts += ["", "Log, newest first:", *lines]
+    return redacted("\n".join(parts) + "\n", home, names=names(state, host))

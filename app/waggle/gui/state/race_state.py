@@ -1,0 +1,165 @@
+"""A race of two practice swarms as far as it was told: the pure fold, and what is said of it in words. No Qt."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from waggle.core.confidence_interval import interval_of
+from waggle.gui.i18n.formatting import duration, figure, percent, plural, told, tr, visible
+from waggle.gui.state import chart_series
+from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
+
+Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
+LATELY = 8  # rounds that the score of now is the mean of
+MOST_ROUNDS = 10_000
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two swarms: its shares of right answers by round, and who taught whom: (racer, specialty) -> racer or None."""
+
+    right: tuple[float, ...] = ()
+    solved: Mapping[tuple[int, int], int | None] = {}
+
+    @property
+    def lately(self) -> float | None:
+        last = self.right[-LATELY:]
+        return sum(last) / len(last) if last else None
+
+    @property
+    def learned(self) -> int:
+        """How many first right answers came after learning from another node's."""
+        return sum(teacher is not None for teacher in self.solved.values())
+
+
+class Race(msgspec.Struct, frozen=True, kw_only=True):
+    phase: Phase = "idle"
+    rounds: int = 1
+    racers: tuple[Racer, ...] = ()
+    specialties: tuple[str, ...] = ()
+    alone: Run = Run()
+    sharing: Run = Run()
+    latest: FirstSolved | None = None
+    exam: Examined | None = None
+    seconds: float = 0.0
+    problem: str = ""
+
+    def run(self, lane: Lane) -> Run:
+        return self.alone if lane == "alone" else self.sharing
+
+    @property
+    def played(self) -> int:
+        return len(self.alone.right)
+
+
+def fold(race: Race, message: Told) -> Race:
+    """The race after a message. Pure and total."""
+    match message:
+        case RaceBegan():
+            return Race(phase="running", rounds=message.rounds, racers=message.racers, specialties=message.specialties)
+        case RoundRaced():
+            if race.played >= min(race.rounds, MOST_ROUNDS):
+                return race
+            alone = replace(race.alone, right=(*race.alone.right, message.alone))
+            sharing = replace(race.sharing, right=(*race.sharing.right, message.sharing))
+            return replace(race, alone=alone, sharing=sharing, seconds=message.seconds)
+        case FirstSolved():
+            places = (message.racer, message.learned_from or 0)
+            if max(places) >= len(race.racers) or message.specialty >= len(race.specialties):
+                return race
+            run = race.run(message.lane)
+            grown = replace(run, solved={**run.solved, (message.racer, message.specialty): message.learned_from})
+            moved = replace(race, alone=grown) if message.lane == "alone" else replace(race, sharing=grown)
+            return replace(moved, latest=message) if message.learned_from is not None else moved
+        case Examined():
+            return replace(race, exam=message, phase="ended")
+        case _:
+            assert_never(message)
+
+
+def lately(run: Run) -> str:
+    return "–" if run.lately is None else percent(run.lately)
+
+
+def headline(race: Race) -> str:
+    """How it stands, in one sentence."""
+    match race.phase:
+        case "idle":
+            return tr("Does sharing help? See it in about two minutes")
+        case "preparing":
+            return tr("Getting both swarms ready; a few seconds")
+        case "running" if race.played >= race.rounds:
+            return tr("Both answer questions now that nobody has practised")
+        case "running":
+            words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.played))
+            if race.played < 3:
+                return words
+            left = race.seconds / race.played * (race.rounds - race.played)
+            return words + tr(", about %1 left").replace("%1", duration(left))
+        case "ended":
+            return verdict(race.exam) if race.exam else ""
+        case "stopped":
+            return plural(race.played, "Stopped after %n round; a verdict needs a whole race",
+                          "Stopped after %n rounds; a verdict needs a whole race")  # fmt: skip
+        case "failed":
+            return tr("The race ended by itself")
+        case _:
+            assert_never(race.phase)
+
+
+def verdict(exam: Examined) -> str:
+    """Who won, by the questions that nobody practised; by how much must be more than chance."""
+    (alone_low, alone_high), (low, high) = interval_of(exam.alone, exam.total), interval_of(exam.sharing, exam.total)
+    if low > alone_high:
+        return tr("Sharing won this race")
+    return tr("This time sharing did not win: alone was better") if alone_low > high else tr("Too close to call this time")
+
+
+def detail(race: Race) -> str:
+    """What belongs to the headline, in a sentence or two."""
+    match race.phase:
+        case "idle":
+            return tr(
+                "Two swarms of four begin with the same small model and the same luck. In one, everybody learns from their own "
+                "answers alone; in the other, they share them. Nothing leaves this computer, and your own model is not touched."
+            )
+        case "preparing" | "running":
+            return tr("It takes one core, last in line. Contributing goes on, and slows it. Leaving this page stops the race.")
+        case "ended":
+            return _figures(race.exam, race.sharing.learned) if race.exam else ""
+        case "stopped":
+            return tr("What was seen so far stays here until the next race.")
+        case "failed":
+            return told(visible(race.problem)) or tr("It said nothing about why. Try again.")
+        case _:
+            assert_never(race.phase)
+
+
+def _figures(exam: Examined, learned: int) -> str:
+    words = tr("With sharing %2 of %1 new questions were answered correctly, alone %3.").replace("%1", figure(exam.total))
+    words = words.replace("%2", figure(exam.sharing)).replace("%3", figure(exam.alone))
+    jumped = plural(
+        learned, "Once one learned a kind of question from another.", "%n times one learned a kind of question from another."
+    )
+    return f"{words} {jumped} {tr('One race is one throw of the dice: race again, and see.')}"
+
+
+def jump(race: Race) -> str:
+    """The last first success that had been passed on, in words; empty before there is one."""
+    if race.latest is None or race.latest.learned_from is None:
+        return ""
+    words = tr("%1 learned %2 from %3").replace("%1", race.racers[race.latest.racer].name)
+    title = told(visible(race.specialties[race.latest.specialty]))
+    return words.replace("%2", title).replace("%3", race.racers[race.latest.learned_from].name)
+
+
+def solved_words(race: Race, lane: Lane) -> str:
+    """A lane's comb as text."""
+    run, cells = race.run(lane), len(race.racers) * len(race.specialties)
+    words = tr("%1 of %2 solved").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
+    return words + (plural(run.learned, ", %n passed on", ", %n passed on") if run.learned else "")
+
+
+def trend(right: Sequence[float]) -> list[float]:
+    return chart_series.trend(right, LATELY)

@@ -1,0 +1,80 @@
+"""What happened lately, in two or three sentences a minute: for whoever listens instead of looking, and whoever looks seldom."""
+
+from collections.abc import Sequence
+
+from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, told, tr
+from waggle.protocol.events import RoundSummary
+from waggle.protocol.state import State
+
+MINUTE = 60.0
+BEFORE = 20  # rounds that the reward is compared with
+NOTEWORTHY = 0.02  # of reward
+NAMED = 3  # specialties
+
+
+def lately(state: State, now: float) -> tuple[RoundSummary, ...]:
+    """The rounds that ended within the last whole minute, else the last one that ended; so it changes once a minute at most."""
+    ends = now // MINUTE * MINUTE
+    ended = [one for one in state.rounds if one.at < ends]
+    within = tuple(one for one in ended if one.at >= ends - MINUTE)
+    return within or tuple(ended[-1:])
+
+
+def digest(state: State, now: float) -> str:
+    """What was asked, how much of it was right, what came from peers, what changed; empty before the first round has ended."""
+    rounds = lately(state, now)
+    if not rounds:
+        return ""
+    parts = (_asked(rounds), _from_peers(rounds, state), _changed(rounds, state.rounds), _found(rounds, state))
+    return " ".join(part for part in parts if part)
+
+
+def _asked(rounds: Sequence[RoundSummary]) -> str:
+    answers = sum(one.completions for one in rounds)
+    right = sum(round(one.solved * one.completions) for one in rounds)
+    if len(rounds) == 1:
+        words = tr("Round %1 asked about %2: %3 of %4 answers were right.").replace("%1", figure(rounds[0].round))
+    else:
+        words = plural(len(rounds), "", "%n rounds in a minute asked about %2: %3 of %4 answers were right.")
+    return words.replace("%2", _specialties(rounds)).replace("%3", figure(right)).replace("%4", figure(answers))
+
+
+def _specialties(rounds: Sequence[RoundSummary]) -> str:
+    titles = list(dict.fromkeys(told(one_line(title)) for one in rounds for title in one.by_specialty))
+    named, more = titles[:NAMED], len(titles) - NAMED
+    if more > 0:
+        return ", ".join(named) + plural(more, " and %n more", " and %n more")
+    if len(named) < 2:
+        return named[0] if named else tr("nothing")
+    return tr("%1 and %2").replace("%1", ", ".join(named[:-1])).replace("%2", named[-1])
+
+
+def _from_peers(rounds: Sequence[RoundSummary], state: State) -> str:
+    groups = sum(one.external for one in rounds)
+    if state.reach == "solo":
+        return ""
+    if not groups:
+        return tr("It learned nothing from peers.")
+    return plural(groups, "It learned from %n question that peers answered.", "It learned from %n questions that peers answered.")
+
+
+def _changed(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary]) -> str:
+    earlier = [one for one in all_rounds if one.round < rounds[0].round][-BEFORE:]
+    reward = _mean(rounds)
+    if not earlier:
+        return tr("The reward is %1.").replace("%1", decimal(reward, 2))
+    before = _mean(earlier)
+    if abs(reward - before) < NOTEWORTHY:
+        return tr("The reward stays near %1.").replace("%1", decimal(reward, 2))
+    words = tr("The reward is %1, up from %2.") if reward > before else tr("The reward is %1, down from %2.")
+    return words.replace("%1", decimal(reward, 2)).replace("%2", decimal(before, 2))
+
+
+def _mean(rounds: Sequence[RoundSummary]) -> float:
+    return sum(one.reward for one in rounds) / len(rounds)
+
+
+def _found(rounds: Sequence[RoundSummary], state: State) -> str:
+    numbers = {one.round for one in rounds}
+    found = [told(one_line(aha.specialty)) for aha in state.ahas if aha.round in numbers]
+    return tr("A first right answer in %1.").replace("%1", ", ".join(found)) if found else ""

@@ -1,0 +1,240 @@
+"""Tokens become a palette, a style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
+
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from string import Template
+from typing import Literal
+
+import msgspec
+from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap, QStyleHints
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
+
+from waggle.core import paths
+from waggle.gui.i18n.translator import from_right
+from waggle.gui.theme import reduced_motion
+
+Mode = Literal["light", "dark", "high_contrast"]
+Theme = Literal["light", "dark", "high_contrast", "system"]
+LessMotion = Literal["system", "on", "off"]
+
+PALETTE = {
+    "Window": "window", "WindowText": "text", "Base": "surface", "AlternateBase": "sunken", "Text": "text",
+    "Button": "surface", "ButtonText": "text", "BrightText": "bad", "Highlight": "accent_soft",
+    "HighlightedText": "text", "ToolTipBase": "text", "ToolTipText": "surface", "PlaceholderText": "text_faint",
+    "Link": "accent_text", "LinkVisited": "accent_text", "Light": "surface", "Mid": "border", "Dark": "control",
+}  # fmt: skip
+
+
+class TypeRole(msgspec.Struct, frozen=True):
+    """`size` in logical pixels, `tracking` in percent of it."""
+
+    family: str
+    size: int
+    weight: int
+    tracking: float
+    tabular: bool
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """The design tokens as the file says them."""
+
+    colour: dict[Mode, dict[str, str]]
+    family: dict[str, list[str]]
+    type: dict[str, TypeRole]
+    space: dict[str, int]
+    radius: dict[str, int]
+    size: dict[str, int]
+    duration: dict[str, int]
+
+
+@cache
+def tokens() -> Tokens:
+    """Read once; raises msgspec.ValidationError when the file does not say what the window needs."""
+    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), Tokens)
+
+
+@cache
+def load_fonts() -> tuple[str, ...]:
+    """Give Qt the fonts that ship with Waggle; returns the families that it found in them."""
+    families: list[str] = []
+    for path in sorted((paths.resources() / "look" / "fonts").glob("*.[ot]tf")):
+        families += QFontDatabase.applicationFontFamilies(QFontDatabase.addApplicationFont(str(path)))
+    return tuple(families)
+
+
+@cache
+def _drawing(name: str) -> str:
+    return (paths.resources() / "look" / "icons" / f"{name}.svg").read_text()
+
+
+@cache
+def _renderer(name: str, colour: str) -> QSvgRenderer:
+    return QSvgRenderer(QByteArray(_drawing(name).replace("currentColor", colour).encode()))
+
+
+SCHEMES: dict[Mode, Qt.ColorScheme] = {
+    "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark, "high_contrast": Qt.ColorScheme.Dark,
+}  # fmt: skip
+
+
+def _system_mode(hints: QStyleHints) -> Mode:
+    if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
+        return "high_contrast"
+    return "dark" if hints.colorScheme() == Qt.ColorScheme.Dark else "light"
+
+
+def _mode(theme: Theme) -> Mode:
+    """What a theme is here and now; the system's own parts, such as title bars and file dialogs, are asked to be so too."""
+    hints = QGuiApplication.styleHints()
+    if theme == "system":
+        hints.unsetColorScheme()
+        return _system_mode(hints)
+    hints.setColorScheme(SCHEMES[theme])
+    return theme
+
+
+class Look(QObject):
+    """The theme in use. Widgets ask it for roles; nothing else knows a colour or a size."""
+
+    changed = Signal()
+
+    def __init__(self, theme: Theme = "system", parent: QObject | None = None, *, text_percent: int = 100) -> None:
+        super().__init__(parent)
+        self.theme: Theme = theme
+        self.mode: Mode = _mode(theme)
+        self.space = tokens().space
+        self.less_motion: LessMotion = "system"
+        self._fonts: dict[str, QFont] = {}
+        self._icons: dict[tuple[object, ...], QIcon] = {}
+        self.set_text(text_percent)
+        load_fonts()
+        hints = QGuiApplication.styleHints()
+        hints.colorSchemeChanged.connect(self._system_changed)
+        hints.accessibility().contrastPreferenceChanged.connect(self._system_changed)
+
+    def use(self, theme: Theme) -> None:
+        """Switch the whole window to a theme, at once."""
+        self.theme = theme  # first: asking for a scheme is heard as a change of the system's
+        self.mode = _mode(theme)
+        self.dress()
+        self.changed.emit()
+
+    def set_text(self, percent: int) -> None:
+        """How large words are, and what holds them. A window that is on screen has to be made anew."""
+        self._scale = percent / 100
+        self.size = {name: self.px(size) for name, size in tokens().size.items()}
+        self._fonts.clear()
+
+    def px(self, size: float) -> int:
+        """A size of something that holds words, in logical pixels."""
+        return round(size * self._scale)
+
+    @property
+    def moves(self) -> bool:
+        """Whether things may move."""
+        return not reduced_motion.is_unwanted() if self.less_motion == "system" else self.less_motion == "off"
+
+    def dress(self) -> None:
+        """Give the application this theme's palette, font and style sheet."""
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.setPalette(self.palette())
+        app.setFont(self.font("body"))
+        sheet = self.style_sheet()
+        if app.styleSheet() != sheet:  # every widget there is would be dressed again
+            _wear(app, sheet)
+
+    def colour(self, role: str) -> QColor:
+        value = tokens().colour[self.mode][role]
+        if len(value) == 9:  # the file says #RRGGBBAA, Qt reads #AARRGGBB
+            value = "#" + value[7:] + value[1:7]
+        return QColor(value)
+
+    def font(self, role: str) -> QFont:
+        if role not in self._fonts:
+            self._fonts[role] = _font(tokens().type[role], self._scale)
+        return self._fonts[role]
+
+    def draw_icon(self, painter: QPainter, name: str, role: str, place: QRectF) -> None:
+        """Sharp at every scale: painted as lines, never as a picture."""
+        _renderer(name, self.colour(role).name()).render(painter, place)
+
+    def icon(self, name: str, role: str, size: int = 20, gap: int = 0) -> QIcon:
+        """`gap` is blank room between drawing and word: Qt fixes their distance at 4 px. Drawn once: each is six pictures."""
+        key = (self.mode, from_right(), name, role, size, gap)
+        if key not in self._icons:
+            self._icons[key] = self._drawn_icon(name, role, size, gap)
+        return self._icons[key]
+
+    def _drawn_icon(self, name: str, role: str, size: int, gap: int) -> QIcon:
+        made = QIcon()
+        for scale in (1, 2, 3):
+            for mode, ink in ((QIcon.Mode.Normal, role), (QIcon.Mode.Disabled, "text_faint")):
+                canvas = QPixmap((size + gap) * scale, size * scale)
+                canvas.fill(Qt.GlobalColor.transparent)
+                painter = QPainter(canvas)
+                self.draw_icon(painter, name, ink, QRectF(gap * scale if from_right() else 0, 0, size * scale, size * scale))
+                painter.end()
+                canvas.setDevicePixelRatio(scale)
+                made.addPixmap(canvas, mode)
+        return made
+
+    def palette(self) -> QPalette:
+        palette = QPalette()
+        for role, token in PALETTE.items():
+            palette.setColor(getattr(QPalette.ColorRole, role), self.colour(token))
+        return palette
+
+    def style_sheet(self) -> str:
+        values = {role: self.colour(role).name() for role in tokens().colour[self.mode]}
+        values |= {f"radius_{name}": str(value) for name, value in tokens().radius.items()}
+        values["icon_check"] = (paths.resources() / "look" / "icons" / "tick.svg").as_posix()
+        return Template((paths.resources() / "look" / "waggle.qss").read_text()).substitute(values)
+
+    def _system_changed(self) -> None:
+        if self.theme == "system" and self.mode != _system_mode(QGuiApplication.styleHints()):
+            self.use("system")
+
+
+@contextmanager
+def putting_together() -> Iterator[None]:
+    """Under a style sheet Qt dresses each part anew for every part that it is put into: until all is put together there is none,
+    unless something is on screen, which would be dressed again twice.
+    """
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    if any(one.isVisible() for one in app.topLevelWidgets()):
+        yield
+        return
+    sheet = app.styleSheet()
+    _wear(app, "")
+    try:
+        yield
+    finally:
+        _wear(app, sheet)
+
+
+def _wear(app: QApplication, sheet: str) -> None:
+    """Qt gives each widget the font that it had when it was first shown: the one that it has is given back to it."""
+    fonts = [(one, one.font()) for one in app.allWidgets()]
+    app.setStyleSheet(sheet)
+    for widget, font in fonts:
+        if widget.font() != font:
+            widget.setFont(font)
+
+
+def _font(entry: TypeRole, scale: float) -> QFont:
+    font = QFont(tokens().family[entry.family])
+    font.setPixelSize(max(8, round(entry.size * scale)))
+    font.setWeight(QFont.Weight(entry.weight))
+    font.setLetterSpacing(QFont.SpacingType.PercentageSpacing, 100 + entry.tracking)
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    if entry.family == "mono":
+        font.setFeature(QFont.Tag("calt"), 0)  # no ligatures: what a model wrote is shown letter by letter
+    elif entry.tabular:
+        font.setFeature(QFont.Tag("tnum"), 1)
+    return font

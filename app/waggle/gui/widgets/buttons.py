@@ -1,0 +1,120 @@
+"""Buttons, menus on buttons, and segmented controls."""
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QIcon
+from PySide6.QtWidgets import QButtonGroup, QFrame, QSizePolicy, QWidget
+
+from waggle.gui.i18n.translator import from_right
+from waggle.gui.theme.focus_ring import Ringed
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.layout import restyle, row
+from waggle.gui.widgets.text import _as_it_is, set_tip
+
+
+class Button(Ringed):
+    """A verb, and perhaps a stranger's name: no sign in it is a key. `kind` is primary, plain, link or segment; a split button is
+    two, joined left and right."""
+
+    def __init__(
+        self, look: Look, words: str, kind: str = "plain", icon: str = "", *, join: str = "", small: bool = False
+    ) -> None:
+        super().__init__(_as_it_is(words))
+        self._look, self._kind, self._icon, self._words = look, kind, icon, words
+        self.setProperty("kind", kind)
+        self.join(join)
+        self.setFont(look.font("strong" if kind == "primary" else "label"))
+        height = look.px(40) if kind == "primary" else look.size["control_small"] if small else look.size["control"]
+        self.setFixedHeight({"link": look.px(24), "title": look.px(24), "segment": look.px(26)}.get(kind, height))
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(words)
+        look.changed.connect(self._tint)
+        self._tint()
+
+    def say(self, words: str, icon: str = "") -> None:
+        if (words, icon) != (self._words, self._icon):
+            self._words, self._icon = words, icon
+            self.setText(_as_it_is(words))
+            self.setAccessibleName(words)
+            self._tint()
+
+    def become(self, kind: str, words: str, icon: str) -> None:
+        """The same button in another role: its style sheet property is set by whoever asks."""
+        if kind != self._kind:
+            self._kind, self._icon = kind, ""
+            self.setFont(self._look.font("strong" if kind == "primary" else "label"))
+            self.setFixedHeight(self._look.px(40) if kind == "primary" else self._look.size["control"])
+        self.say(words, icon)
+
+    def join(self, side: str) -> None:
+        """With which side ("left", "right"; none) it is the one half of a split button, in a language that begins at the left."""
+        other = {"left": "right", "right": "left", "": ""}[side]
+        restyle(self, "join", other if from_right() else side)
+
+    def named(self, name: str) -> "Button":
+        """A name and a tooltip for a button without a word."""
+        self.setAccessibleName(name)
+        set_tip(self, name)
+        return self
+
+    def _tint(self) -> None:
+        if not self._icon:
+            self.setIcon(QIcon())
+            return
+        role = "on_accent" if self._kind == "primary" else "text_soft"
+        gap = 4 if self.text() and self.layoutDirection() == QGuiApplication.layoutDirection() else 0
+        side = self._look.px(18)
+        self.setIcon(self._look.icon(self._icon, role, side, gap))
+        self.setIconSize(QSize(side + gap, side))
+
+
+def menu_button(look: Look, words: str, *, small: bool = False) -> Button:
+    """A button that opens a menu: the sign stands after the word."""
+    made = Button(look, words, icon="down", small=small)
+    made.setLayoutDirection(Qt.LayoutDirection.LeftToRight if from_right() else Qt.LayoutDirection.RightToLeft)
+    made._tint()
+    return made
+
+
+class Segments(QFrame):
+    """Two to four fixed choices; the chosen one is raised."""
+
+    chosen = Signal(int)
+
+    def __init__(self, look: Look, words: Sequence[str], name: str) -> None:
+        super().__init__()
+        self.setProperty("kind", "segments")
+        self.setAccessibleName(name)
+        self.index = 0
+        self._parts = [Button(look, word, "segment") for word in words]
+        self._group = QButtonGroup(self)
+        for i, part in enumerate(self._parts):
+            part.setCheckable(True)
+            self._group.addButton(part)
+            part.setAccessibleName(f"{name}: {words[i]}")
+            part.clicked.connect(self._chooser(i))
+        self._parts[0].setChecked(True)
+        self.setLayout(row(*self._parts, gap=2, margins=(3, 3, 3, 3)))
+        self.setFixedHeight(look.px(34))
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def choose(self, index: int) -> None:
+        self._parts[index].setChecked(True)
+        self.index = index
+        self.chosen.emit(index)
+
+    def mark(self, index: int | None) -> None:
+        """Show what is chosen, saying nothing; None: neither of them."""
+        group = self._group
+        group.setExclusive(False)
+        for i, part in enumerate(self._parts):
+            part.setChecked(i == index)
+        group.setExclusive(True)
+        self.index = index or 0
+
+    def parts(self) -> Sequence[QWidget]:
+        return self._parts
+
+    def _chooser(self, index: int) -> Callable[[], None]:
+        return lambda: self.choose(index)

@@ -1,0 +1,37 @@
+"""The button that takes words to the clipboard, and says so for a moment."""
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QGuiApplication
+
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+
+SAID_MS = 4000  # how long it says that it did
+
+
+class CopyButton(Button):
+    """Copies what was offered last. It says so until something else is offered, and for a few seconds at most."""
+
+    def __init__(self, look: Look, words: str, kind: str = "plain", *, small: bool = False) -> None:
+        super().__init__(look, words, kind, "copy", small=small)
+        self._does, self._offered = words, ""
+        self._end = QTimer(self)
+        self._end.setSingleShot(True)
+        self._end.timeout.connect(self._rest)
+        self.clicked.connect(self._copy)
+
+    def offer(self, words: str) -> None:
+        """What a press copies from now on."""
+        if words != self._offered:
+            self._offered = words
+            self._rest()
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._offered)
+        self.say(tr("Copied"), "check")
+        self._end.start(SAID_MS)
+
+    def _rest(self) -> None:
+        self._end.stop()
+        self.say(self._does, "copy")

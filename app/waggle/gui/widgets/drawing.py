@@ -1,0 +1,149 @@
+"""What is drawn by hand: cells, the mark, avatars and chips."""
+
+import hashlib
+import math
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap, QPixmapCache, QPolygonF
+
+from waggle.gui.theme.theme import Look
+
+# Peers' own hues; honey is never among them: it is kept for oneself.
+BRIGHT = ("#8CC3DF", "#86CFA6", "#DDA3BE", "#B9ABE3", "#C0C983", "#84CFCB")
+
+
+HUES = {"light": ("#28658A", "#21694A", "#8A4B6B", "#6B5A9A", "#5F6A2C", "#2C7477"), "dark": BRIGHT, "high_contrast": BRIGHT}
+
+
+CORNERS = [(math.cos(math.radians(60 * i + 30)), math.sin(math.radians(60 * i + 30))) for i in range(6)]
+
+
+CHIP_INK = {"accent": "accent_text", "good": "good", "bad": "bad", "peer": "peer"}  # any other tone: text_soft
+
+
+def hexagon(x: float, y: float, radius: float) -> QPolygonF:
+    return QPolygonF([QPointF(x + radius * across, y + radius * down) for across, down in CORNERS])
+
+
+def seven_cells(identity: str) -> tuple[int, ...]:
+    """Which of the seven cells are lit, then the hue: from the digest of an identity."""
+    digest = hashlib.sha256(identity.encode("utf-8", "replace")).digest()
+    lit = digest[1] | digest[2] & 0x2A
+    return (*(lit >> i & 1 for i in range(7)), digest[21] % 6)
+
+
+def draw_avatar(
+    painter: QPainter, look: Look, identity: str, centre: QPointF, radius: float, *, mine: bool = False, gone: bool = False
+) -> None:
+    """Six cells around one: recognisable at 24 px, no photograph needed. Drawn once: a swarm shows hundreds at a time."""
+    device = painter.device()
+    ratio = device.devicePixelRatioF() if device else 1.0
+    key = f"avatar {look.mode} {radius:g} {ratio:g} {mine:d}{gone:d} {identity}"
+    drawn = QPixmap()
+    if not QPixmapCache.find(key, drawn):
+        drawn = _avatar(look, identity, radius, ratio, mine=mine, gone=gone)
+        QPixmapCache.insert(key, drawn)
+    size = drawn.deviceIndependentSize()
+    painter.drawPixmap(centre - QPointF(size.width() / 2, size.height() / 2), drawn)
+
+
+def _avatar(look: Look, identity: str, radius: float, ratio: float, *, mine: bool, gone: bool) -> QPixmap:
+    *lit, place = seven_cells(identity)
+    hue = QColor(HUES[look.mode][place])
+    if mine or gone:
+        hue = look.colour("accent_line" if mine else "reference")
+    edge = math.ceil(radius) + 1
+    made = QPixmap(math.ceil(2 * edge * ratio), math.ceil(2 * edge * ratio))
+    made.setDevicePixelRatio(ratio)
+    made.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(made)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(look.colour("surface"))
+    painter.drawPolygon(hexagon(edge, edge, radius))
+    painter.setBrush(_faded(hue, 0.10 if gone else 0.20))
+    painter.drawPolygon(hexagon(edge, edge, radius))
+    cell = radius * 0.27
+    for i, on in enumerate(lit):
+        angle, reach = math.radians(60 * i), 0.0 if i == 6 else 1.98 * cell
+        painter.setBrush(_faded(hue, (0.95 if on else 0.28) * (0.55 if gone else 1)))
+        painter.drawPolygon(hexagon(edge + reach * math.cos(angle), edge + reach * math.sin(angle), cell))
+    painter.end()
+    return made
+
+
+def _faded(colour: QColor, alpha: float) -> QColor:
+    made = QColor(colour)
+    made.setAlphaF(alpha)
+    return made
+
+
+def draw_cell(painter: QPainter, look: Look, centre: QPointF, radius: float, about: int, *, mine: bool) -> None:
+    """One group: its hue says what it is about, from the seventh specialty on with a hole in it; mine has a honey edge."""
+    x, y = centre.x(), centre.y()
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(look.colour("accent" if mine else "surface"))
+    painter.drawPolygon(hexagon(x, y, radius + 2))
+    painter.setBrush(QColor(HUES[look.mode][about % 6]) if about >= 0 else look.colour("accent_line" if mine else "peer"))
+    painter.drawPolygon(hexagon(x, y, radius))
+    if about >= 6:
+        painter.setBrush(look.colour("surface"))
+        painter.drawPolygon(hexagon(x, y, radius * 0.45))
+
+
+def draw_mark(painter: QPainter, look: Look, centre: QPointF, radius: float) -> None:
+    """A cell of comb and the waggle run."""
+    x, y = centre.x(), centre.y()
+    edge = QPen(look.colour("accent"), radius * 0.14)
+    edge.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    painter.setPen(edge)
+    painter.setBrush(look.colour("accent"))
+    painter.drawPolygon(hexagon(x, y, radius * 0.90))
+    run = QPen(look.colour("on_accent"), radius * 0.17)
+    run.setCapStyle(Qt.PenCapStyle.RoundCap)
+    painter.setPen(run)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    top, step, swing = y - radius * 0.46, radius * 0.92 / 3, radius * 0.42
+    path = QPainterPath(QPointF(x, top))
+    for i in range(3):
+        path.quadTo(x + (swing if i % 2 else -swing), top + (i + 0.5) * step, x, top + (i + 1) * step)
+    painter.drawPath(path)
+
+
+def sided(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
+    """A box as it stands where lines begin at the right: as far from that side of `within` as else from the left."""
+    if painter.layoutDirection() == Qt.LayoutDirection.LeftToRight:
+        return box
+    return QRectF(within.left() + within.right() - box.right(), box.top(), box.width(), box.height())
+
+
+def chip_width(look: Look, words: str, *, icon: bool, bare: bool = False) -> float:
+    left = 0 if bare else look.px(7 if icon else 9)
+    room = QFontMetricsF(look.font("tag")).horizontalAdvance(words)
+    return left + (look.px(18) if icon else 0) + room + (0 if bare else look.px(9))
+
+
+def draw_chip(
+    painter: QPainter, look: Look, corner: QPointF, words: str, tone: str, icon: str = "", *, room: float = 1e4
+) -> float:
+    """Sign, number, reason on a tinted ground; tone "bare" has none. Returns the width used, at most `room`."""
+    bare, ink = tone == "bare", CHIP_INK.get(tone, "text_soft")
+    width = min(room, chip_width(look, words, icon=bool(icon), bare=bare))
+    x, y, height = corner.x(), corner.y(), look.size["chip"]
+    whole = QRectF(x, y, width, height)
+    if not bare:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(look.colour(f"{tone}_soft" if tone in CHIP_INK else "sunken"))
+        painter.drawRoundedRect(whole, height / 2, height / 2)
+    left = x + (0 if bare else look.px(7 if icon else 9))
+    if icon:
+        side = look.px(14)
+        look.draw_icon(painter, icon, ink, sided(painter, QRectF(left, y + (height - side) / 2, side, side), whole))
+        left += look.px(18)
+    painter.setFont(look.font("tag"))
+    painter.setPen(look.colour(ink))
+    space = QRectF(left, y, x + width - left - (0 if bare else look.px(6)), height)
+    cut = QFontMetricsF(look.font("tag")).elidedText(words, Qt.TextElideMode.ElideRight, space.width() + 1)
+    room_for_ink = sided(painter, space.adjusted(0, 0, 4, 0), whole)
+    painter.drawText(room_for_ink, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
+    return width

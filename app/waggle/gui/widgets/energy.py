@@ -1,0 +1,84 @@
+"""The footprint in the window: energy of today and in all, its formula, and what it costs at a person's own price."""
+
+import datetime
+
+from PySide6.QtWidgets import QFrame
+
+from waggle.core.settings import Settings
+from waggle.gui.i18n.formatting import decimal, duration, told, tr, whole_day
+from waggle.gui.state.daily_totals import of_day, tally
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.layout import column, row
+from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.text import text
+from waggle.gui.widgets.usage_profile import threads_now
+from waggle.protocol.energy_estimate import formula, kwh, watts
+from waggle.protocol.state import State
+
+LAPTOP_WATTS = 30.0
+
+
+def energy(number: float) -> str:
+    """ "0.21 kWh", "12 Wh" where a kWh would be all zeros, "<1 Wh" where that would be 0."""
+    if number >= 0.1:
+        return f"{decimal(number, 2)} kWh"
+    return "<1 Wh" if 0 < number < 0.0005 else f"{number * 1000:.0f} Wh"
+
+
+def of_today(state: State, date: str) -> tuple[str, str, str]:
+    """A figure, its unit and a comparison, for a date; the figure is empty where the computer is not known yet."""
+    if state.ready is None:
+        return "", "", ""
+    power = watts((state.settings or Settings()).computer, threads_now(state), state.ready.device)
+    seconds = of_day(tally(state), date).seconds
+    number, unit = energy(kwh(seconds, power)).split(" ")
+    laptop = tr("About as much as a laptop in %1").replace("%1", duration(seconds * power / LAPTOP_WATTS))
+    return number, tr("%1, estimated").replace("%1", unit), laptop if seconds else tr("Nothing yet today")
+
+
+def footprint(state: State, date: str) -> tuple[str, str, str]:
+    """Three sentences: how much, how that is worked out, and what it costs; the last one is empty without a price or a budget."""
+    days = tally(state)
+    if state.ready is None or state.days is None or not days.all.rounds:
+        return tr("Worked out from the first round on."), "", ""
+    settings, threads = state.settings or Settings(), threads_now(state)
+    power = watts(settings.computer, threads, state.ready.device)
+    today, ever = of_day(days, date).seconds, days.all.seconds
+    much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
+    much = much.replace("%2", energy(kwh(ever, power))).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
+    much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
+    how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
+    how = how.replace("%2", f"{power:.0f}").replace("%3", told(formula(settings.computer, threads, state.ready.device)))
+    return much, how, " ".join(part for part in (_cost(settings, today, ever, power), _budget(settings)) if part)
+
+
+def _cost(settings: Settings, today: float, ever: float, power: float) -> str:
+    price = settings.computer.price_kwh
+    if not price:
+        return ""
+    words = tr("At your price of %1 for a kWh that is %2 today and %3 in all.").replace("%1", decimal(price, 2))
+    return words.replace("%2", decimal(price * kwh(today, power), 2)).replace("%3", decimal(price * kwh(ever, power), 2))
+
+
+def _budget(settings: Settings) -> str:
+    most = settings.when.kwh_a_day
+    return tr("It waits once a day took %1.").replace("%1", f"{decimal(most, 2)} kWh") if most else ""
+
+
+class EnergyCard(QFrame):
+    """What contributing took; watts, price and budget are chosen in Settings."""
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._lines = [
+            text(look, "", role, tone, wrap=True) for role, tone in (("body", "text"), ("small", "soft"), ("small", "soft"))
+        ]
+        head = row(Sign(look, "bolt", "accent_text", 18), text(look, tr("Energy"), "heading"), None, gap=8)
+        hint = text(look, tr("Your own watts, a price and a day's budget are chosen in Settings."), "small", "faint", wrap=True)
+        self.setLayout(column(head, *self._lines, hint, gap=4, margins=(20, 14, 20, 14)))
+
+    def show_state(self, state: State, date: str) -> None:
+        for line, words in zip(self._lines, footprint(state, date), strict=True):
+            line.setText(words)
+            line.setVisible(bool(words))

@@ -1,0 +1,213 @@
+"""Plain text with the judged span tinted: painted by QTextLayout, so that nothing in it is ever read as markup."""
+
+import re
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QPainter,
+    QTextCharFormat,
+    QTextLayout,
+    QTextLine,
+    QTextOption,
+)
+from PySide6.QtWidgets import QSizePolicy
+
+from waggle.gui.i18n.formatting import visible, visible_lines
+from waggle.gui.i18n.translator import from_right
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.text import set_tip
+
+TAGS = ("<answer>", "</answer>")
+ANY_TAG = re.compile("|".join(TAGS))
+HALF = re.compile(r"<[^>]{0,8}$")  # a tag that was cut
+WHOLE = re.compile(r"(?<= )\S|<")  # where a word or a tag begins
+CARET = "\u258d"
+CUT = "\u2026"
+LEADING, CLOSE = 1.5, 1.32  # of the size
+WORD = 12  # characters that are given up so as not to cut a word
+SHORTEST = 0.45  # of a line: what may be left of it by breaking at a space
+
+
+def units(text: str) -> int:
+    """The length as Qt counts it: characters beyond the basic plane count twice."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def line_height(font: QFont, *, mono: bool = True) -> int:
+    """Generous for what a model wrote, tighter for our own words."""
+    return round(font.pixelSize() * (LEADING if mono else CLOSE))
+
+
+def fitted(text: str, start: int, length: int, capacity: int, *, tail: bool) -> tuple[str, int]:
+    """The part of the text to show in about `capacity` characters, and where the span now starts.
+
+    The beginning, unless the span lies behind it or the `tail` is wanted: then the end of it.
+    """
+    close = start + length + (len(TAGS[1]) if length else 0)
+    if len(text) <= capacity or not (tail or (length and close > capacity)):
+        return text, start
+    end = len(text) if tail else min(len(text), close)
+    first = max(0, min(end - capacity + 3, start if length else end))
+    whole = WHOLE.search(text, first, min(first + WORD, start) if length else first + WORD)
+    first = whole.start() if whole else first
+    return f"{CUT} {text[first:end]}", start - first + 2
+
+
+def span_layout(look: Look, text: str, start: int, length: int, *, role: str, match: str) -> QTextLayout:
+    """The text with its tags dimmed and the span on its ground, not yet broken into lines; a model's words begin at the left."""
+    layout = QTextLayout(text, look.font(role))
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)  # `broken` knows better
+    away = role != "mono" and from_right()
+    option.setTextDirection(Qt.LayoutDirection.RightToLeft if away else Qt.LayoutDirection.LeftToRight)
+    option.setAlignment(Qt.AlignmentFlag.AlignRight if away else Qt.AlignmentFlag.AlignLeft)
+    layout.setTextOption(option)
+    formats = [_range(text, found.start(), len(found[0]), look.colour("text_faint")) for found in ANY_TAG.finditer(text)]
+    if length > 0:
+        formats.append(_range(text, start, length, look.colour("text"), look.colour(match)))
+    layout.setFormats(formats)
+    return layout
+
+
+def _range(text: str, start: int, length: int, ink: QColor, ground: QColor | None = None) -> QTextLayout.FormatRange:
+    form = QTextCharFormat()
+    form.setForeground(ink)
+    if ground is not None:
+        form.setBackground(ground)
+    made = QTextLayout.FormatRange()
+    made.start, made.length, made.format = units(text[:start]), units(text[start : start + length]), form
+    return made
+
+
+def draw_span_text(
+    painter: QPainter, look: Look, place: QRectF, text: str, *,
+    start: int = 0, length: int = 0, lines: int = 2, role: str = "mono", tone: str = "text", match: str = "match",
+    tail: bool = False,
+) -> bool:  # fmt: skip
+    """At most `lines` whole lines from the top of `place`, and whether that is all of it; in "mono" of text from a stranger, else
+    of our own."""
+    font, mono = look.font(role), role == "mono"
+    leading, shown = line_height(font, mono=mono), visible(text) if mono else text
+    whole = _ended(look, shown, place.width(), lines, role) == shown
+    if not whole:
+        per_line = max(1, int(place.width() / max(1.0, QFontMetricsF(font).averageCharWidth())))
+        shown, start = fitted(shown, start, length, per_line * lines - 3, tail=tail)
+        shown = _ended(look, shown, place.width(), lines, role)
+    layout = span_layout(look, shown, start, length, role=role, match=match)
+    broken(layout, shown, place.width(), lines, leading)
+    painter.save()
+    painter.setClipRect(place.adjusted(0, 0, 1, 1))
+    painter.setPen(look.colour(tone))
+    layout.draw(painter, place.topLeft())
+    painter.restore()
+    return whole
+
+
+def broken(layout: QTextLayout, text: str, width: float, lines: int, leading: int) -> int:
+    """Break into at most so many lines, after a space or before a tag; returns where the last one ends, as Qt counts."""
+    flat = "".join(sign if sign <= "\uffff" else sign + "\0" for sign in text)  # one character for each that Qt counts
+    end = 0
+    layout.beginLayout()
+    for i in range(lines):
+        line = layout.createLine()
+        if not line.isValid():
+            break
+        line.setLineWidth(width)
+        start, end = line.textStart(), line.textStart() + line.textLength()
+        better = _break_before(flat, start, end)
+        if better < end:
+            line.setLineWidth(_left_of(line, better) + 0.5)
+            end = start + line.textLength()
+        line.setPosition(QPointF(0, i * leading + (leading - line.height()) / 2))
+    layout.endLayout()
+    return end
+
+
+def lines_of(look: Look, text: str, width: float, most: int) -> int:
+    """How many lines of such a width what a model wrote takes, as it is drawn; counted up to `most`.
+
+    Most texts are far longer or shorter: only one whose lines have to be seen is laid out.
+    """
+    per_line = max(1, int(width / max(1.0, QFontMetricsF(look.font("mono")).averageCharWidth())))
+    if len(text) > per_line * (most - 1):
+        return most
+    if len(text) <= per_line and text.isascii():
+        return 1
+    shown = visible(text)
+    layout = span_layout(look, shown, 0, 0, role="mono", match="match")
+    broken(layout, shown, width, most, 1)
+    return layout.lineCount()
+
+
+def _break_before(flat: str, start: int, end: int) -> int:
+    """Where a line from `start` that has room until `end` is broken best."""
+    if end >= len(flat) or flat[end] == " ":
+        return end
+    cut = next((tag.start() for tag in ANY_TAG.finditer(flat, start) if start < tag.start() < end < tag.end()), end)
+    space = flat.rfind(" ", start, cut) + 1
+    return space if cut == end and space > start + (end - start) * SHORTEST else cut
+
+
+def _left_of(line: QTextLine, position: int) -> float:
+    """Where a character begins; Qt for Python answers with the position as well."""
+    found: object = line.cursorToX(position)
+    return float(found[0]) if isinstance(found, tuple) else float(found)  # type: ignore[arg-type]
+
+
+def _ended(look: Look, text: str, width: float, lines: int, role: str) -> str:
+    """The text closed with an ellipsis when it needs more lines than there are."""
+    layout = span_layout(look, text, 0, 0, role=role, match="match")
+    used = broken(layout, text, width, lines, 1)
+    encoded = text.encode("utf-16-le", "replace")
+    if used * 2 >= len(encoded):
+        return text
+    kept = encoded[: max(0, used - 2) * 2].decode("utf-16-le", "ignore").rstrip()
+    kept = HALF.sub("", kept)
+    word = kept.rfind(" ")
+    return f"{kept[:word] if word > max(2, len(kept) - WORD) else kept} {CUT}"
+
+
+class SpanText(Painted):
+    """One text, wrapped and clipped to whole lines; where it does not fit, all of it is in its tooltip."""
+
+    def __init__(self, look: Look, lines: int, *, role: str = "mono", tone: str = "text") -> None:
+        super().__init__(look)
+        self._role, self._tone, self._match = role, tone, "match"
+        self._text, self._start, self._length = "", 0, 0
+        self.set_lines(lines)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def say(self, text: str, start: int = 0, length: int = 0, *, match: str = "match") -> None:
+        if (text, start, length, match) == (self._text, self._start, self._length, self._match):
+            return
+        self._text, self._start, self._length, self._match = text, start, length, match
+        self.setAccessibleName(visible(text))
+        set_tip(self, "")
+        self.update()
+
+    def set_lines(self, lines: int) -> None:
+        self._lines = lines
+        self.setFixedHeight(line_height(self.look.font(self._role), mono=self._role == "mono") * lines)
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.height())
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        whole = draw_span_text(
+            painter,
+            self.look,
+            place,
+            self._text,
+            start=self._start,
+            length=self._length,
+            lines=self._lines,
+            role=self._role,
+            tone=self._tone,
+            match=self._match,
+        )
+        if not whole and not self.toolTip():
+            set_tip(self, visible_lines(self._text))

@@ -1,0 +1,184 @@
+"""What a person sets things with: a switch, a menu of a few, a number, a line of words. Each says `changed` with its value."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QLocale, QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QValidator, QWheelEvent
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLineEdit, QSizePolicy
+
+from waggle.core.settings import Value
+from waggle.gui.i18n import translator
+from waggle.gui.theme.theme import Look
+
+CLOSED = 0.4  # of its colours has what cannot be changed now
+
+
+class Switch(QAbstractButton):
+    """On or off: the place of its knob says it, not only its colour."""
+
+    changed = Signal(object)
+
+    def __init__(self, look: Look, name: str) -> None:
+        super().__init__()
+        self._look = look
+        self.setCheckable(True)
+        self.setAccessibleName(name)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFixedSize(QSize(look.px(44), look.px(26)))
+        self.clicked.connect(lambda: self.changed.emit(self.isChecked()))
+
+    def show_value(self, value: Value) -> None:
+        self.setChecked(bool(value))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setOpacity(1.0 if self.isEnabled() else CLOSED)
+        on, place = self.isChecked(), QRectF(self.rect()).adjusted(2, 2, -2, -2)
+        painter.setPen(QPen(self._look.colour("focus" if self.hasFocus() else "accent_line" if on else "control"),
+                            2 if self.hasFocus() else 1.3))  # fmt: skip
+        painter.setBrush(self._look.colour("accent" if on else "sunken"))
+        painter.drawRoundedRect(place, place.height() / 2, place.height() / 2)
+        side = place.height() - 8
+        right = on != (self.layoutDirection() == Qt.LayoutDirection.RightToLeft)
+        left = place.right() - side - 4 if right else place.left() + 4
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._look.colour("on_accent" if on else "control"))
+        painter.drawEllipse(QRectF(left, place.top() + 4, side, side))
+        painter.end()
+
+
+class Picker(QComboBox):
+    """One of a few values, each with its words. The wheel scrolls the page, not the choice."""
+
+    changed = Signal(object)
+
+    def __init__(self, look: Look, name: str, options: Sequence[tuple[Value, str]]) -> None:
+        super().__init__()
+        self._look = look
+        self._values = [value for value, _words in options]
+        self.addItems([words for _value, words in options])
+        self.setFont(look.font("label"))
+        self.view().setFont(look.font("body"))
+        self.view().setAccessibleName(name)
+        self.setAccessibleName(name)
+        self.setFixedHeight(look.size["control"])
+        self.setMinimumWidth(look.px(180))
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.activated.connect(lambda place: self.changed.emit(self._values[place]))
+
+    def show_value(self, value: Value) -> None:
+        """A value that is none of the options, set by hand in the file, is shown as itself."""
+        if value not in self._values:
+            self._values.append(value)
+            self.addItem(str(value))
+        self.setCurrentIndex(self._values.index(value))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter, side = QPainter(self), self._look.px(16)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        left = 8 if away else self.width() - side - 8
+        self._look.draw_icon(painter, "down", "text_soft", QRectF(left, (self.height() - side) / 2, side, side))
+        painter.end()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class Number(QDoubleSpinBox):
+    """A number with its unit; `zero` is what 0 means, in words."""
+
+    changed = Signal(object)
+
+    def __init__(
+        self,
+        look: Look,
+        name: str,
+        low: float,
+        high: float,
+        *,
+        step: float = 1,
+        unit: str = "",
+        zero: str = "",
+        whole: bool = True,
+    ) -> None:
+        super().__init__()
+        self._whole = whole
+        spoken = QLocale(translator.now())
+        self._marks = str.maketrans({} if whole else dict.fromkeys(".,", spoken.decimalPoint()))
+        self.setLocale(spoken)
+        self.setDecimals(0 if whole else 6)
+        self.setRange(low, high)
+        self.setSingleStep(step)
+        self.setSuffix(translator.manner().percent if unit == "%" else f" {unit}" if unit else "")
+        self.setSpecialValueText(zero)
+        self.setFont(look.font("label"))
+        self.setAccessibleName(name)
+        self.setFixedHeight(look.size["control"])
+        self.setMinimumWidth(look.px(180))
+        self.lineEdit().setTextMargins(10, 0, 10, 0)
+        self.setKeyboardTracking(False)  # a value is meant when it is finished, not after each digit
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._shown = self.value()
+        self.valueChanged.connect(self._chosen)
+
+    def show_value(self, value: Value) -> None:
+        """A value beyond the range, set by hand in the file, is shown as itself."""
+        assert isinstance(value, int | float)
+        self._shown = float(value)
+        with QSignalBlocker(self):  # nobody has chosen anything
+            self.setRange(min(self.minimum(), value), max(self.maximum(), value))
+            if not self.hasFocus() or self.value() != value:
+                self.setValue(float(value))
+
+    def textFromValue(self, value: float) -> str:
+        """With as many decimals as it has."""
+        locale = self.locale()
+        locale.setNumberOptions(QLocale.NumberOption.OmitGroupSeparator)
+        return locale.toString(value, "f", QLocale.FloatingPointPrecisionOption.FloatingPointShortest.value)
+
+    def validate(self, words: str, place: int) -> tuple[QValidator.State, str, int]:
+        """Point and comma both stand before decimals: Qt takes that of another language for one between thousands."""
+        return super().validate(words.translate(self._marks), place)
+
+    def _chosen(self, value: float) -> None:
+        if value != self._shown:
+            self._shown = value
+            self.changed.emit(int(value) if self._whole else value)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class Field(QLineEdit):
+    """A line of words, or several with commas between them where the setting is a list."""
+
+    changed = Signal(object)
+
+    def __init__(self, look: Look, name: str, hint: str = "", *, several: bool = False) -> None:
+        super().__init__()
+        self._several = several
+        self.setFont(look.font("body"))
+        self.setAccessibleName(name)
+        self.setPlaceholderText(hint)
+        self.setFixedHeight(look.size["control"])
+        self.setMinimumWidth(look.px(220))
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self._shown = ""
+        self.editingFinished.connect(self._chosen)
+
+    def show_value(self, value: Value) -> None:
+        """Words that are being typed stay; those of the value before would be set again as soon as the field is left."""
+        before, self._shown = self._shown, ", ".join(value) if isinstance(value, tuple) else str(value or "")
+        if self.text() != self._shown and (not self.hasFocus() or self.text() == before):
+            self.setText(self._shown)
+
+    def _chosen(self) -> None:
+        if self.text() == self._shown:
+            return
+        self._shown = self.text()
+        parts = tuple(part.strip() for part in self._shown.split(",") if part.strip())
+        self.changed.emit(parts if self._several else self._shown.strip())

@@ -1,0 +1,110 @@
+"""The small parts every page is made of: rows, cards, text, buttons, segments."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QLayout,
+    QVBoxLayout,
+    QWidget,
+)  # fmt: skip
+
+from waggle.gui.i18n.translator import from_right
+
+Piece = QWidget | QLayout | int | None  # an int is a fixed space, None a stretch
+Part = Piece | tuple[QWidget | QLayout, int]  # with its stretch
+Edges = tuple[int, int, int, int]
+NONE: Edges = (0, 0, 0, 0)
+WIDEST = 1200
+FLUSH = -5  # before a link where lines begin: its word stands below other words, and what shows that it has focus around it
+
+
+def row(*parts: Part, gap: int = 8, margins: Edges = NONE) -> QHBoxLayout:
+    box = QHBoxLayout()
+    _fill(box, parts, gap, margins)
+    return box
+
+
+def column(*parts: Part, gap: int = 8, margins: Edges = NONE) -> QVBoxLayout:
+    box = QVBoxLayout()
+    _fill(box, parts, gap, margins)
+    return box
+
+
+def _fill(box: QBoxLayout, parts: Sequence[Part], gap: int, margins: Edges) -> None:
+    box.setSpacing(gap)
+    box.setContentsMargins(*margins)
+    for part in parts:
+        match part:
+            case None:
+                box.addStretch(1)
+            case int():
+                box.addSpacing(part)
+            case (piece, stretch):
+                _add(box, piece, stretch)
+            case _:
+                _add(box, part, 0)
+
+
+def _add(box: QBoxLayout, piece: QWidget | QLayout, stretch: int) -> None:
+    if isinstance(piece, QWidget):
+        box.addWidget(piece, stretch)
+    else:
+        box.addLayout(piece, stretch)
+
+
+def frame(kind: str, layout: QLayout) -> QFrame:
+    box = QFrame()
+    box.setProperty("kind", kind)
+    box.setLayout(layout)
+    return box
+
+
+def edges(first: int, top: int, last: int, bottom: int) -> Edges:
+    """Room at the side where lines begin, above, at the other side, and below: Qt turns everything but such figures."""
+    return (last, top, first, bottom) if from_right() else (first, top, last, bottom)
+
+
+def card(*parts: Part, gap: int = 8, pad: int = 20) -> QFrame:
+    return frame("card", column(*parts, gap=gap, margins=(pad, pad - 4, pad, pad - 4)))
+
+
+def rule() -> QFrame:
+    line = frame("line", column())
+    line.setFixedHeight(1)
+    return line
+
+
+def held(layout: QLayout) -> QWidget:
+    """A layout as one widget, to be hidden and shown as a whole."""
+    box = QWidget()
+    box.setLayout(layout)
+    return box
+
+
+def empty(box: QLayout) -> None:
+    """Take everything out of a layout."""
+    while (item := box.takeAt(0)) is not None:
+        widget, inner = item.widget(), item.layout()
+        if widget is not None:
+            widget.hide()
+            widget.deleteLater()
+        elif inner is not None:
+            empty(inner)
+
+
+def restyle(widget: QWidget, name: str, value: object) -> None:
+    """Set a property that the style sheet looks at."""
+    if widget.property(name) == value:
+        return
+    widget.setProperty(name, value)
+    if not widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):
+        return  # it is dressed when it is shown
+    font = widget.font()
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)
+    if widget.font() != font:  # Qt gives it the one that it had when it was first shown
+        widget.setFont(font)

@@ -1,0 +1,89 @@
+"""The head of a page: its title, what can be done with all of it, and the sentence that it says."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.layout import Edges, column, held, row
+from waggle.gui.widgets.text import text
+
+BELOW = 6  # between actions that stand below the title and the sentence
+
+
+class Top(QWidget):
+    """Title and actions on one line; where words are large and the window is not, actions stand below, on two if need be."""
+
+    def __init__(self, title: QLabel, *actions: QWidget) -> None:
+        super().__init__()
+        self._title, self._parts = title, actions
+        self._kept: tuple[QWidget, ...] = ()
+        self._line = row(*actions[:1], *([row(*actions[1:])] if actions[1:] else []))
+        self._actions = held(self._line)
+        self._box = row((title, 1), self._actions)
+        self._box.setAlignment(self._actions, Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
+        for place in range(self._line.count()):
+            if item := self._line.itemAt(place):
+                item.setAlignment(Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
+        self.setLayout(self._box)
+
+    def keep_place(self, titles: Sequence[str], *going: QWidget) -> None:
+        """The first action stays where it is, whichever title there is, and as these come and go."""
+        metrics = self._title.fontMetrics()
+        self._title.setMinimumWidth(max(metrics.horizontalAdvance(title) for title in titles))
+        for part in set(self._kept) - set(going):
+            _keep(part, room=False)
+        self._kept = going
+
+    def rename(self, words: str) -> None:
+        self._title.setText(words)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:  # an action came or went
+            self._fit()
+        return super().event(event)
+
+    def _fit(self) -> None:
+        parts = [_width(part) for part in self._parts if part in self._kept or not part.isHidden()]
+        actions = sum(parts) + self._line.spacing() * (len(parts) - 1)
+        fits = _width(self._title) + self._box.spacing() + actions <= self.width()
+        ways = QBoxLayout.Direction
+        self._line.setDirection(ways.LeftToRight if actions <= self.width() else ways.TopToBottom)
+        self._box.setDirection(ways.LeftToRight if fits else ways.TopToBottom)
+        self._box.setContentsMargins(0, 0, 0, 0 if fits else BELOW)
+        for part in self._kept:  # below the first action they do not move it: there they need no room while they are gone
+            _keep(part, room=actions <= self.width())
+
+
+def _keep(part: QWidget, *, room: bool) -> None:
+    """Its room, also while it is hidden."""
+    policy = part.sizePolicy()
+    policy.setRetainSizeWhenHidden(room)
+    part.setSizePolicy(policy)
+
+
+def _width(part: QWidget) -> int:
+    return part.sizeHint().expandedTo(part.minimumSize()).boundedTo(part.maximumSize()).width()
+
+
+def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
+    """Title and actions on one line; what the page says in a sentence has all of the next one."""
+    return column(titled(look, title, *actions), line, gap=0)
+
+
+def titled(look: Look, title: str, *actions: QWidget) -> Top:
+    """The first of the two lines, for whoever changes the title."""
+    name = text(look, title, "title")
+    name.setFixedHeight(look.px(40))
+    return Top(name, *actions)
+
+
+def head_edges(edge: int, *, compact: bool, below: int = 0) -> Edges:
+    """Room around a page's head."""
+    return edge, 12 if compact else 22, edge, below

@@ -1,0 +1,171 @@
+"""What is drawn by hand: cells, the mark, avatars, chips, the round as six cells."""
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from waggle.gui.i18n.formatting import tip
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_mark, hexagon, sided
+
+
+class Painted(QWidget):
+    """A widget that draws itself with a Look; subclasses fill in `draw`."""
+
+    def __init__(self, look: Look, size: QSize | None = None, name: str = "") -> None:
+        super().__init__()
+        self.look = look
+        self.setAccessibleName(name)
+        if size is not None:
+            self.setFixedSize(size)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setLayoutDirection(self.layoutDirection())
+        self.draw(painter, QRectF(self.rect()))
+        painter.end()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        raise NotImplementedError
+
+
+class Sign(Painted):
+    """One icon from the set, tinted."""
+
+    def __init__(self, look: Look, name: str, role: str, size: int = 16) -> None:
+        super().__init__(look, QSize(look.px(size), look.px(size)))
+        self._shown = (name, role)
+
+    def show_sign(self, name: str, role: str) -> None:
+        if self._shown != (name, role):
+            self._shown = (name, role)
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        self.look.draw_icon(painter, *self._shown, place)
+
+
+class Mark(Painted):
+    """Waggle's own sign."""
+
+    def __init__(self, look: Look, size: int) -> None:
+        super().__init__(look, QSize(size, size), "Waggle")
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        draw_mark(painter, self.look, place.center(), place.width() / 2)
+
+
+class Avatar(Painted):
+    """One identity's cells; nothing while there is no identity."""
+
+    def __init__(self, look: Look, size: int) -> None:
+        super().__init__(look, QSize(size, size))
+        self._shown = ("", False)
+
+    def set_size(self, size: int) -> None:
+        self.setFixedSize(size, size)
+
+    def show_identity(self, identity: str, *, mine: bool) -> None:
+        if self._shown != (identity, mine):
+            self._shown = (identity, mine)
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        identity, mine = self._shown
+        if identity:
+            draw_avatar(painter, self.look, identity, place.center(), place.width() / 2, mine=mine)
+
+
+class Faces(Painted):
+    """Some members, side by side."""
+
+    def __init__(self, look: Look, size: int = 28) -> None:
+        super().__init__(look)
+        self._size = size
+        self._identities: tuple[str, ...] = ()
+        self.setFixedSize(1, size + 4)
+
+    def show_identities(self, identities: Sequence[str], names: str) -> None:
+        if (tuple(identities), names) == (self._identities, self.accessibleName()):
+            return
+        self.setAccessibleName(names)
+        self._identities = tuple(identities)
+        self.setFixedWidth(round(self._size * 0.98 * len(identities)) + 1)
+        self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        for i, identity in enumerate(self._identities):
+            face = QRectF(i * self._size * 0.98, (place.height() - self._size) / 2, self._size, self._size)
+            centre = sided(painter, face, place).center()
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self.look.colour("surface"))
+            painter.drawPolygon(hexagon(centre.x(), centre.y(), self._size / 2 + 2))
+            draw_avatar(painter, self.look, identity, centre, self._size / 2)
+
+
+class Chip(Painted):
+    """A small word on a tinted ground; where it is cut, the whole is in its tooltip, unless that says something else."""
+
+    def __init__(self, look: Look, words: str = "", tone: str = "plain", icon: str = "") -> None:
+        super().__init__(look)
+        self.setFixedHeight(look.size["chip"])
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self._shown, self._whole = ("", "", ""), ""
+        self.say(words, tone, icon)
+
+    def say(self, words: str, tone: str, icon: str = "") -> None:
+        if (words, tone, icon) == self._shown:
+            return
+        self._shown = (words, tone, icon)
+        self.setAccessibleName(words)
+        self.setMaximumWidth(self.sizeHint().width())
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        words, tone, icon = self._shown
+        return QSize(math.ceil(chip_width(self.look, words, icon=bool(icon), bare=tone == "bare")), self.look.size["chip"])
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(self.look.px(60), self.sizeHint().width()), self.look.size["chip"])
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        words, tone, icon = self._shown
+        draw_chip(painter, self.look, QPointF(0, 0), words, tone, icon, room=place.width())
+        whole = tip(words) if place.width() < self.sizeHint().width() else ""
+        if self.toolTip() in ("", self._whole) and self.toolTip() != whole:
+            self.setToolTip(whole)
+            self._whole = whole
+
+
+class Stages(Painted):
+    """Where the round stands, as six cells; where start-up stands, as many as it has parts."""
+
+    CELL = 13
+
+    def __init__(self, look: Look) -> None:
+        super().__init__(look)
+        self._shown = (-1, -1, False)
+        self.setFixedHeight(self.CELL + 6)
+
+    def show_stage(self, done: int, total: int, *, held: bool = False) -> None:
+        """`done` cells are filled, the next one is begun; a negative `done`: none is begun. While `held` none is bright."""
+        if self._shown != (done, total, held):
+            self._shown = (done, total, held)
+            self.setFixedWidth(total * (self.CELL + 4))
+            self.setAccessibleName(f"{max(0, done)} / {total}")
+            self.update()
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        done, total, held = self._shown
+        full, half = ("accent_soft", "surface") if held else ("accent", "accent_soft")
+        for i in range(total):
+            begun = i <= done
+            painter.setPen(QPen(self.look.colour("accent_line" if begun else "control"), 1.3))
+            painter.setBrush(self.look.colour(full if i < done else half if i == done else "surface"))
+            cell = sided(painter, QRectF(i * (self.CELL + 4), place.top(), self.CELL * 1.2, place.height()), place)
+            painter.drawPolygon(hexagon(cell.center().x(), cell.center().y() + 0.5, self.CELL * 0.52))

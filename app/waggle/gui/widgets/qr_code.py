@@ -1,0 +1,59 @@
+"""A link as a QR code: whole pixels, black on white in every theme, because cameras read nothing else as well."""
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPainter
+
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.painted import Painted
+
+QUIET = 4  # modules of white around it, as the standard asks
+
+
+def modules(words: str) -> tuple[tuple[bool, ...], ...]:
+    """The dark places of the code; nothing for nothing, and for what is longer than any code."""
+    if not words:
+        return ()
+    import segno  # only when a code is first shown
+
+    try:
+        made = segno.make(words, error="l", micro=False)
+    except segno.DataOverflowError:  # it holds 2,953 bytes, and a link may have more characters
+        return ()
+    return tuple(tuple(bool(one) for one in line) for line in made.matrix)
+
+
+class QrCode(Painted):
+    """Shows one link, about `side` wide: the size is what whole pixels make of it. Blank while there is none."""
+
+    def __init__(self, look: Look, side: int, name: str) -> None:
+        super().__init__(look, QSize(side, side), name)
+        self._side, self._words = side, ""
+        self._modules: tuple[tuple[bool, ...], ...] = ()
+
+    def show_words(self, words: str) -> None:
+        if words != self._words:
+            self._words, self._modules = words, modules(words)
+            count = len(self._modules) + 2 * QUIET
+            side = max(2, round(self._side / count)) * count if self._modules else self._side
+            self.setFixedSize(side, side)
+            self.update()
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is shown, if anything, is not too long for a code."""
+        return bool(self._modules) or not self._words
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(Qt.GlobalColor.white)
+        painter.drawRoundedRect(place, 8, 8)
+        if not self._modules:
+            return
+        step = round(place.width()) // (len(self._modules) + 2 * QUIET)
+        left = top = QUIET * step
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+        painter.setBrush(Qt.GlobalColor.black)
+        for y, line in enumerate(self._modules):
+            for x, dark in enumerate(line):
+                if dark:
+                    painter.drawRect(QRectF(left + x * step, top + y * step, step, step))

@@ -1,0 +1,77 @@
+"""Rows that fold: side by side where there is room, one below the other where words are large and the window is not."""
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QWidget
+
+from waggle.gui.widgets.layout import row
+
+
+class Folding(QWidget):
+    """Each part is as wide as it wants to be."""
+
+    def __init__(self, *parts: QWidget) -> None:
+        super().__init__()
+        self._parts = parts
+        self._box = self._laid_out()
+        self.setLayout(self._box)
+
+    def _laid_out(self) -> QBoxLayout:
+        made = row(*self._parts, None)
+        for part in self._parts:
+            made.setAlignment(part, Qt.AlignmentFlag.AlignLeading)
+        return made
+
+    def set_gap(self, gap: int) -> None:
+        self._box.setSpacing(gap)
+
+    def across(self) -> int:
+        """The least width at which all stand side by side."""
+        return sum(_across(part) for part in self._parts) + self._gaps()
+
+    def minimumSizeHint(self) -> QSize:
+        """One below the other they need no more than the widest of them."""
+        return QSize(max(part.minimumSizeHint().width() for part in self._parts), self._box.minimumSize().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fold()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:  # a part became wider or narrower
+            self._fold()
+        return super().event(event)
+
+    def _fold(self) -> None:
+        ways = QBoxLayout.Direction
+        self._box.setDirection(ways.LeftToRight if self.across() <= self.width() else ways.TopToBottom)
+
+    def _gaps(self) -> int:
+        return self._box.spacing() * (len(self._parts) - 1)
+
+
+class Shares(Folding):
+    """Each part has its share of the width; one whose share is nothing is as wide as it wants to be."""
+
+    def __init__(self, *parts: tuple[QWidget, int], gap: int = 8) -> None:
+        super().__init__(*(part for part, _share in parts))
+        self.set_gap(gap)
+        for place, (_part, share) in enumerate(parts):
+            self._box.setStretch(place, share)
+
+    def _laid_out(self) -> QBoxLayout:
+        return row(*self._parts)
+
+
+class Even(Folding):
+    """All parts are as wide as each other, and fill the width."""
+
+    def _laid_out(self) -> QBoxLayout:
+        return row(*((part, 1) for part in self._parts))
+
+    def across(self) -> int:
+        return max(_across(part) for part in self._parts) * len(self._parts) + self._gaps()
+
+
+def _across(part: QWidget) -> int:
+    return part.across() if isinstance(part, Folding) else part.minimumSizeHint().width()

@@ -1,0 +1,27 @@
+"""Whether this system has a tray, and Waggle's icon in it."""
+
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QSystemTrayIcon
+
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.painted import Mark
+
+
+def available() -> bool:
+    """Asked at the moment of closing: a tray can come and go."""
+    return QSystemTrayIcon.isSystemTrayAvailable()
+
+
+def mark_icon(look: Look, *, awake: bool = True) -> QIcon:
+    """Waggle's sign; half of its colour while nothing is contributed."""
+    icon = QIcon()
+    for side in (22, 32, 64, 256):
+        mark, pixmap = Mark(look, side), QPixmap(side, side)
+        pixmap.fill("transparent")
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setOpacity(1.0 if awake else 0.45)
+        mark.draw(painter, pixmap.rect().toRectF())
+        painter.end()
+        icon.addPixmap(pixmap)
+    return icon

@@ -1,0 +1,93 @@
+"""Text in the theme's roles: paragraphs, and lines that are cut to their width."""
+
+import math
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFontMetricsF, QPainter
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+from waggle.gui.i18n.formatting import tip
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.layout import restyle
+from waggle.gui.widgets.painted import Painted
+
+LARGE = ("hero", "display", "title")  # the roles of words in Inter Display
+
+
+def text(look: Look, words: str = "", role: str = "body", tone: str = "text", *, wrap: bool = False) -> QLabel:
+    label = QLabel(words)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setFont(look.font(role))
+    label.setProperty("tone", tone)
+    label.setWordWrap(wrap)
+    label.setContentsMargins(0, above(look, role), 0, 0)
+    return label
+
+
+def above(look: Look, role: str) -> int:
+    """How far the dots of a capital reach above what a title's font says is its height."""
+    if role not in LARGE:
+        return 0
+    metrics = QFontMetricsF(look.font(role))
+    return max(0, math.ceil(-metrics.tightBoundingRect("Ü").top() - metrics.ascent()))
+
+
+def say_in(label: QLabel, words: str, tone: str) -> None:
+    """A sentence that stands there only while there is something to say."""
+    restyle(label, "tone", tone)
+    label.setText(words)
+    label.setVisible(bool(words))
+
+
+def announce(widget: QWidget, words: str) -> None:
+    """Have a screen reader say it, where there is one, once it has said what it says now."""
+    if QAccessible.isActive():
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
+
+
+def set_tip(widget: QWidget, words: str) -> None:
+    widget.setToolTip(tip(words))
+
+
+class Line(Painted):
+    """One line of plain text, closed with an ellipsis where it does not fit; the whole is in its tooltip then."""
+
+    def __init__(self, look: Look, words: str = "", role: str = "body", tone: str = "text", *, right: bool = False) -> None:
+        super().__init__(look)
+        self._words, self._role, self._tone, self._right = "", role, tone, right
+        self._metrics = QFontMetricsF(look.font(role))
+        self._height = int(self._metrics.height()) + 2 + 2 * above(look, role)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.say(words)
+
+    def say(self, words: str, tone: str | None = None) -> None:
+        if (words, tone or self._tone) == (self._words, self._tone):
+            return
+        self._words, self._tone = words, tone or self._tone
+        self.setAccessibleName(words)
+        set_tip(self, "")
+        self.updateGeometry()
+        self.update()
+
+    def words(self) -> str:
+        return self._words
+
+    def sizeHint(self) -> QSize:
+        return QSize(int(self._metrics.horizontalAdvance(self._words)) + 2, self._height)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(40, self.sizeHint().width()), self.sizeHint().height())
+
+    def draw(self, painter: QPainter, place: QRectF) -> None:
+        cut = self._metrics.elidedText(self._words, Qt.TextElideMode.ElideRight, place.width())
+        if cut != self._words and not self.toolTip():
+            set_tip(self, self._words)
+        painter.setFont(self.look.font(self._role))
+        painter.setPen(self.look.colour(self._tone))
+        side = Qt.AlignmentFlag.AlignRight if self._right else Qt.AlignmentFlag.AlignLeft
+        painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
+
+
+def _as_it_is(words: str) -> str:
+    """Qt takes the letter behind a single & for a key."""
+    return words.replace("&", "&&")

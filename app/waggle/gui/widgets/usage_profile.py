@@ -1,0 +1,60 @@
+"""How much of this computer, as one of three words: Quiet, Balanced, Full; none of them where it was set by hand."""
+
+import os
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from waggle.core.settings import Settings, profile_of, profiles
+from waggle.gui.i18n.formatting import later, tr
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Segments
+from waggle.gui.widgets.layout import row
+from waggle.gui.widgets.text import Line, set_tip
+from waggle.protocol.state import State
+
+PROFILES = {"quiet": later("Quiet"), "balanced": later("Balanced"), "full": later("Full")}
+PROFILE_WORDS = {
+    "quiet": later("You will not notice it: a quarter of the cores, and whatever else runs goes first."),
+    "balanced": later("Half of the cores. Large programs may start a little slower."),
+    "full": later("Everything this computer has. For when you do not need it otherwise."),
+}
+
+
+def threads_of(settings: Settings, cores: int) -> int:
+    """How many cores these settings keep busy."""
+    return min(cores, settings.computer.threads or max(1, cores // 4))
+
+
+def threads_now(state: State) -> int:
+    """How many it keeps busy now, where an engine is ready: a choice holds at once, what it began with was told before."""
+    if state.ready is None:
+        return 0
+    return threads_of(state.settings, state.ready.cores) if state.settings else state.ready.threads
+
+
+class Profile(QWidget):
+    """`chosen` carries the settings that a profile stands for."""
+
+    chosen = Signal(object)
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._cores = os.cpu_count() or 1
+        self._segments = Segments(look, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
+        for name, part in zip(PROFILES, self._segments.parts(), strict=True):
+            set_tip(part, tr(PROFILE_WORDS[name]))
+        self._segments.chosen.connect(self._choose)
+        self._by_hand = Line(look, "", "small", "text_faint")
+        self._by_hand.hide()
+        self.setLayout(row(self._by_hand, self._segments, gap=10))
+
+    def show_settings(self, settings: Settings, cores: int) -> None:
+        self._cores = cores or self._cores
+        name = profile_of(settings, self._cores)
+        self._segments.mark(list(PROFILES).index(name) if name in PROFILES else None)
+        self._by_hand.say("" if name in PROFILES else tr("set by hand"))
+        self._by_hand.setVisible(name not in PROFILES)
+
+    def _choose(self, place: int) -> None:
+        self.chosen.emit(profiles(self._cores)[list(PROFILES)[place]])

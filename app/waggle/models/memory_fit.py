@@ -1,0 +1,301 @@
+"""The fit: how a model can be trained on this computer, from its configuration and a short benchmark, and whether at all.
+
+Memory is reckoned, never tried out: an engine that is killed for want of it cannot say so. Speed is reckoned from one product in
+each precision, and is right within a factor of two where it was tried; how fast memory is read is not looked at.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from waggle.core.errors import ModelError
+from waggle.models.shared.adaptive_batch import PASS_BYTES
+from waggle.models.shared.lora import RANK
+from waggle.models.shared.model_config import Configuration
+from waggle.models.shared.training_mode import Method, Precision, Training
+
+SPARE = 0.85  # of the free memory may be used: other programs go on living
+PROGRAM = 600_000_000  # bytes of Python and its libraries, before any model
+SCORE = 12  # bytes of a score and what is made of it, see torch_head.py
+SCORES = 6  # further copies of the scores of attention, while one layer's gradient is made
+SMALL = 10_000_000  # weights
+FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
+DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
+# Seconds of a layer on a card, for a token and for a pass, however little there is to compute.
+CARD_S = {"cuda": (2e-4, 3e-3), "xpu": (1e-3, 3e-3)}
+PARTS = (2, 4, 8, 16)  # into which work is divided where nothing fits as a whole
+LONG_S = 0.1  # of a product: no further one has to say how fast it is. A processor without bfloat16 takes most of a second
+BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a device offers: `free` bytes, and multiplications and additions a second in each precision."""
+
+    free: int
+    speeds: Mapping[Precision, float]
+    backend: str = "torch"
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One round: `questions` answered `group_size` times each with up to `longest` tokens, `groups` learned from."""
+
+    questions: int
+    groups: int
+    group_size: int
+    longest: int
+    prompt: int = 150  # tokens, about
+
+    @property
+    def answers(self) -> int:
+        return self.questions * self.group_size
+
+    @property
+    def group_tokens(self) -> int:
+        return self.prompt + self.group_size * self.longest
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A way of training, what it needs of what is free, and about how many answers an hour it gives."""
+
+    training: Training
+    needs: int
+    free: int
+    answers_an_hour: int
+
+    @property
+    def fits(self) -> bool:
+        return self.needs <= self.free * SPARE
+
+    @property
+    def sentence(self) -> str:
+        """Whether it fits, how fast and in how much; what stands behind that sentence says how."""
+        begin = "Fits" if self.fits else "May not fit"
+        memory = f"{self.needs / 1e9:.1f} of {self.free / 1e9:.1f} GB of memory"
+        parts = self.training.parts
+        divided = f" Memory is short: what usually runs together is divided into {parts} parts." if parts > 1 else ""
+        how = f"{WORDS[self.training.method]} in {self.training.precision}."
+        return f"{begin}: about {self.answers_an_hour:,} answers an hour, {memory}. {how}{divided}"
+
+
+WORDS: Mapping[Method, str] = {
+    "full": "All weights are trained",
+    "lean": "All weights are trained with little memory",
+    "lora": "Adapters (LoRA) are trained",
+}
+
+
+def choose(
+    model: Configuration, machine: Machine, work: Work, *, method: Method | None = None, precision: Precision | None = None
+) -> Fit:
+    """The best way of training that fits. What a person chose is kept, fitting or not; else raises ModelError where none does."""
+    ways = [way for way in _ways(precision or fast_precision(model, machine), machine.backend) if method in (None, way.method)]
+    ways = [way for way in ways if precision in (None, way.precision)] or [Training(method or "lora", precision or "bfloat16")]
+    ways += [replace(ways[-1], parts=parts) for parts in PARTS]
+    found = [_fit(model, machine, work, way) for way in ways]
+    best = next((fit for fit in found if fit.fits), min(found, key=lambda fit: fit.needs))
+    if is_small(model) and method in (None, "full") and precision in (None, "float32"):
+        return found[0]
+    if not best.fits and method is None:
+        raise ModelError(
+            f"This model does not fit: it needs {best.needs / 1e9:.1f} GB at the least, "
+            f"and {machine.free / 1e9:.1f} GB are free, of which {SPARE:.0%} may be used.",
+            "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
+        )
+    return best
+
+
+def rate_for(model: Configuration, method: Method) -> float:
+    """A rate of learning: the starter's for models of its size, 1e-6 at half a billion weights, more for adapters."""
+    whole = 5e-4 * min(1.0, 1e6 / weights_of(model))
+    return min(5e-4, 20 * whole) if method == "lora" else whole
+
+
+def is_small(model: Configuration) -> bool:
+    """Whether a model is of the starter's kind: it fits everywhere, and its runs are compared to the bit."""
+    return weights_of(model) < SMALL
+
+
+def fast_precision(model: Configuration, machine: Machine) -> Precision:
+    """bfloat16 where it is so much faster that it is worth its rounding."""
+    if is_small(model):
+        return "float32"
+    return "bfloat16" if machine.speeds["bfloat16"] > FASTER * machine.speeds["float32"] else "float32"
+
+
+def weights_of(model: Configuration) -> int:
+    """How many numbers a model has, but for a few thousand."""
+    return _layers(model) + model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
+
+
+def _ways(fast: Precision, backend: str) -> Iterator[Training]:
+    """From the best to the leanest."""
+    methods: tuple[Method, ...] = ("full", "lora") if backend == "MLX" else ("full", "lean", "lora")
+    for precision in dict.fromkeys((fast, "bfloat16")):
+        for method in methods:
+            for recompute in (False, True):
+                yield Training(method, precision, recompute)
+
+
+def _fit(model: Configuration, machine: Machine, work: Work, way: Training) -> Fit:
+    answers = work.answers * 3600 / max(1e-9, _seconds(model, machine, work, way))
+    return Fit(way, _bytes(model, machine, work, way), machine.free, _rounded(answers))
+
+
+def _bytes(model: Configuration, machine: Machine, work: Work, way: Training) -> int:
+    """The most that a round needs at once: while answering, or while learning."""
+    size, count = BYTES[way.precision], weights_of(model)
+    trained = RANK * _widths(model) if way.method == "lora" else count
+    moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
+    weights = BYTES[way.kept] * count + (4 * trained if way.method == "lora" else 0)
+    gradient = trained * (4 if way.method == "lora" else BYTES[way.kept])
+    copied = 0 if way.kept == way.precision else size * _layers(model)  # the weights as they are multiplied
+    if way.recompute and machine.backend != "MLX":
+        copied //= model.num_hidden_layers
+    scores = min(way.scores, model.vocab_size * work.answers * work.longest)
+    head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
+    caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
+    answers = -(-work.questions // way.parts) * work.group_size
+    answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
+    return PROGRAM + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
+
+
+def _activations(model: Configuration, machine: Machine, work: Work, way: Training) -> int:
+    """Bytes that a pass keeps for its backward pass: those of a piece, and the attention of all that run together."""
+    size, read = BYTES[way.precision], work.prompt + work.longest
+    completions, together = _pass(model, work, way)
+    layers = 1 if way.recompute else model.num_hidden_layers
+    of_token = model.bytes_per_token(size, recompute=way.recompute)
+    if machine.backend == "torch":  # which keeps what the gate's SiLU reads beside what it makes
+        of_token += size * layers * model.intermediate_size
+    tokens = of_token * (work.prompt + completions * work.longest)
+    answers = completions * read * 2 * model.num_key_value_heads * model.head_dim  # each with its prompt's keys and values
+    scores = model.num_attention_heads * (work.prompt**2 + completions * work.longest * read)
+    if machine.backend == "torch" and (machine.device == "cuda" or (machine.device == "cpu" and way.precision == "float32")):
+        scores = 0  # there they are made a few at a time, see torch_packing.py
+    return tokens + together * size * (layers * answers + (layers + SCORES) * scores)
+
+
+def _pass(model: Configuration, work: Work, way: Training) -> tuple[int, int]:
+    """The completions of a piece, a whole group where there is room, and how many pieces run together; see batch_size.py."""
+    usual = PASS_BYTES // model.bytes_per_token(BYTES[way.precision], recompute=way.recompute)
+    room = max(usual, work.group_tokens) // way.parts
+    completions = max(1, min(work.group_size, (room - work.prompt) // work.longest))
+    return completions, max(1, min(work.groups, room // (work.prompt + completions * work.longest)))
+
+
+def _seconds(model: Configuration, machine: Machine, work: Work, way: Training) -> float:
+    """Of one round: two operations a weight and token forward, twice as many backward."""
+    speed, (token_s, pass_s) = machine.speeds[way.precision], CARD_S.get(machine.device, (0.0, 0.0))
+    head = model.vocab_size * model.hidden_size
+    layers = _layers(model)
+    decoded = 2 * work.answers * work.longest * (layers + head)
+    written = 2 * work.questions * work.prompt * layers
+    passes = 4 if way.recompute else 3
+    completions, together = _pass(model, work, way)
+    prompts = -(-work.group_size // completions)  # one for each piece of a group
+    tokens = prompts * work.prompt + work.group_size * work.longest
+    learned = 2 * work.groups * (passes * tokens * layers + 3 * work.group_size * work.longest * head)
+    steps = work.longest * min(way.parts, work.questions)
+    run = work.groups * prompts / together  # passes
+    answering = max(decoded / (DECODED * speed), token_s * model.num_hidden_layers * steps)
+    learning = max(learned / (LEARNED * speed), pass_s * model.num_hidden_layers * run)
+    return answering + written / (LEARNED * speed) + learning
+
+
+def _layers(model: Configuration) -> int:
+    attention = model.head_dim * (2 * model.num_attention_heads + 2 * model.num_key_value_heads)
+    return model.num_hidden_layers * model.hidden_size * (attention + 3 * model.intermediate_size)
+
+
+def _widths(model: Configuration) -> int:
+    """The sum of what goes into and comes out of every adapted layer: so many numbers has each rank of the adapters."""
+    heads, shared = model.head_dim * model.num_attention_heads, model.head_dim * model.num_key_value_heads
+    attention = 4 * model.hidden_size + 2 * heads + 2 * shared
+    return model.num_hidden_layers * (attention + 3 * (model.hidden_size + model.intermediate_size))
+
+
+def _rounded(number: float) -> int:
+    """To two figures: more are not known."""
+    return int(float(f"{number:.2g}"))
+
+
+def measure(backend: str, device: str, threads: int) -> Machine:
+    """A short look at the device that will be used, in the thread that will use it. Raises MemoryShort."""
+    if backend == "MLX":
+        from waggle.models.mlx.memory import recommended
+
+        free = min(_free(), recommended() or _free())
+        return Machine(free, {name: _speed(_mlx_product(name, device)) for name in BYTES}, backend, device)
+    import torch
+
+    from waggle.models.torch.memory import memory_errors
+
+    torch.set_num_threads(threads)
+    free = _free() if device == "cpu" else _free_on(getattr(torch, device))
+    with memory_errors():
+        return Machine(free, {name: _speed(_torch_product(name, device)) for name in BYTES}, backend, device)
+
+
+def _free() -> int:
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+def _free_on(card: Any) -> int:
+    """Of a graphics card; about so much where its driver does not tell, as many of Intel do not."""
+    try:
+        return int(card.mem_get_info()[0])
+    except RuntimeError:
+        properties = card.get_device_properties()
+        free = int(properties.total_memory) - int(card.memory_reserved())
+        return min(free, _free()) if getattr(properties, "is_integrated_gpu", True) else free
+
+
+def _speed(multiply: Callable[[], float]) -> float:
+    """The best of four, or of two that take long. The first never decides alone: a graphics card loads what it needs in it."""
+    best = 0.0
+    for number in range(4):
+        began = time.perf_counter()
+        operations = multiply()
+        seconds = time.perf_counter() - began
+        best = max(best, operations / seconds)
+        if number > 0 and seconds > LONG_S:
+            break
+    return best
+
+
+def _torch_product(name: Precision, device: str) -> Callable[[], float]:
+    import torch
+
+    rows, size = _shape(device, 4096)
+    left, right = (torch.ones(n, size, dtype=getattr(torch, name), device=device) for n in (rows, size))
+
+    def multiply() -> float:
+        float((left @ right)[0, 0])  # waits for the device
+        return 2.0 * rows * size * size
+
+    return multiply
+
+
+def _mlx_product(name: Precision, device: str) -> Callable[[], float]:
+    import mlx.core as mx
+
+    rows, size = _shape(device, 2048)
+    left, right = (mx.ones((n, size), dtype=getattr(mx, name)) for n in (rows, size))
+
+    def multiply() -> float:
+        mx.eval(left @ right)
+        return 2.0 * rows * size * size
+
+    return multiply
+
+
+def _shape(device: str, whole: int) -> tuple[int, int]:
+    """Rows and width of a product that keeps this device busy, and that nobody waits for."""
+    return (256, 1024) if device == "cpu" else (whole, whole)

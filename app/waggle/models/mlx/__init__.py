@@ -1,0 +1,1 @@
+"""The forward pass, decoding and learning of a model in MLX, on Apple Silicon."""

@@ -1,0 +1,86 @@
+"""Decoding in MLX: prompts prefilled once each, fanned out to G rows with caches of their own; every step is evaluated."""
+
+from collections.abc import Sequence
+
+import mlx.core as mx
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.models.mlx.model import MlxModel, Weights
+from waggle.models.mlx.packing import Packing, attention, placed
+from waggle.models.mlx.token_sampling import pick
+from waggle.models.shared.decoding import DROP_BELOW, prefilled_together
+from waggle.models.shared.packing import prompt_cells, prompt_row
+from waggle.rl.batch import Floats, Ids, SampleParams
+
+
+class MlxRows:
+    """The rows of one call of `sample`; see `decoding.Rows`."""
+
+    drop_below = DROP_BELOW
+
+    def __init__(self, model: MlxModel, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SampleParams) -> None:
+        self._model, self._weights, self._params = model, weights, params
+        self._caches: list[tuple[mx.array, mx.array]] = []  # keys and values, (rows, heads, L + max_new, width)
+        self._longest = max(len(prompt) for prompt in prompts)  # L
+        lengths = np.repeat([len(prompt) for prompt in prompts], group_size)
+        self._ahead = placed(lengths)  # the position of a row's first new token
+        columns = np.arange(self._longest + params.max_new)
+        sees = (columns < lengths[:, None]) | (columns >= self._longest)  # not the padding between prompt and completion
+        self._sees = mx.array(sees[:, None, None])
+        self._logits = self._prefill(prompts, group_size)
+        self._picked = self._ahead  # once picked: each row's newest token
+
+    def _prefill(self, prompts: Sequence[Ids], group_size: int) -> mx.array:
+        """The logits (rows, V) after each row's prompt."""
+        last, first = list[mx.array](), 0
+        for some in prefilled_together(prompts, self._model.bytes_per_layer):
+            self._params.pause_point()
+            last.append(self._run(some, first, group_size, len(prompts)))
+            mx.eval(last[-1], self._caches)
+            first += len(some)
+        logits = self._model.logits(self._weights, mx.concatenate(last), self._params.temperature)
+        return mx.repeat(logits, group_size, 0)
+
+    def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> mx.array:
+        """The states (P, D) after each of some prompts, from the `first` on; their rows' caches hold their keys and values."""
+        packing = Packing([prompt_row(prompt) for prompt in prompts], buckets=1)
+        cells = prompt_cells(prompts)  # (P, T)
+        rows, columns = slice(first * group_size, (first + len(prompts)) * group_size), cells.shape[1]
+
+        def attend(layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
+            if layer == len(self._caches):
+                shape = (count * group_size, k.shape[1], self._longest + self._params.max_new, k.shape[2])
+                self._caches.append((mx.zeros(shape, k.dtype), mx.zeros(shape, v.dtype)))
+            for kept, part in zip(self._caches[layer], (k, v), strict=True):
+                once = part[placed(cells.ravel())].reshape(*cells.shape, *part.shape[1:]).swapaxes(1, 2)
+                kept[rows, :, :columns] = mx.repeat(once, group_size, 0)
+            return packing.attend(layer, q, k, v)
+
+        return self._model.hidden(self._weights, packing.tokens, packing.positions, attend)[packing.sources]
+
+    def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
+        mx.eval(self._logits, self._caches)
+        tokens, likely = pick(self._logits, uniforms, self._params.top_p)
+        self._picked = placed(tokens)
+        return tokens, likely
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        keep = placed(rows)
+        for i, (keys, values) in enumerate(self._caches):  # one layer after another: the old cache of each goes first
+            self._caches[i] = (keys[keep], values[keep])
+            del keys, values
+            mx.eval(self._caches[i])
+        self._ahead, self._sees, self._picked = self._ahead[keep], self._sees[keep], self._picked[keep]
+
+    def advance(self, column: int) -> None:
+        at = self._longest + column
+        sees = self._sees[..., : at + 1]
+
+        def attend(layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
+            keys, values = self._caches[layer]
+            keys[:, :, at], values[:, :, at] = k, v
+            return attention(q[:, :, None], keys[:, :, : at + 1], values[:, :, : at + 1], sees).reshape(len(q), -1)
+
+        hidden = self._model.hidden(self._weights, self._picked, self._ahead + column, attend)
+        self._logits = self._model.logits(self._weights, hidden, self._params.temperature)

@@ -1,0 +1,151 @@
+"""The forward pass of Llama, Qwen2 and Qwen3 in MLX over packed tokens, with the weights of a transformers folder.
+
+Weights are a value that is handed in: a pass is a pure function of them, so that gradients and recomputation need no modules.
+Activations are (T, D), as in causal_lm.py. mlx-lm is the reference in the tests and no more: importing it loads torch where
+torch is installed, and lowers this process's limit of open files.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+from numpy.typing import NDArray
+
+from waggle.models.mlx import fused_head
+from waggle.models.mlx.memory import memory_errors
+from waggle.models.shared import lora, model_config
+from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, Configuration
+from waggle.models.shared.training_mode import Training
+from waggle.models.shared.weight_files import is_bits, read_model
+
+Weights = dict[str, mx.array]
+Attend = Callable[[int, mx.array, mx.array, mx.array], mx.array]
+
+
+class MlxModel:
+    """One model's shape, and how to run it. Raises ModelError for a folder that holds none, or one of an unknown kind."""
+
+    def __init__(self, folder: Path, training: Training) -> None:
+        self.configuration = model_config.read(folder)
+        self.precision: mx.Dtype = getattr(mx, training.precision)  # of products and activations
+        self.recompute = training.recompute
+        self.loaded = _load(folder, self.configuration, getattr(mx, training.kept))
+        self.head = EMBEDDING if self.configuration.tie_word_embeddings else HEAD
+        self._frequencies = mx.array(self.configuration.frequencies())
+
+    @property
+    def bytes_per_token(self) -> int:
+        """About what one token of a training pass keeps in memory for its backward pass."""
+        return self.configuration.bytes_per_token(self.precision.size, recompute=self.recompute)
+
+    @property
+    def bytes_per_layer(self) -> int:
+        """Of that, what one layer makes."""
+        return self.configuration.bytes_per_layer(self.precision.size)
+
+    def first_adapters(self) -> Weights:
+        """The adapters (LoRA) of every linear layer before training: then they change nothing."""
+        found: Weights = {}
+        for name, weight in self.loaded.items():
+            module = name.removesuffix(".weight")
+            if module.split(".")[-1] in lora.TARGETS:
+                out, width = weight.shape
+                first = (mx.array(lora.first_a(module, width)), mx.zeros((out, lora.RANK)))
+                found |= dict(zip(lora.names(module), first, strict=True))
+        return found
+
+    def working(self, weights: Mapping[str, mx.array]) -> Weights:
+        """The weights in the precision of the products."""
+        return {name: weight.astype(self.precision) for name, weight in weights.items()}
+
+    def hidden(
+        self, weights: Weights, tokens: mx.array, positions: mx.array, attend: Attend, *, learning: bool = False
+    ) -> mx.array:
+        """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
+        turns = self._turns(positions)
+        x = weights[EMBEDDING][tokens]
+        layers = _by_layer(weights, self.configuration.num_hidden_layers)
+        for number, parts in enumerate(layers):
+            layer = partial(_layer, self.configuration, turns, partial(attend, number))
+            x = mx.checkpoint(layer)(parts, x) if learning and self.recompute else layer(parts, x)
+        return x
+
+    def normed(self, weights: Weights, hidden: mx.array) -> mx.array:
+        """(N, D) of the last layer as the head and a critic read it."""
+        return _norm(self.configuration, weights[NORM], hidden)
+
+    def logits(self, weights: Weights, hidden: mx.array, temperature: float) -> mx.array:
+        """(N, D) of the last layer -> (N, V) in fp32, divided by the temperature."""
+        return fused_head.scores(self.normed(weights, hidden), weights[self.head], temperature)
+
+    def _turns(self, positions: mx.array) -> tuple[mx.array, mx.array]:
+        """cos and sin (T, 1, head width) of positions, the first half of sin negative."""
+        angles = positions[:, None, None] * self._frequencies
+        cos, sin = mx.cos(angles), mx.sin(angles)
+        return mx.concatenate([cos, cos], -1).astype(self.precision), mx.concatenate([-sin, sin], -1).astype(self.precision)
+
+
+def _layer(
+    shape: Configuration, turns: tuple[mx.array, mx.array], attend: Callable[..., mx.array], parts: Weights, x: mx.array
+) -> mx.array:
+    """One transformer layer; `parts` are its weights."""
+    normed = _norm(shape, parts["input_layernorm.weight"], x)
+    q, k, v = (
+        _linear(parts, f"self_attn.{name}", normed).reshape(len(x), -1, shape.head_dim) for name in ("q_proj", "k_proj", "v_proj")
+    )
+    if "self_attn.q_norm.weight" in parts:
+        q = _norm(shape, parts["self_attn.q_norm.weight"], q)
+        k = _norm(shape, parts["self_attn.k_norm.weight"], k)
+    x = x + _linear(parts, "self_attn.o_proj", attend(_turned(q, turns), _turned(k, turns), v))
+    normed = _norm(shape, parts["post_attention_layernorm.weight"], x)
+    gate = _linear(parts, "mlp.gate_proj", normed)
+    wide = gate * mx.sigmoid(gate) * _linear(parts, "mlp.up_proj", normed)
+    return x + _linear(parts, "mlp.down_proj", wide)
+
+
+def _linear(parts: Weights, name: str, x: mx.array) -> mx.array:
+    """(T, in) -> (T, out), with bias and adapter where there are some."""
+    bias, (a_name, b_name) = parts.get(f"{name}.bias"), lora.names(name)
+    weight = parts[f"{name}.weight"]
+    found = x @ weight.T if bias is None else mx.addmm(bias, x, weight.T)
+    if a_name in parts:
+        found = found + lora.SCALE * ((x @ parts[a_name].T) @ parts[b_name].T)
+    return found
+
+
+def _turned(heads: mx.array, turns: tuple[mx.array, mx.array]) -> mx.array:
+    """(T, heads, width), turned."""
+    cos, sin = turns
+    first, second = mx.split(heads, 2, -1)
+    return heads * cos + mx.concatenate([second, first], -1) * sin
+
+
+def _norm(shape: Configuration, weight: mx.array, x: mx.array) -> mx.array:
+    return mx.fast.rms_norm(x, weight, shape.rms_norm_eps)
+
+
+def _by_layer(weights: Weights, count: int) -> list[Weights]:
+    """The weights of each layer under their names within it."""
+    layers: list[Weights] = [{} for _ in range(count)]
+    for name, weight in weights.items():
+        if name.startswith("model.layers."):
+            number, _, part = name.removeprefix("model.layers.").partition(".")
+            layers[int(number)][part] = weight
+    return layers
+
+
+def _load(folder: Path, shape: Configuration, kept: mx.Dtype) -> Weights:
+    """Every weight of the model, one after another: never the whole in two precisions. Raises ModelError, and MemoryShort."""
+    found: Weights = {}
+    for name, weight in read_model(folder, shape.weights()):
+        with memory_errors():
+            found[name] = _array(weight).astype(kept)
+            mx.eval(found[name])
+    return found
+
+
+def _array(kept: NDArray[Any]) -> mx.array:
+    """Bits of bfloat16 (`is_bits`) as the numbers that they are."""
+    return mx.array(kept).view(mx.bfloat16) if is_bits(kept) else mx.array(kept)

@@ -1,0 +1,62 @@
+"""Packing in MLX: where the tokens of a batch stand, and attention within their rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import mlx.core as mx
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.models.shared.packing import BUCKETS, Bucket, Row, lay_out
+from waggle.rl.batch import Floats
+
+
+@dataclass(frozen=True)
+class _Grid:
+    queries: mx.array  # (B * Q,)
+    keys: mx.array  # (B * K,)
+    sees: mx.array  # (B, 1, Q, K)
+    rows: int
+
+
+class Packing:
+    """A layout of rows as arrays of MLX; see `packing.Layout`."""
+
+    def __init__(self, rows: Sequence[Row], *, buckets: int = BUCKETS) -> None:
+        self._layout = lay_out(rows, buckets)
+        self.tokens, self.positions = placed(self._layout.tokens), placed(self._layout.positions)
+        self.sources, self.targets = placed(self._layout.sources), placed(self._layout.targets)
+        self._grids = [_grid(bucket) for bucket in self._layout.buckets]
+        self._back = placed(self._layout.back)
+
+    def attend(self, layer: int, q: mx.array, k: mx.array, v: mx.array) -> mx.array:
+        """Attention within each row: (T, heads, width) -> (T, heads * width)."""
+        outputs = []
+        for grid in self._grids:
+            queries = _spread(q, grid.queries, grid.rows)
+            found = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.sees)
+            outputs.append(found.swapaxes(1, 2).reshape(len(grid.queries), -1))
+        return mx.concatenate(outputs)[self._back]
+
+    def split(self, found: mx.array) -> list[Floats]:
+        """(N,) as an array for each row."""
+        return self._layout.split(np.array(found, np.float32))
+
+
+def placed(values: NDArray[np.int64]) -> mx.array:
+    """Ids and places, in 32 bits: Metal knows few products of 64."""
+    return mx.array(values.astype(np.int32))
+
+
+def attention(queries: mx.array, keys: mx.array, values: mx.array, sees: mx.array) -> mx.array:
+    """Scaled dot products over (B, heads, L, width), where several query heads may share the keys and values of one."""
+    return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=queries.shape[-1] ** -0.5, mask=sees)
+
+
+def _spread(part: mx.array, cells: mx.array, rows: int) -> mx.array:
+    """(T, heads, width) -> (B, heads, L, width)."""
+    return part[cells].reshape(rows, -1, *part.shape[1:]).swapaxes(1, 2)
+
+
+def _grid(bucket: Bucket) -> _Grid:
+    return _Grid(placed(bucket.queries), placed(bucket.keys), mx.array(bucket.sees[:, None]), bucket.rows)

@@ -1,0 +1,216 @@
+"""The MLX policy: samples with noise from outside, learns from packed groups with every prompt run once.
+
+It does what torch_policy.py does, on a CPU but for rounding, on Metal within 2e-3: both obey one contract in
+tests/models/contract. Left out: the lean way of training.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+
+from waggle.core.errors import ModelError
+from waggle.models.mlx import fused_head
+from waggle.models.mlx.decoding import MlxRows
+from waggle.models.mlx.memory import memory_errors, recommended
+from waggle.models.mlx.model import MlxModel, Weights
+from waggle.models.mlx.optimizers import AdamW
+from waggle.models.mlx.packing import Packing
+from waggle.models.shared.adaptive_batch import BatchSize
+from waggle.models.shared.decoding import decode
+from waggle.models.shared.packing import group_row
+from waggle.models.shared.training_mode import Training
+from waggle.models.shared.weight_files import widened
+from waggle.models.storage.checkpoint import Arrays
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.rl.objective import clipped, clipped_objective
+
+CACHE_BYTES = 1 << 28  # of freed memory that MLX may keep for itself
+CRITIC = ("critic.weight", "critic.bias")
+
+
+class MlxPolicy:
+    """One causal language model with AdamW. Create it and use it in one thread, and fork no process that has used MLX."""
+
+    def __init__(self, folder: Path, *, training: Training | None = None, short: Callable[[str], None] = nothing) -> None:
+        self.training = training or Training()
+        if self.training.method == "lean":
+            raise ModelError("Lean training is not there on MLX.", "Set model.training to full, to lora or to auto.")
+        _limit_memory()
+        with memory_errors():
+            self._model = MlxModel(folder, self.training)
+            lora = self.training.method == "lora"
+            self._frozen: Weights = self._model.loaded if lora else {}
+            self._trained: Weights = self._model.first_adapters() if lora else self._model.loaded
+            self._model.loaded = {}
+            mx.eval(self._trained)
+        self._optimiser = AdamW()
+        self._batch_size = BatchSize(self.training, self._model.bytes_per_token, short)
+        self._critic: Weights = {}  # made when a batch first brings returns
+        self._steps = 0
+
+    @property
+    def steps(self) -> int:
+        return self._steps
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has."""
+        return sum(weight.size for weight in (self._frozen or self._trained).values())
+
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
+        with memory_errors():
+            weights = self._working()
+
+        def sample(some: Sequence[Ids], noise: Floats, watched: SampleParams) -> list[list[Sampled]]:
+            size = len(noise) // len(some)
+            with memory_errors():
+                made = decode(MlxRows(self._model, weights, some, size, watched), noise, watched)
+            return [made[p * size : (p + 1) * size] for p in range(len(some))]
+
+        return self._batch_size.sampled(prompts, uniforms, params, sample)
+
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
+
+        def measure(weights: Weights, normed: mx.array, targets: mx.array) -> mx.array:
+            return fused_head.logprobs(normed, weights[self._model.head], targets, temperature, frozen=True)
+
+        return self._measured(texts, measure)
+
+    def values(self, texts: Sequence[Written]) -> list[Floats]:
+        """See `sapo.seams.Policy.values`. Raises MemoryShort."""
+        if not self._critic:
+            return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
+        return self._measured(texts, lambda weights, normed, targets: _expected(self._critic, normed))
+
+    def _measured(self, texts: Sequence[Written], measure: Callable[[Weights, mx.array, mx.array], mx.array]) -> list[Floats]:
+        """`measure(weights, normed states, targets)` gives one number for each completion token; (N,) a group."""
+        with memory_errors():
+            weights = self._working()
+
+        def some(pieces: Sequence[Written]) -> Sequence[Floats]:
+            with memory_errors():
+                packing, normed = self._normed(weights, pieces)
+                return packing.split(measure(weights, normed, packing.targets))
+
+        return self._batch_size.measured(texts, some)
+
+    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+        """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
+        weights may be half changed, and the policy is to be opened again."""
+        if not self._critic and any(batch.returns is not None for batch in batches):
+            self._make_critic()
+        gradient, loss, clip = self._gradient(batches, params)
+        with memory_errors():
+            norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
+            params.pause_point()
+            if not math.isfinite(norm):
+                return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
+            shrink = min(1.0, params.max_gradient_norm / (norm + 1e-6))
+            for weights in (self._trained, self._critic):
+                self._optimiser.step(weights, gradient, params.learning_rate, shrink)
+        self._steps += 1
+        return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=norm)
+
+    def state(self) -> tuple[Arrays, Arrays]:
+        """(what is trained, moments), as of TorchPolicy: either backend resumes from the other's."""
+        weights: Arrays = {name: np.asarray(weight) for name, weight in self._trained.items()}
+        moments = self._optimiser.moments({**self._trained, **self._critic})
+        moments["steps"] = np.array(self._optimiser.steps(next(iter(self._trained))), np.float32)
+        for name, weight in self._critic.items():
+            moments[name] = np.asarray(weight)
+            moments["critic.steps"] = np.array(self._optimiser.steps(CRITIC[0]), np.float32)
+        return weights, moments
+
+    def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
+        """Take over a saved state, each array out of the two, as TorchPolicy does. Raises ModelError, or MemoryShort."""
+        for name, weight in self._trained.items():
+            if name not in weights or weights[name].shape != weight.shape:
+                raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
+        with memory_errors():
+            for name in self._trained:
+                self._trained[name] = mx.array(widened(weights.pop(name)))
+            self._optimiser = AdamW()
+            self._optimiser.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
+            self._critic = {}
+            if CRITIC[0] in moments:
+                self._critic = {name: mx.array(moments.pop(name)) for name in CRITIC}
+                self._optimiser.restore(self._critic, moments, int(moments["critic.steps"]))
+            mx.eval(self._trained, self._critic)
+        self._steps = steps
+
+    def _make_critic(self) -> None:
+        """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
+        width = self._model.configuration.hidden_size
+        self._critic = {CRITIC[0]: mx.zeros((1, width)), CRITIC[1]: mx.zeros((1,))}
+
+    def _working(self) -> Weights:
+        return self._model.working(self._frozen | self._trained)
+
+    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[Weights, float, float]:
+        """The gradient of all batches; their loss and clipped weight."""
+        gradient: Weights = {}
+
+        def some(pieces: Sequence[GroupBatch]) -> tuple[float, float]:
+            params.pause_point()
+            with memory_errors():
+                return self._learn(pieces, params, gradient)
+
+        return gradient, *self._batch_size.learned(batches, gradient.clear, some)
+
+    def _normed(self, weights: Weights, texts: Sequence[Written], *, learning: bool = False) -> tuple[Packing, mx.array]:
+        """Where everything stands, and (N, D) the normed states of the last layer that predict the completion tokens."""
+        packing = Packing([group_row(text) for text in texts])
+        hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
+        return packing, self._model.normed(weights, hidden[packing.sources])
+
+    def _learn(self, batches: Sequence[GroupBatch], params: StepParams, gradient: Weights) -> tuple[float, float]:
+        """Add some groups' gradient to `gradient`; their loss and clipped weight."""
+
+        def loss_of(learned: Weights) -> tuple[mx.array, mx.array]:
+            return self._loss(learned, batches, params)
+
+        taught = self._critic if any(batch.returns is not None for batch in batches) else {}
+        (loss, cut), found = mx.value_and_grad(loss_of)(self._trained | taught)
+        for name in list(found):
+            one = found.pop(name)
+            gradient[name] = gradient.pop(name) + one if name in gradient else one
+        mx.eval(loss, cut, gradient)
+        mx.clear_cache()
+        return float(loss), float(cut)
+
+    def _loss(self, learned: Weights, batches: Sequence[GroupBatch], params: StepParams) -> tuple[mx.array, mx.array]:
+        advantage, weight = (_joined([getattr(batch, name) for batch in batches]) for name in ("advantage", "weight"))
+        weights = self._model.working({**self._frozen, **{name: one for name, one in learned.items() if name not in CRITIC}})
+        packing, normed = self._normed(weights, batches, learning=True)
+        head = weights[self._model.head]
+        logp = fused_head.logprobs(normed, head, packing.targets, params.temperature, frozen=bool(self._frozen))
+        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # of all of them or of none
+        old = _joined(known) if known else mx.stop_gradient(logp)  # one update per batch: no second forward
+        loss = clipped_objective(mx, logp, old, advantage, weight, params.clip)
+        returns = [batch.returns for batch in batches if batch.returns is not None]
+        if returns:
+            miss = _expected(learned, mx.stop_gradient(normed)) - _joined(returns)  # it reads the model, and never moves it
+            loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
+        cut = (clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
+        return loss, cut
+
+
+def _expected(critic: Weights, normed: mx.array) -> mx.array:
+    """What the value head expects (N,)."""
+    return (normed.astype(mx.float32) @ critic[CRITIC[0]].T + critic[CRITIC[1]])[:, 0]
+
+
+def _joined(arrays: Sequence[Floats]) -> mx.array:
+    return mx.array(np.concatenate(arrays))
+
+
+def _limit_memory() -> None:
+    """Keep what Metal recommends: MLX's own limit is half as much again, and a Mac that swaps is no pleasure to use."""
+    mx.set_cache_limit(CACHE_BYTES)
+    if most := recommended():
+        mx.set_memory_limit(most)

@@ -1,0 +1,1 @@
+"""What both backends share: configuration, weight files, packing, decoding and adapters."""

@@ -1,0 +1,209 @@
+"""A model's configuration: config.json of Llama, Qwen2 and Qwen3, refused where it would be computed wrongly; no backend here."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.core.errors import ModelError
+
+ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
+ROPES = ("default", "linear", "llama3")
+QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever its configuration says
+EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
+PRECISIONS = ("float32", "bfloat16", "float16")
+ANOTHER = "Choose another model."  # the file is as its author wrote it
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model has, and little enough to count with
+Layers = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class Rope(msgspec.Struct, frozen=True, kw_only=True):
+    """How positions turn: `rope_parameters` since transformers 5, `rope_scaling` and `rope_theta` before."""
+
+    rope_type: str = "default"
+    rope_theta: float = 10_000.0
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_max_position_embeddings: float = 2048.0
+    partial_rotary_factor: float = 1.0
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """What the forward pass needs to know. `dtype` is the precision of the weights on disk."""
+
+    model_type: str
+    vocab_size: Positive
+    hidden_size: Positive
+    intermediate_size: Positive
+    num_hidden_layers: Layers
+    num_attention_heads: Positive
+    num_key_value_heads: Positive
+    head_dim: Positive
+    rms_norm_eps: float = 1e-6
+    hidden_act: str = "silu"
+    tie_word_embeddings: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    max_position_embeddings: Positive = 2048
+    dtype: str = "float32"
+    rope: Rope = Rope()
+
+    def bytes_per_token(self, size: int, *, recompute: bool) -> int:
+        """About what one token of a training pass keeps in memory for its backward pass, at `size` bytes a number."""
+        layer, count = self.bytes_per_layer(size), self.num_hidden_layers
+        return size * count * self.hidden_size + layer if recompute else count * layer
+
+    def bytes_per_layer(self, size: int) -> int:
+        """Of that, what one layer makes."""
+        return size * (10 * self.hidden_size + 3 * self.intermediate_size)
+
+    def weights(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the weights that a model has, by Hugging Face's names."""
+        width, inner, queries = self.hidden_size, self.intermediate_size, self.num_attention_heads * self.head_dim
+        keys = self.num_key_value_heads * self.head_dim
+        layer: dict[str, tuple[int, ...]] = {
+            "input_layernorm": (width,),
+            "self_attn.q_proj": (queries, width),
+            "self_attn.k_proj": (keys, width),
+            "self_attn.v_proj": (keys, width),
+            "self_attn.o_proj": (width, queries),
+            "post_attention_layernorm": (width,),
+            "mlp.gate_proj": (inner, width),
+            "mlp.up_proj": (inner, width),
+            "mlp.down_proj": (width, inner),
+        }
+        if self.model_type == "qwen3":
+            layer |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
+        layer = {f"{name}.weight": size for name, size in layer.items()}
+        layer |= {f"{name}.bias": layer[f"{name}.weight"][:1] for name in self._biased()}
+        found: dict[str, tuple[int, ...]] = {EMBEDDING: (self.vocab_size, width), NORM: (width,)}
+        found |= {f"model.layers.{i}.{name}": size for i in range(self.num_hidden_layers) for name, size in layer.items()}
+        if not self.tie_word_embeddings:
+            found[HEAD] = (self.vocab_size, width)
+        return found
+
+    def _biased(self) -> Iterator[str]:
+        """The products of a layer to which a bias is added."""
+        attention = ("q_proj", "k_proj", "v_proj", "o_proj") if self.attention_bias else ()
+        yield from (f"self_attn.{name}" for name in (QWEN2_BIASES if self.model_type == "qwen2" else attention))
+        if self.mlp_bias and self.model_type == "llama":
+            yield from (f"mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj"))
+
+    def frequencies(self) -> NDArray[np.float32]:
+        """(head_dim / 2,): by which angle each pair of a head turns from one position to the next."""
+        plain = 1.0 / self.rope.rope_theta ** (np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim))
+        if self.rope.rope_type == "linear":
+            plain = plain / self.rope.factor
+        if self.rope.rope_type == "llama3":
+            plain = _llama3(self.rope, plain)
+        return plain.astype(np.float32)
+
+
+def read(folder: Path) -> Configuration:
+    """Raises ModelError for what is not there, cannot be read, or would be computed wrongly."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelError(
+            f"There is no model in {folder}.", "Check `model.folder` in the settings, or remove it to use the starter."
+        )
+    raw = table_in(path)
+    if raw.get("model_type") not in ARCHITECTURES:
+        raise ModelError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
+    try:
+        found = msgspec.convert(_complete(raw), Configuration)
+        _check(found, raw)
+    except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # of another form than they should have
+        raise _unreadable(folder, error) from error
+    _require_computable(folder, found)
+    return found
+
+
+def table_in(path: Path) -> dict[str, Any]:
+    """What a JSON file of a model says; raises ModelError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(found, ensure_ascii=False).encode()  # raises for half a character, which JSON can say and nobody can write
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
+    if not isinstance(found, dict):
+        raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
+    return found
+
+
+def _complete(raw: dict[str, Any]) -> dict[str, Any]:
+    """With what older files leave out, as transformers would fill it in."""
+    given = {name: value for name, value in raw.items() if value is not None}
+    heads = given.get("num_attention_heads", 0)
+    length = given.get("max_position_embeddings", 2048 if given["model_type"] == "llama" else 32_768)
+    rope = {
+        "rope_theta": given.get("rope_theta", 10_000.0),
+        "original_max_position_embeddings": length,
+        **(given.get("rope_scaling") or given.get("rope_parameters") or {}),  # of both, the old name: the other is passed over
+        **{name: given[name] for name in ("original_max_position_embeddings",) if name in given},
+    }
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    return {
+        "max_position_embeddings": length,
+        "num_key_value_heads": heads,
+        "head_dim": 128 if given["model_type"] == "qwen3" else given.get("hidden_size", 0) // max(1, heads),
+        "dtype": given.get("torch_dtype", "float32"),
+        **given,
+        "rope": {**{name: value for name, value in rope.items() if value is not None}, "rope_type": kind},
+    }
+
+
+def _check(found: Configuration, raw: dict[str, Any]) -> None:
+    """Refuse what would be computed wrongly."""
+    if found.rope.rope_type not in ROPES or found.rope.partial_rotary_factor != 1.0:
+        raise ModelError(f"Waggle does not know {found.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
+    windows = raw.get("use_sliding_window") and raw.get("sliding_window")
+    some = bool(windows) and (raw.get("max_window_layers") or 28) < found.num_hidden_layers
+    if "sliding_attention" in (raw.get("layer_types") or ()) or (some and not raw.get("layer_types")):
+        raise ModelError("Waggle does not know sliding attention.", "Choose a model without it.")
+    if found.hidden_act != "silu":
+        raise ModelError(f"Waggle does not know the activation {found.hidden_act}.", "Choose a plain model.")
+    if raw.get("quantization_config") or raw.get("quantization"):
+        raise ModelError("Waggle does not train quantised models.", "Choose the model that this one was made from.")
+    if found.dtype not in PRECISIONS:
+        raise ModelError(f"Waggle does not know weights in {found.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
+
+
+def _require_computable(folder: Path, found: Configuration) -> None:
+    """Refuse numbers that are what they should be each, and with which together nothing can be computed."""
+    if found.head_dim % 2 or found.num_attention_heads % found.num_key_value_heads:
+        raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
+    if not (math.isfinite(found.rms_norm_eps) and found.rms_norm_eps >= 0.0):
+        raise ModelError(f"The layers of the model in {folder} cannot be normalised.", ANOTHER)
+    if not _turns(found):
+        raise ModelError(f"The positions of the model in {folder} cannot be turned.", ANOTHER)
+
+
+def _turns(found: Configuration) -> bool:
+    """Whether all positions turn, and turn as transformers would have it."""
+    rope = found.rope
+    if rope.rope_type == "llama3" and not 0.0 < rope.low_freq_factor < rope.high_freq_factor:
+        return False
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            turns = found.frequencies()
+    except FloatingPointError:
+        return False
+    return bool(turns.min() > 0.0 and turns.max() < np.inf)  # no number at all is neither
+
+
+def _llama3(rope: Rope, plain: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Slow turns are stretched by `factor`, fast ones left, those between blended (Llama 3.1)."""
+    turns = rope.original_max_position_embeddings * plain / (2 * math.pi)  # within the length first trained on
+    share = np.clip((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0)
+    blended: NDArray[np.float32] = (1.0 - share) * plain / rope.factor + share * plain
+    return blended
+
+
+def _unreadable(folder: Path, why: object) -> ModelError:
+    return ModelError(f"The model in {folder} cannot be read: {why}.", "Copy or download it again.")

@@ -1,0 +1,161 @@
+"""Weight files in any precision, as numpy, read and written array by array. bfloat16, unknown to it, is kept as its bits."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from waggle.core.errors import ModelError
+from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD, table_in
+
+Array = NDArray[np.float32]
+STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"  # a whole model, or where the weights of several files lie
+File = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]*\.safetensors\Z")]  # beside the index, which strangers wrote
+DROPPED = {"F16": 13, "BF16": 16}  # bits of fp32 that a number loses
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One array of a file, not read yet."""
+
+    path: Path
+    precision: str  # as the file names it
+    shape: tuple[int, ...]
+    offset: int  # bytes
+
+    def read(self) -> NDArray[Any]:
+        """As it is, bfloat16 as its bits in uint16; raises OSError, SafetensorError. Not mapped: who maps a file that somebody
+        changes is killed."""
+        if self.precision not in STORED:
+            raise SafetensorError(f"weights in {self.precision}")
+        found = np.fromfile(self.path, STORED[self.precision], math.prod(self.shape), offset=self.offset)
+        if found.size != math.prod(self.shape):
+            raise SafetensorError(f"{self.path.name} became shorter")
+        return found.reshape(self.shape)
+
+
+def stored(path: Path) -> dict[str, Stored]:
+    """The arrays of a file; raises OSError, SafetensorError for one that is not whole."""
+    with safe_open(path, "np"), path.open("rb") as file:  # which looks at every place and size
+        data = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(data - 8))
+    return {
+        name: Stored(path, one["dtype"], tuple(one["shape"]), data + one["data_offsets"][0])
+        for name, one in header.items()
+        if name != "__metadata__"
+    }
+
+
+def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Stored]:
+    """Where each weight of a model lies; raises OSError, SafetensorError, and ModelError where one is not as it should be."""
+    there = _named(folder)
+    if HEAD in there and HEAD not in shapes:
+        there.setdefault(EMBEDDING, there[HEAD])  # the two are one, whichever of the names it was saved under
+        if there[HEAD].shape != there[EMBEDDING].shape or not np.array_equal(there[HEAD].read(), there[EMBEDDING].read()):
+            raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
+    for name, shape in shapes.items():
+        if name not in there:
+            raise _lacking(folder, name)
+        if there[name].shape != shape:
+            found = f"{name} is {list(there[name].shape)}, and its config.json says {list(shape)}"
+            raise ModelError(f"The model in {folder} cannot be read: {found}.", "Copy or download it again.")
+        if (precision := there[name].precision) not in STORED:
+            raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
+    return {name: there[name] for name in shapes}
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files that a model is read from; others may lie beside them. Raises ModelError."""
+    return [folder / name for name in sorted({WEIGHTS} if (folder / WEIGHTS).exists() else set(_index(folder).values()))]
+
+
+def _named(folder: Path) -> dict[str, Stored]:
+    """The arrays of a model, where transformers looks for them: in one file, or else in those that the index names."""
+    files = {path.name: stored(path) for path in files_of(folder)}
+    if WEIGHTS in files:
+        return files[WEIGHTS]
+    return {name: files[file][name] for name, file in _index(folder).items() if name in files[file]}
+
+
+def _index(folder: Path) -> dict[str, File]:
+    """In which file each array lies."""
+    if not (folder / INDEX).exists():
+        raise _lacking(folder, WEIGHTS)
+    try:
+        return msgspec.convert(table_in(folder / INDEX).get("weight_map"), dict[str, File])
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{folder / INDEX} cannot be read: {error}.", "Copy or download the model again.") from error
+
+
+def _lacking(folder: Path, what: str) -> ModelError:
+    return ModelError(f"The model in {folder} cannot be read: {what} is not there.", "Copy or download it again.")
+
+
+def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Each weight of a model by name, one at a time; raises ModelError."""
+    try:
+        for name, one in of_model(folder, shapes).items():
+            yield name, one.read()
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
+
+
+def load(path: Path) -> dict[str, NDArray[Any]]:
+    """Every array of a file as it is; raises OSError, SafetensorError."""
+    return {name: one.read() for name, one in stored(path).items()}
+
+
+def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """What `load` finds again; raises OSError."""
+    write(path, {name: (_precision(array), array.shape) for name, array in arrays.items()}, arrays.__getitem__)
+
+
+def write(path: Path, kept: Mapping[str, tuple[str, tuple[int, ...]]], each: Callable[[str], NDArray[Any]]) -> None:
+    """A file that transformers reads, of precisions and shapes by name; `each` gives one array at a time. Raises OSError."""
+    names = sorted(kept, key=lambda name: (-STORED[kept[name][0]].itemsize, name))  # each begins at a multiple of its size
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name in names:
+        precision, shape = kept[name]
+        begin, end = end, end + STORED[precision].itemsize * math.prod(shape)
+        header[name] = {"dtype": precision, "shape": shape, "data_offsets": (begin, end)}
+    told = json.dumps(header).encode()
+    told += b" " * (-len(told) % 8)
+    with path.open("wb") as file:
+        file.write(len(told).to_bytes(8, "little") + told)
+        for name in names:
+            file.write(np.ascontiguousarray(each(name), STORED[kept[name][0]]).data)
+
+
+def is_bits(array: NDArray[Any]) -> bool:
+    """Whether these are numbers in bfloat16."""
+    return array.dtype == np.uint16
+
+
+def widened(array: NDArray[Any]) -> Array:
+    """In fp32."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if is_bits(array) else array.astype(np.float32, copy=False)
+
+
+def narrowed(weight: Array, precision: str, noise: np.random.Generator) -> NDArray[Any]:
+    """In the precision of a file. To fewer bits it is rounded stochastically: what is smaller than the distance of two numbers,
+    as most steps of reinforcement learning are, is right on average, where the nearest would lose it."""
+    if precision not in DROPPED:
+        return weight.astype(STORED[precision])
+    dropped = DROPPED[precision]
+    bits: NDArray[np.uint32] = np.ascontiguousarray(weight, np.float32).view(np.uint32)
+    bits = bits + noise.integers(0, 1 << dropped, weight.shape, np.uint16)
+    kept = bits >> dropped
+    return kept.astype(np.uint16) if precision == "BF16" else (kept << dropped).view(np.float32).astype(STORED[precision])
+
+
+def _precision(array: NDArray[Any]) -> str:
+    return next(name for name, precision in STORED.items() if precision == array.dtype)

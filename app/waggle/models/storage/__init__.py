@@ -1,0 +1,1 @@
+"""Models on disk: checkpoints, the training journal, hub downloads and exports."""

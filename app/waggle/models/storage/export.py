@@ -1,0 +1,156 @@
+"""Export: a saved state as a plain transformers folder, its adapters fused, for any other program; and onto the hub."""
+
+import json
+import os
+import shutil
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from waggle.core.errors import ExportError
+from waggle.models.shared import lora, model_config, weight_files
+from waggle.models.storage.checkpoint import ADAPTERS, Saved
+from waggle.models.storage.hub_download import WORDS, model_of
+from waggle.rl.random_streams import generator
+
+CONFIG = "config.json"
+PRECISIONS = {"F32": "float32", "BF16": "bfloat16"}
+REMEDY = "Nothing was pushed."
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What is exported: a checkpoint, the folder of the model it began from, and what that model is called."""
+
+    checkpoint: Path
+    saved: Saved
+    base: Path
+    base_name: str
+
+
+def write(trained: Exported, folder: Path) -> None:
+    """Make the folder, whole or not at all; raises ExportError where there is something already, or no room, and
+    ModelError where what it began as is not there any more."""
+    require_free(folder)
+    writing = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
+    try:
+        shutil.rmtree(writing, ignore_errors=True)
+        writing.mkdir(parents=True)
+        for name in WORDS:
+            if (trained.base / name).is_file():
+                shutil.copyfile(trained.base / name, writing / name)
+        _write_model(trained, writing)
+        (writing / "README.md").write_text(card(trained, folder.name), encoding="utf-8")
+        if folder.is_dir():
+            folder.rmdir()  # Windows renames onto nothing that exists
+        os.rename(writing, folder)
+    except (OSError, SafetensorError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ExportError(f"{folder} cannot be written: {why}.", "Make room, or choose another.") from error
+    finally:
+        shutil.rmtree(writing, ignore_errors=True)
+
+
+def require_free(folder: Path) -> None:
+    """Raise ExportError unless the folder can be made, or is empty."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ExportError(f"There is something in {folder} already.", "Choose a new folder: nothing is ever overwritten.")
+
+
+def _write_model(trained: Exported, folder: Path) -> None:
+    """Its weights, and the configuration that names their precision."""
+    path, config = folder / weight_files.WEIGHTS, trained.base / CONFIG
+    if trained.saved.method == "lora":
+        _fuse(trained, path)
+        shutil.copyfile(config, folder / CONFIG)
+        return
+    shutil.copyfile(trained.checkpoint / weight_files.WEIGHTS, path)  # to the bit as it was trained
+    (precision,) = {one.precision for one in weight_files.stored(path).values()}
+    told = model_config.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
+    (folder / CONFIG).write_text(json.dumps(told, indent=2), encoding="utf-8")
+
+
+def _fuse(trained: Exported, path: Path) -> None:
+    """The weights of the base with the saved adapters added, each in the precision that it has there."""
+    base = weight_files.of_model(trained.base, model_config.read(trained.base).weights())
+    learned = weight_files.load(trained.checkpoint / ADAPTERS)
+
+    def fused(name: str) -> NDArray[Any]:
+        module, kept = name.removesuffix(".weight"), base[name].read()
+        if lora.names(module)[0] not in learned:
+            return kept
+        whole = lora.fused(module, weight_files.widened(kept), learned)
+        return weight_files.narrowed(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
+
+    weight_files.write(path, {name: (base[name].precision, base[name].shape) for name in base}, fused)
+
+
+def card(trained: Exported, name: str) -> str:
+    """The README of an exported model: where it comes from, and what was done to it."""
+    saved = trained.saved
+    from_hub = f"base_model: {trained.base_name}\n" if "/" in trained.base_name else ""
+    return f"""---
+library_name: transformers
+pipeline_tag: text-generation
+{from_hub}tags:
+- waggle
+- reinforcement-learning
+---
+
+# {name}
+
+A language model that learned by reinforcement learning in a swarm of ordinary computers, with Waggle: it answered questions that
+a program can check, and was trained on its own answers and on those that peers shared as plain text
+(SAPO, [arXiv 2509.08721](https://arxiv.org/abs/2509.08721)).
+
+| | |
+| --- | --- |
+| began as | {trained.base_name} |
+| rounds trained | {saved.round} |
+| optimiser steps | {saved.step} |
+| own completions | {saved.completions} |
+| charter of the swarm | `{saved.charter}` |
+
+It was rewarded for right answers to those questions and for nothing else. The licence is that of the model it began as.
+"""
+
+
+def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> str:
+    """Upload a folder as one commit to the person's own repository, made private where there is none; its address.
+
+    Raises ExportError.
+    """
+    import httpx2
+    from huggingface_hub import CommitOperationAdd, HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+
+    api = HfApi(endpoint=endpoint, token=token)
+    try:
+        page = api.create_repo(name, private=True, exist_ok=True)
+        files = [CommitOperationAdd(path.name, path) for path in sorted(folder.iterdir())]
+        api.create_commit(name, files, commit_message="Trained with Waggle")
+    except HFValidationError as error:
+        raise ExportError(f"{name} is no name for a model.", REMEDY) from error
+    except HfHubHTTPError as error:
+        if error.response.status_code in (401, 403):
+            raise ExportError(
+                f"The hub does not let your token write to {name}.",
+                f"{REMEDY} Make a token with write access to it, and store it with `waggle token`.",
+            ) from error
+        raise ExportError(f"The hub answered {error.response.status_code}.", f"{REMEDY} Try again later.") from error
+    except (httpx2.RequestError, OfflineModeIsEnabled) as error:
+        raise ExportError("The hub cannot be reached.", REMEDY) from error
+    except RuntimeError as error:  # of hf_xet, which has no errors of its own
+        raise ExportError(f"The upload failed: {error}.", f"{REMEDY} Try again later.") from error
+    return str(page)
+
+
+def require_name(name: str) -> None:
+    """Raise ExportError for what cannot be the name of a repository on the hub."""
+    if "@" in name:
+        raise ExportError(f"{name} names a revision.", "Push to owner/name.")
+    model_of(name, Path())

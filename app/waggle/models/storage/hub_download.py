@@ -1,0 +1,380 @@
+"""The hub: a model by its name, downloaded so that an interruption costs nothing, and no byte is used that was not checked.
+
+    CACHE/owner/.downloading-name[@revision]/  plan.json (the files of one commit, with their sums) and what has come of them
+    CACHE/owner/name[@revision]/               the same, complete and checked: from now on the hub is not asked about it any more
+    CACHE/owner/.removing-name[@revision]/     what a removal that was killed left of it
+
+huggingface_hub speaks with the hub. Its own download starts a file again when its process died, and checks no sums.
+Left out: Xet, the hub's faster protocol, for the same reason.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+
+from waggle.core import paths, resumable_download
+from waggle.core.errors import UNREADABLE, HubAway, ModelError
+from waggle.models.shared import model_config
+from waggle.models.shared.weight_files import INDEX, WEIGHTS
+from waggle.models.storage.hub_cache import UNFINISHED, lock_of
+
+if TYPE_CHECKING:
+    import httpx2
+    from huggingface_hub import ModelInfo
+
+NAME = re.compile(r"([A-Za-z0-9][\w.-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w.-]*))?", re.ASCII)
+WORDS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+NEEDED = ("config.json", "tokenizer.json")
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+PLAN = "plan.json"
+ROOM = 100_000_000  # bytes that stay free on the disk
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of a commit: its size, and the sum that the hub names it by."""
+
+    name: str
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    sha256: str = ""  # of a large file (Git LFS)
+    git: str = ""  # of a small file: git's own name of its content
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is downloaded. Fixed when a download begins, so that it goes on with the same commit."""
+
+    commit: str
+    files: tuple[Wanted, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A name taken apart."""
+
+    repository: str
+    revision: str | None
+    folder: Path
+    unfinished: Path
+
+
+def model_of(name: str, cache: Path) -> Model:
+    """Raises ModelError for what is no name of a model."""
+    parts = NAME.fullmatch(name)
+    if parts is None:
+        raise ModelError(f"{name} is not the name of a model.", "Names look like Qwen/Qwen2.5-0.5B-Instruct.")
+    owner, last, revision = parts.groups()
+    marked = f"{last}@{revision}" if revision else last
+    folder = cache / owner / marked
+    return Model(f"{owner}/{last}", revision, folder, folder.with_name(f"{UNFINISHED}{marked}"))
+
+
+def named(name: str, cache: Path) -> str:
+    """A complete model for good: its name and its commit. Empty where nothing says which it is."""
+    try:
+        return f"{name} {msgspec.json.decode((model_of(name, cache).folder / PLAN).read_bytes(), type=Plan).commit}"
+    except (OSError, *UNREADABLE):
+        return ""
+
+
+def is_begun(name: str, cache: Path) -> bool:
+    """Whether the hub has said what a model consists of; raises ModelError for what is no name."""
+    return (model_of(name, cache).unfinished / PLAN).is_file()
+
+
+def fetch(
+    name: str,
+    cache: Path,
+    progress: Progress,
+    *,
+    warn: Callable[[str], None],
+    token: Callable[[], str | None] = lambda: None,
+    examine: Callable[[Path], None] = lambda folder: None,
+    endpoint: str | None = None,
+    commit: str = "",
+) -> Path:
+    """The folder of a model, downloaded first where it is not here; raises ModelError, and HubAway for what may pass.
+
+    `commit` is the one to begin a download of, whatever the name means by now; empty: what it means.
+    `progress` hears of every piece; what it raises ends the download, and what has come is kept. `examine` sees the folder when
+    the configuration has come, and again when a download goes on: a ModelError of it ends that, and throws away what has come
+    before any weights have. `token` is asked for only when the hub will not give the model to everyone.
+    """
+    model = model_of(name, cache)
+    if model.folder.is_dir():
+        return model.folder
+    from filelock import FileLock, Timeout
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    resumable_download.require_way_out(ModelError)
+    with _in_words(model.repository):
+        model.folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(lock_of(model.unfinished), timeout=0):
+                if model.folder.is_dir():  # the other program has just finished
+                    return model.folder
+                download = _Download(model, progress, warn, examine, endpoint, commit)
+                try:
+                    return download.run(token=None)
+                except RepositoryNotFoundError:  # or it wants to know who asks, which looks the same
+                    mine = token()
+                    if mine is None:
+                        raise
+                    return download.run(token=mine)
+        except Timeout as error:
+            raise ModelError(
+                f"{name} is being downloaded by another program.", "Wait until that is done, then start again."
+            ) from error
+
+
+class _Download:
+    """One download: what is there of it, and what it tells."""
+
+    def __init__(
+        self,
+        model: Model,
+        progress: Progress,
+        warn: Callable[[str], None],
+        examine: Callable[[Path], None],
+        endpoint: str | None,
+        commit: str,
+    ) -> None:
+        self._model = model
+        self._commit = commit
+        self._examine = examine
+        self._progress = progress
+        self._warn = warn
+        self._endpoint = endpoint
+        self._headers: dict[str, str] = {}
+        self._here = self._total = 0
+
+    def run(self, token: str | None) -> Path:
+        """Get whatever is missing, check everything, and give the folder its name."""
+        from huggingface_hub.utils import build_hf_headers
+
+        self._headers = build_hf_headers(token=token or False)
+        unfinished = self._model.unfinished
+        plan = _planned(unfinished) or self._plan(token)
+        self._total = plan.total
+        self._here = sum(_size(unfinished, file) for file in plan.files)
+        _require_room(unfinished, self._total - self._here, self._model.repository)
+        for file in plan.files:
+            if file.name in (WEIGHTS, INDEX):  # the first of the large ones
+                self._require(_words)
+            if not (unfinished / file.name).is_file():
+                self._get(file, plan.commit)
+            if file.name == "config.json":
+                self._require(model_config.read)
+                self._require(self._examine)
+        os.replace(unfinished, self._model.folder)
+        return self._model.folder
+
+    def _plan(self, token: str | None) -> Plan:
+        """Ask the hub which commit the name means, and what is in it."""
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
+
+        api = HfApi(endpoint=self._endpoint, token=token or False)
+        try:
+            revision = self._commit or self._model.revision
+            found = api.model_info(self._model.repository, revision=revision, files_metadata=True)
+            plan = plan_of(found)
+        except RevisionNotFoundError as error:
+            if not self._commit:
+                raise
+            raise ModelError(
+                f"The hub has {self._model.repository} no more as it was when its training here began.",
+                "What it has learned is kept. Choose another model, or another revision of it: owner/name@revision.",
+            ) from error
+        except HFValidationError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # JSON of another form, or none: a page to log in
+            raise ModelError(
+                "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
+            ) from error
+        paths.put(self._model.unfinished / PLAN, msgspec.json.encode(plan))
+        return plan
+
+    def _require(self, check: Callable[[Path], object]) -> None:
+        """Refuse, before the weights come, what would be computed wrongly, or not understood, or does not fit."""
+        try:
+            check(self._model.unfinished)
+        except ModelError:
+            if not any(self._model.unfinished.glob("*.safetensors*")):  # else it fitted once, and may again tomorrow
+                shutil.rmtree(self._model.unfinished, ignore_errors=True)
+            raise
+
+    def _get(self, file: Wanted, commit: str) -> None:
+        """Download what is missing of a file, and check it; one that is damaged is thrown away, and fetched once more."""
+        part = self._model.unfinished / f"{file.name}.part"
+        others = self._here - (part.stat().st_size if part.is_file() else 0)
+        for _ in range(2):
+            resumable_download.fetch(part, file.size, partial(self._asked, file, commit), partial(self._tell, others))
+            if _is_whole(part, file):
+                self._here = others + file.size
+                os.replace(part, part.with_name(file.name))
+                return
+            part.unlink()
+            self._warn(f"{file.name} of {self._model.repository} arrived damaged and was thrown away.")
+        raise ModelError(
+            f"{file.name} of {self._model.repository} arrived damaged, twice.",
+            "Something between the hub and this computer changes files. Try again from another network.",
+        )
+
+    def _tell(self, others: int, here: int) -> None:
+        self._progress(others + here, self._total)
+
+    @contextmanager
+    def _asked(self, file: Wanted, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
+        from huggingface_hub import hf_hub_url
+        from huggingface_hub.utils import hf_raise_for_status, http_stream_backoff
+
+        url = hf_hub_url(self._model.repository, file.name, revision=commit, endpoint=self._endpoint)
+        sent = {**self._headers, **headers}
+        with http_stream_backoff("GET", url, headers=sent, timeout=10.0, retry_on_exceptions=()) as response:
+            hf_raise_for_status(response)
+            yield response
+
+
+def _words(folder: Path) -> object:
+    from waggle.models import tokenizer
+
+    return tokenizer.load(folder, rows=model_config.read(folder).vocab_size)
+
+
+def plan_of(found: "ModelInfo") -> Plan:
+    """Which files of a model are needed; raises ModelError when it has not got them. Pickled weights are never needed."""
+    there = {sibling.rfilename: sibling for sibling in found.siblings or ()}
+    shards = sorted(name for name in there if SHARD.fullmatch(name)) if INDEX in there else []
+    weights = [WEIGHTS] if WEIGHTS in there else [INDEX, *shards] if shards else []
+    if not weights:
+        pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
+        why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
+        raise ModelError(f"{found.id} has its weights {why}.", "Choose a model with .safetensors files.")
+    for name in NEEDED:
+        if name not in there:
+            raise ModelError(f"{found.id} has no {name}.", "Choose a complete transformers model.")
+    names = [name for name in WORDS if name in there] + weights
+    return Plan(_known(found.sha, found.id), tuple(_wanted(there[name], found.id) for name in names))
+
+
+def _wanted(sibling: Any, repository: str) -> Wanted:
+    size = _known(sibling.size, repository)
+    if sibling.lfs is not None:
+        return Wanted(sibling.rfilename, size, sha256=sibling.lfs.sha256)
+    return Wanted(sibling.rfilename, size, git=_known(sibling.blob_id, repository))
+
+
+def _known(value: T | None, repository: str) -> T:
+    if value is None:
+        raise ModelError(f"The hub does not say what {repository} consists of.", "Try again later.")
+    return value
+
+
+def _planned(unfinished: Path) -> Plan | None:
+    """What a download that was interrupted wanted. Without its plan, nobody knows of which commit the files are: they go."""
+    try:
+        return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=Plan)
+    except (FileNotFoundError, *UNREADABLE):
+        if unfinished.is_dir():
+            shutil.rmtree(unfinished)
+        unfinished.mkdir()
+        return None
+
+
+def _size(unfinished: Path, file: Wanted) -> int:
+    """How much of a file is here; too much is none, because it is something else."""
+    if (unfinished / file.name).is_file():
+        return file.size
+    part = unfinished / f"{file.name}.part"
+    size = part.stat().st_size if part.is_file() else 0
+    if size > file.size:
+        part.unlink()
+        return 0
+    return size
+
+
+def _is_whole(path: Path, file: Wanted) -> bool:
+    if path.stat().st_size != file.size:
+        return False
+    if file.sha256:
+        with path.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
+    named = b"blob %d\0" % file.size + path.read_bytes()
+    return hashlib.sha1(named, usedforsecurity=False).hexdigest() == file.git
+
+
+def _require_room(folder: Path, needed: int, repository: str) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed + ROOM > free:
+        raise ModelError(
+            f"{repository} needs {megabytes(needed)} more, and the disk has {megabytes(free)} free.",
+            f"Make room, or choose a smaller model; {megabytes(ROOM)} are to stay free.",
+        )
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
+
+
+@contextmanager
+def _in_words(repository: str) -> Iterator[None]:
+    """Turn whatever can go wrong between here and the hub into a ModelError."""
+    import httpx2
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.GatedRepoError as error:
+        raise ModelError(
+            f"{repository} is given only to those who accepted its licence.",
+            f"Accept it on https://huggingface.co/{repository}, then give Waggle a token of yours with `waggle token`.",
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ModelError(f"{repository} has no such revision.", "Leave out what follows the @, or correct it.") from error
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
+        raise ModelError(
+            f"The hub has no model {repository}.", "Check its name; for a private one, give Waggle a token with `waggle token`."
+        ) from error
+    except errors.EntryNotFoundError as error:
+        raise ModelError(f"The hub has lost a file of {repository}.", "Choose another revision of it.") from error
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        if status in (401, 403):
+            raise ModelError(
+                f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
+            ) from error
+        kind = HubAway if status >= 500 or status == 429 else ModelError
+        raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
+    except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
+        kind = HubAway if isinstance(error, httpx2.TransportError) else ModelError
+        raise kind(
+            f"The hub cannot be reached, and {repository} is not complete on this computer.",
+            "What has come is kept. Start again when there is a connection.",
+        ) from error
+    except httpx2.RequestError as error:
+        raise ModelError(
+            f"The hub sends {repository} in a form that cannot be read, or in circles.",
+            "Something on the way changes files. Try another network. What has come is kept.",
+        ) from error
+    except OSError as error:
+        raise ModelError(f"{repository} cannot be written to the disk: {_reason(error)}.", "What has come is kept.") from error
+
+
+def _reason(error: OSError) -> str:
+    return "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror or error)

@@ -1,0 +1,194 @@
+"""The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers folder.
+
+transformers is the reference in the tests, and serves the laboratory: opening a model with it takes several seconds and 150 MB
+for what nobody uses here, it obeys whatever else a stranger's folder says, and its own forward pass spends most of a small
+model's time between the products. Activations are (T, D): the real tokens of all rows one after another; only attention knows
+rows. Left out: sliding windows, rope that changes with the length of a text.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from waggle.models.shared import lora, model_config
+from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, Configuration
+from waggle.models.shared.training_mode import Training
+from waggle.models.shared.weight_files import read_model
+from waggle.models.torch import fused_head
+from waggle.models.torch.linear import Parameters, Product, ready_pieces
+from waggle.models.torch.memory import give_back, memory_errors
+from waggle.models.torch.optimizers import tensor
+from waggle.rl.batch import nothing
+
+Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Rope:
+    """The turns of T positions: `cos` and `sin` (T, 1, head width), the first half of `sin` negative."""
+
+    cos: torch.Tensor
+    sin: torch.Tensor
+
+    def turn(self, heads: torch.Tensor) -> torch.Tensor:
+        """(T, heads, width), turned."""
+        half = heads.shape[-1] // 2
+        swapped = torch.cat((heads[..., half:], heads[..., :half]), -1)
+        return torch.addcmul(heads * self.cos, swapped, self.sin)
+
+
+class CausalLM:
+    """One model. Raises ModelError for a folder that holds none, or one of an unknown kind, and MemoryShort."""
+
+    def __init__(self, folder: Path, device: torch.device, training: Training) -> None:
+        self.configuration = shape = model_config.read(folder)
+        self.precision: torch.dtype = getattr(torch, training.precision)  # of products and activations
+        self.recompute = training.recompute
+        kept: torch.dtype = getattr(torch, training.kept)
+        adapted = training.method == "lora"
+        self.weights: dict[str, torch.nn.Parameter] = {}  # by Hugging Face's names; a head that is the embedding appears once
+        with memory_errors():
+            for name, weight in read_model(folder, shape.weights()):
+                self.weights[name] = torch.nn.Parameter(tensor(weight).to(device, kept, copy=True), requires_grad=not adapted)
+            self._layers = [
+                _Layer(shape, self.weights, f"model.layers.{number}.", adapted=adapted)
+                for number in range(shape.num_hidden_layers)
+            ]
+        self.head = self.weights[EMBEDDING if shape.tie_word_embeddings else HEAD]  # (V, D)
+        self._frequencies = torch.from_numpy(shape.frequencies()).to(device)  # (width / 2,)
+        self._ready_head: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+    @property
+    def trained(self) -> dict[str, torch.nn.Parameter]:
+        """What is trained: the adapters where there are any, else all weights."""
+        found: dict[str, torch.nn.Parameter] = {}
+        for layer in self._layers:
+            found |= layer.adapters
+        return found or self.weights
+
+    @property
+    def sharing_heads(self) -> int:
+        """How many query heads share the keys and values of one."""
+        return self.configuration.num_attention_heads // self.configuration.num_key_value_heads
+
+    @property
+    def bytes_per_token(self) -> int:
+        """About what one token of a training pass keeps in memory for its backward pass."""
+        return self.configuration.bytes_per_token(self.precision.itemsize, recompute=self.recompute)
+
+    @property
+    def bytes_per_layer(self) -> int:
+        """Of that, what one layer makes."""
+        return self.configuration.bytes_per_layer(self.precision.itemsize)
+
+    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
+        """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
+        rope = self._rope(positions)
+        x = fused_head.embed(self.weights[EMBEDDING], tokens).to(self.precision)
+        again = self.recompute and torch.is_grad_enabled()
+        if again and not x.requires_grad:  # of adapters, nothing before the first layer is trained
+            x.requires_grad_()
+        for number, layer in enumerate(self._layers):
+            once = partial(layer, number, rope=rope, attend=attend)
+            x = _Again.apply(x, once) if again else once(x)  # type: ignore[no-untyped-call]
+        return x
+
+    @contextlib.contextmanager
+    def decoding(self, rows: int, pause_point: Callable[[], None] = nothing) -> Iterator[None]:
+        """Weights made ready for many products of about so many rows each, where that pays; dropped at the end."""
+        products = [product for layer in self._layers for product in layer.products]
+        self._spare_memory()
+        try:
+            for product in products:
+                product.make_ready(self.precision, rows)
+                pause_point()
+            if not self.recompute or self.head.dtype != self.precision:  # the largest copy: not worth it where memory is short
+                self._ready_head = ready_pieces(self.head.detach(), self.precision, rows, pause_point)
+            yield
+        finally:
+            self._ready_head = None
+            for product in products:
+                product.drop_ready()
+            self._spare_memory()
+
+    def _spare_memory(self) -> None:
+        """Between answering and learning, where memory is short."""
+        if self.recompute:
+            give_back()
+
+    def _rope(self, positions: torch.Tensor) -> Rope:
+        """The turns of positions (T,)."""
+        angles = positions[:, None, None] * self._frequencies  # (T, 1, width / 2)
+        cos, sin = angles.cos(), angles.sin()
+        return Rope(torch.cat((cos, cos), -1).to(self.precision), torch.cat((-sin, sin), -1).to(self.precision))
+
+    def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
+        """(N, D) of the last layer -> (N, V) in the precision of the products, divided by the temperature."""
+        normed = self.normed(hidden)
+        cooled = normed if temperature == 1.0 else normed / temperature  # the smaller side of the product
+        if self._ready_head is not None:
+            return self._ready_head(cooled)
+        return F.linear(cooled, self.head.to(cooled.dtype))
+
+    def normed(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(N, D) of the last layer as the head and a critic read it."""
+        return _norm(self.configuration, self.weights[NORM], hidden)
+
+
+class _Again(torch.autograd.Function):
+    """A layer of which nothing is kept but its input (T, D): it is computed again for its gradient (arXiv 1604.06174).
+
+    torch's own `checkpoint` loads its compiler: 2 s and 70 MB, where memory is short.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        ctx.layer = layer
+        return layer(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, None]:
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        with torch.enable_grad():
+            torch.autograd.backward((ctx.layer(x),), gradients)
+        return x.grad, None
+
+
+class _Layer:
+    """One transformer layer. What is multiplied with the same input lies in one block of memory, for decoding."""
+
+    def __init__(self, shape: Configuration, weights: Parameters, prefix: str, *, adapted: bool) -> None:
+        self._shape = shape
+        self._norms = (weights[f"{prefix}input_layernorm.weight"], weights[f"{prefix}post_attention_layernorm.weight"])
+        of_heads = [f"{prefix}self_attn.{part}_norm.weight" for part in "qk"]
+        self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 alone has them
+        rank = lora.RANK if adapted else 0
+        self._qkv = Product(weights, f"{prefix}self_attn.", ("q_proj", "k_proj", "v_proj"), rank)
+        self._out = Product(weights, f"{prefix}self_attn.", ("o_proj",), rank)
+        self._gate_up = Product(weights, f"{prefix}mlp.", ("gate_proj", "up_proj"), rank)
+        self._down = Product(weights, f"{prefix}mlp.", ("down_proj",), rank)
+        self.products = (self._qkv, self._out, self._gate_up, self._down)
+
+    @property
+    def adapters(self) -> dict[str, torch.nn.Parameter]:
+        return {name: one for product in self.products for name, one in product.adapters.items()}
+
+    def __call__(self, number: int, x: torch.Tensor, rope: Rope, attend: Attend) -> torch.Tensor:
+        normed = _norm(self._shape, self._norms[0], x)
+        q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in self._qkv.each(normed))
+        if self._head_norms:
+            q, k = (_norm(self._shape, norm, part) for norm, part in zip(self._head_norms, (q, k), strict=True))
+        x = self._out.onto(x, attend(number, rope.turn(q), rope.turn(k), v))
+        gate, up = self._gate_up.each(_norm(self._shape, self._norms[1], x))
+        return self._down.onto(x, F.silu(gate) * up)
+
+
+def _norm(shape: Configuration, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return F.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), shape.rms_norm_eps)

@@ -1,0 +1,80 @@
+"""Packing on a torch device: where the tokens of a batch stand, and attention within their rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+
+from waggle.models.shared.packing import BUCKETS, Bucket, Row, lay_out
+from waggle.rl.batch import Floats
+
+ALIGNED = 8  # numbers: of a mask whose rows begin elsewhere, CUDA keeps a copy of its own in every layer
+
+
+@dataclass(frozen=True)
+class _Grid:
+    queries: torch.Tensor  # (B * Q,)
+    keys: torch.Tensor  # (B * K,)
+    mask: torch.Tensor  # (B, 1, times * Q, K) added to the scores
+    rows: int
+
+
+class Packing:
+    """A layout of rows on a device; see `packing.Layout`. `times` query heads share the keys and values of one."""
+
+    def __init__(
+        self, rows: Sequence[Row], device: torch.device, precision: torch.dtype, times: int, *, buckets: int = BUCKETS
+    ) -> None:
+        self._layout = lay_out(rows, buckets)
+
+        def place(values: NDArray[np.int64]) -> torch.Tensor:
+            return torch.from_numpy(values).to(device)
+
+        self.tokens, self.positions = place(self._layout.tokens), place(self._layout.positions)
+        self.sources, self.targets = place(self._layout.sources), place(self._layout.targets)
+        self._grids = [_grid(bucket, device, precision, times) for bucket in self._layout.buckets]
+        self._back = place(self._layout.back)
+
+    def attend(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """Attention within each row: (T, heads, width) -> (T, heads * width)."""
+        outputs = []
+        for grid in self._grids:
+            queries = _spread(q, grid.queries, grid.rows)
+            found = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.mask)
+            outputs.append(found.transpose(1, 2).flatten(0, 1).flatten(1))
+        return torch.cat(outputs).index_select(0, self._back)
+
+    def split(self, found: torch.Tensor) -> list[Floats]:
+        """(N,) as an array for each row."""
+        return self._layout.split(found.cpu().numpy().copy())
+
+
+def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Scaled dot products over (B, heads, Q, width), where `times` query heads share the keys and values of one.
+
+    Heads that share ask one after another, as if they were times * Q queries of one head: no backend has to copy keys for that.
+    """
+    batch, heads, length, width = queries.shape
+    together = queries.reshape(batch, keys.shape[1], -1, width)
+    if queries.device.type == "cpu" and queries.dtype == torch.bfloat16:  # where torch's own is slower than its parts
+        scores = torch.softmax((together * width**-0.5) @ keys.transpose(-1, -2) + mask, -1)
+        return (scores @ values).view(batch, heads, length, width)
+    found = F.scaled_dot_product_attention(together, keys, values, attn_mask=mask)
+    return found.reshape(batch, heads, length, width)  # CUDA gives the heads of one position side by side
+
+
+def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:
+    """(T, heads, width) -> (B, heads, L, width)."""
+    return part.index_select(0, cells).view(rows, -1, *part.shape[1:]).transpose(1, 2)
+
+
+def _grid(bucket: Bucket, device: torch.device, precision: torch.dtype, times: int) -> _Grid:
+    queries, keys, closed = (torch.from_numpy(part).to(device) for part in (bucket.queries, bucket.keys, ~bucket.sees))
+    rows, length, width = closed.shape
+    aligned = ALIGNED if device.type == "cuda" else 1
+    mask = torch.zeros((rows, length, -(-width // aligned) * aligned), device=device, dtype=precision)
+    mask[..., :width].masked_fill_(closed, -torch.inf)
+    return _Grid(queries, keys, mask.repeat(1, times, 1)[:, None, :, :width], bucket.rows)

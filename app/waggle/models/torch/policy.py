@@ -1,0 +1,250 @@
+"""The torch policy: samples with noise from outside, learns from packed groups with every prompt run once.
+
+The head runs on completion positions only. Where memory runs short, what runs together is halved until it fits.
+"""
+
+import contextlib
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from waggle.core.errors import ModelError
+from waggle.models.shared.adaptive_batch import BatchSize
+from waggle.models.shared.decoding import Rows, decode
+from waggle.models.shared.packing import group_row
+from waggle.models.shared.training_mode import Training
+from waggle.models.shared.weight_files import is_bits, narrowed
+from waggle.models.storage.checkpoint import Arrays
+from waggle.models.torch import fused_head, optimizers
+from waggle.models.torch.cuda_graphs import RecordedRows, Recordings
+from waggle.models.torch.decoding import TorchRows
+from waggle.models.torch.memory import memory_errors
+from waggle.models.torch.model import CausalLM
+from waggle.models.torch.optimizers import array, tensor
+from waggle.models.torch.packing import Packing
+from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.rl.objective import clipped, clipped_objective
+from waggle.rl.random_streams import generator
+
+
+class TorchPolicy:
+    """One causal language model and its optimiser. Create it and use it in one thread.
+
+    `short` is told, in one sentence, when memory ran short and less runs together from then on.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        device: str = "cpu",
+        training: Training | None = None,
+        short: Callable[[str], None] = nothing,
+    ) -> None:
+        self.training = training or Training()
+        self._device = torch.device(device)
+        self._rows: Callable[..., Rows] = TorchRows
+        if self._device.type == "cuda":
+            torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length and keeps each plan, and may give NaN
+            self._rows = partial(RecordedRows, Recordings().begin)
+        with memory_errors():
+            self._model = CausalLM(folder, self._device, self.training)
+            self._parameters = self._model.trained
+            self._optimiser = optimizers.make(self.training, self._parameters)
+        self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
+        self._steps = 0
+        self._batch_size = BatchSize(self.training, self._model.bytes_per_token, short)
+
+    @property
+    def steps(self) -> int:
+        return self._steps
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has."""
+        return sum(weight.numel() for weight in self._model.weights.values())
+
+    @torch.no_grad()
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
+        return self._batch_size.sampled(prompts, uniforms, params, self._sample)
+
+    def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+        group_size = len(uniforms) // len(prompts)
+        short = self._batch_size.rows is not None  # then the weights serve as they are: what is made ready is a second copy
+        ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
+        if short:
+            self._rows = TorchRows  # and what was recorded gives its memory back
+        with memory_errors(), ready:
+            made = decode(self._rows(self._model, self._device, prompts, group_size, params), uniforms, params)
+        return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
+
+    @torch.no_grad()
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
+
+        def measure(packing: Packing, hidden: torch.Tensor) -> torch.Tensor:
+            normed = self._model.normed(hidden)
+            return fused_head.logprobs(normed, self._model.head, packing.targets, temperature, self.training.scores)
+
+        return self._measured(texts, measure)
+
+    @torch.no_grad()
+    def values(self, texts: Sequence[Written]) -> list[Floats]:
+        """See `sapo.seams.Policy.values`. Raises MemoryShort."""
+        critic = self._critic
+        if critic is None:
+            return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
+        return self._measured(texts, lambda _, hidden: critic(self._model.normed(hidden).float())[:, 0])
+
+    def _measured(self, texts: Sequence[Written], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
+        """`measure(packing, hidden)` gives one number for each completion token; (N,) a group."""
+
+        def some(pieces: Sequence[Written]) -> Sequence[Floats]:
+            with memory_errors():
+                packing, hidden = self._hidden(pieces)
+                return packing.split(measure(packing, hidden))
+
+        return self._batch_size.measured(texts, some)
+
+    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+        """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
+        weights may be half changed, and the policy is to be opened again."""
+        if self._critic is None and any(batch.returns is not None for batch in batches):
+            self._make_critic()
+        trained = [*self._parameters.values(), *self._critic_parameters().values()]
+        try:
+            loss, clip = self._gradient(batches, params)
+            with memory_errors():
+                norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
+                params.pause_point()
+                if not torch.isfinite(norm):
+                    return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
+                self._optimiser.step(params.learning_rate)
+            self._steps += 1
+        finally:
+            self._forget_gradient()
+        return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
+
+    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float]:
+        """The gradient of all batches; their loss and clipped weight."""
+
+        def some(pieces: Sequence[GroupBatch]) -> tuple[float, float]:
+            params.pause_point()
+            with memory_errors():
+                return self._learn(pieces, params)
+
+        return self._batch_size.learned(batches, self._forget_gradient, some)
+
+    def _forget_gradient(self) -> None:
+        for parameter in (*self._parameters.values(), *self._critic_parameters().values()):
+            parameter.grad = None
+
+    def state(self) -> tuple[Arrays, Arrays]:
+        """(what is trained, moments) under Hugging Face names; of a LoRA the adapters only, see adapters.py.
+
+        Weights are in the precision they are kept in, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
+        `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, and the `steps` they have seen. A value head stands whole among them,
+        so that the weights stay a model file that any program reads: `critic.weight`, `critic.bias`, their moments, and
+        `critic.steps`, for it may be younger than the policy.
+        """
+        critic = self._critic_parameters()
+        weights = {name: _kept(parameter) for name, parameter in self._parameters.items()}
+        moments = self._optimiser.moments({**self._parameters, **critic})
+        moments["steps"] = np.array(self._optimiser.steps(self._parameters), np.float32)
+        for name, parameter in critic.items():
+            moments[name] = array(parameter)
+            moments["critic.steps"] = np.array(self._optimiser.steps(critic), np.float32)
+        return weights, moments
+
+    @torch.no_grad()
+    def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
+        """Take over a saved state, each array out of the two; raises ModelError when it belongs to another model, or MemoryShort.
+
+        Else there would be two of everything at once, which is more than learning takes. Moments of another optimiser are left.
+        """
+        for name, parameter in self._parameters.items():
+            if name not in weights or weights[name].shape != parameter.shape:
+                raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
+        with memory_errors():
+            for name, parameter in self._parameters.items():
+                parameter.copy_(tensor(_fitted(weights.pop(name), parameter, name, steps)))
+            self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
+            self._drop_critic()
+            if "critic.weight" in moments:
+                critic = self._make_critic()
+                for name, parameter in critic.items():
+                    parameter.copy_(torch.from_numpy(moments.pop(name)))
+                self._optimiser.restore(critic, moments, int(moments["critic.steps"]))
+        self._steps = steps
+
+    def _make_critic(self) -> dict[str, torch.nn.Parameter]:
+        """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
+        self._critic = torch.nn.Linear(self._model.configuration.hidden_size, 1, dtype=torch.float32, device=self._device)
+        torch.nn.init.zeros_(self._critic.weight)
+        torch.nn.init.zeros_(self._critic.bias)
+        made = self._critic_parameters()
+        self._optimiser.add(made)
+        return made
+
+    def _drop_critic(self) -> None:
+        self._optimiser.drop(self._critic_parameters())
+        self._critic = None
+
+    def _critic_parameters(self) -> dict[str, torch.nn.Parameter]:
+        if self._critic is None:
+            return {}
+        return {f"critic.{name}": parameter for name, parameter in self._critic.named_parameters()}
+
+    def _learn(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float]:
+        """Add some groups' gradient; their loss and clipped weight."""
+        advantage = self._joined([batch.advantage for batch in batches])  # (N,)
+        weight = self._joined([batch.weight for batch in batches])
+        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # of all of them or of none
+        old = self._joined(known) if known else None
+
+        def objective(logp: torch.Tensor, rows: slice) -> torch.Tensor:
+            reference = logp.detach() if old is None else old[rows]  # one update per batch: no second forward
+            loss: torch.Tensor = clipped_objective(torch, logp, reference, advantage[rows], weight[rows], params.clip)
+            return loss
+
+        packing, hidden = self._hidden(batches)
+        normed = self._model.normed(hidden)
+        loss, logp = fused_head.objective_loss(
+            normed, self._model.head, packing.targets, params.temperature, objective, self.training.scores
+        )
+        returns = [batch.returns for batch in batches if batch.returns is not None]
+        if returns and self._critic is not None:
+            miss = self._critic(normed.detach().float())[:, 0] - self._joined(returns)  # it reads the model, and never moves it
+            loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        cut = (clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()
+        return float(loss.detach()), float(cut)
+
+    def _joined(self, arrays: Sequence[Floats]) -> torch.Tensor:
+        return torch.from_numpy(np.concatenate(arrays)).to(self._device)
+
+    def _hidden(self, texts: Sequence[Written]) -> tuple[Packing, torch.Tensor]:
+        """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""
+        packing = Packing([group_row(text) for text in texts], self._device, self._model.precision, self._model.sharing_heads)
+        hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
+        return packing, hidden.index_select(0, packing.sources)
+
+
+def _kept(parameter: torch.Tensor) -> NDArray[Any]:
+    """As it is, without a copy on the CPU; bfloat16, which numpy does not know, as its bits."""
+    return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
+
+
+def _fitted(saved: NDArray[Any], parameter: torch.Tensor, name: str, steps: int) -> NDArray[Any]:
+    """What was kept in more bits than the parameter has is rounded as learning rounds: by the nearest, all that was learned
+    would be lost."""
+    if parameter.dtype != torch.bfloat16 or is_bits(saved):
+        return saved
+    return narrowed(saved, "BF16", generator(0, "restored", steps, zlib.crc32(name.encode())))

@@ -1,0 +1,79 @@
+"""What left this computer last, as it was: the newest messages, for the person whose computer it is. In memory only."""
+
+import json
+from collections import deque
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+import zstandard
+
+from waggle.network.identity.keys import SIGNATURE_BYTES
+from waggle.network.messages import rollout_record
+from waggle.network.messages.rollout_record import MAX_RAW
+
+KEPT = 10
+Kind = Literal["groups", "announcement", "greeting", "charter", "sheet"]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """`content` are the bytes that went out; `to` is a peer id, empty for the directory and for whoever asks."""
+
+    at: float
+    kind: Kind
+    to: bytes
+    content: bytes
+
+
+class Sent:
+    """The last few messages, newest first. Belongs to the loop's thread."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._messages: deque[Message] = deque(maxlen=KEPT)
+
+    def note(self, kind: Kind, content: bytes, to: bytes = b"") -> bytes:
+        """Remember a message that goes out; returns it. The same words said again count as one message, the newer one."""
+        if not content:
+            return content
+        made = Message(at=self._clock(), kind=kind, to=to, content=content)
+        again = next((said for said in self._messages if (said.kind, said.to, said.content) == (kind, to, content)), None)
+        if again is not None:
+            self._messages.remove(again)
+        self._messages.appendleft(made)
+        return content
+
+    def newest(self) -> tuple[Message, ...]:
+        return tuple(self._messages)
+
+
+def readable(message: Message) -> str:
+    """Every value of a message, unpacked but otherwise as it was sent: JSON, with bytes in hex."""
+    match message.kind:
+        case "charter":
+            return message.content.decode("utf-8", "replace")
+        case "groups":
+            return _json(_unpacked(message.content))
+        case "announcement" | "sheet":  # signed: the signature follows what it signs
+            body, signature = message.content[:-SIGNATURE_BYTES], message.content[-SIGNATURE_BYTES:]
+            packed = body if message.kind == "announcement" else _unpacked(body)
+            return f"{_json(packed)}\n{signature.hex()}"
+        case "greeting":
+            return _json(message.content)
+
+
+def _unpacked(frame: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_RAW)
+
+
+def written_by_hand(message: Message) -> bool:
+    """Whether a person's own answer is in it."""
+    return message.kind == "groups" and rollout_record.written_by_hand(message.content)
+
+
+def _json(packed: bytes) -> str:
+    return json.dumps(msgspec.msgpack.decode(packed), ensure_ascii=False, indent=1, default=_hex)
+
+
+def _hex(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

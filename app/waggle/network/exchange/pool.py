@@ -1,0 +1,101 @@
+"""The pool: judged groups of peers that teach something, waiting to be trained on. Bounded in all, per peer and in age."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+from waggle.network.limits.rate_limits import of_most
+from waggle.network.messages.rollout_record import oldest_epoch
+from waggle.rl.advantage import CRUMB_SPAN, teaches
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import QuestionId
+from waggle.tasks.rollout_group import JudgedGroup
+
+CAPACITY = 256
+REMEMBERED = 20_000  # groups that were here before: each is trained on at most once
+
+Key = tuple[bytes, QuestionId]
+
+
+class Pool:
+    """At most `capacity` groups, a quarter of them from any one source: a peer, or all peers of one address range.
+
+    Thread-safe: the round takes, the network adds.
+    """
+
+    def __init__(
+        self,
+        charter: Charter,
+        capacity: int = CAPACITY,
+        clock: Callable[[], float] = time.time,
+        *,
+        crumb_span: float = CRUMB_SPAN,
+    ) -> None:
+        self._charter = charter
+        self._capacity = capacity
+        self._per_source = max(1, capacity // 4)
+        self._clock = clock
+        self._crumb_span = crumb_span
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[Key, JudgedGroup] = OrderedDict()
+        self._met: OrderedDict[Key, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._forget_old()
+            return len(self._waiting)
+
+    def add(self, groups: Iterable[JudgedGroup]) -> list[JudgedGroup]:
+        """Return those never met before, and keep those of them that teach. Where room is short, whoever has most gives way."""
+        with self._lock:
+            self._forget_old()
+            fresh = [group for group in groups if self._meet(group.key)]
+            for group in (one for one in fresh if teaches(one.rewards, self._crumb_span)):
+                self._waiting[group.key] = group
+                self._make_room(group.source or group.group.origin)
+            return fresh
+
+    def waiting(self) -> tuple[JudgedGroup, ...]:
+        """Everything that waits now, oldest first."""
+        with self._lock:
+            self._forget_old()
+            return tuple(self._waiting.values())
+
+    def take(self, groups: Sequence[JudgedGroup]) -> None:
+        """Remove these; those that are no longer here are passed over."""
+        with self._lock:
+            for group in groups:
+                self._waiting.pop(group.key, None)
+
+    def drop(self, origin: bytes) -> None:
+        """Remove all groups of a peer."""
+        with self._lock:
+            for key in [key for key in self._waiting if key[0] == origin]:
+                del self._waiting[key]
+
+    def _meet(self, key: Key) -> bool:
+        if key in self._met:
+            return False
+        self._met[key] = None
+        if len(self._met) > REMEMBERED:
+            self._met.popitem(last=False)
+        return True
+
+    def _make_room(self, source: str | bytes) -> None:
+        if len(self._from(source)) > self._per_source:
+            self._drop_oldest_of_most(self._from(source))
+        if len(self._waiting) > self._capacity:
+            self._drop_oldest_of_most(of_most((key, group.source or key[0], 1) for key, group in self._waiting.items()))
+
+    def _from(self, source: str | bytes) -> list[Key]:
+        return [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
+
+    def _drop_oldest_of_most(self, keys: Sequence[Key]) -> None:
+        """The oldest group of the peer that has most of these."""
+        del self._waiting[of_most((key, key[0], 1) for key in keys)[0]]
+
+    def _forget_old(self) -> None:
+        oldest = oldest_epoch(self._charter, self._clock())
+        for key in [key for key in self._waiting if key[1].epoch < oldest]:
+            del self._waiting[key]

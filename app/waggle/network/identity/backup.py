@@ -1,0 +1,139 @@
+"""A backup of an identity: one text file that only its passphrase opens, and what is put back from it without losing anything.
+
+The key is scrypt's of the passphrase; the name and the peer id stand readable above, and cannot be changed unnoticed.
+"""
+
+import base64
+import os
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from waggle.core import paths
+from waggle.core.errors import IdentityError
+from waggle.network.identity import keys
+from waggle.network.identity.keys import Identity, name_of, text_of
+
+SHORTEST = 8  # characters of a passphrase
+MAX_BYTES = 4096
+SALT, NONCE = 16, 12
+COST = {"n": 1 << 15, "r": 8, "p": 1}  # about a tenth of a second, and 32 MB, for each guess
+HEAD = "Waggle identity, encrypted with a passphrase (version 1)"
+_FORM = re.compile(rf"{re.escape(HEAD)}\nname: ([^\n]{{1,60}})\npeer: ([0-9A-Za-z]{{1,64}})\n\n([0-9A-Za-z+/=\n]{{1,1000}})\n?")
+COPY_AGAIN = "Take another copy of the backup, if there is one."
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a backup held: the content of a key file, and whose it is."""
+
+    content: bytes
+    peer_id: bytes
+
+
+def seal(who: Identity, passphrase: str) -> bytes:
+    """The backup of a key file; raises IdentityError for a passphrase that is too short, and where the file is gone."""
+    if len(passphrase) < SHORTEST:
+        raise IdentityError(f"A passphrase has at least {SHORTEST} characters.", "Four words that nobody would guess are good.")
+    try:
+        content = who.path.read_bytes()
+    except OSError as error:
+        raise IdentityError(f"The identity file {who.path} cannot be opened.", "Check who owns it and its folder.") from error
+    head = _head(name_of(who.peer_id), text_of(who.peer_id))
+    salt, nonce = os.urandom(SALT), os.urandom(NONCE)
+    sealed = ChaCha20Poly1305(_key(passphrase, salt)).encrypt(nonce, content, head.encode())
+    return f"{head}\n{base64.encodebytes(salt + nonce + sealed).decode()}".encode()
+
+
+def open_(blob: bytes, passphrase: str) -> Opened:
+    """What a backup holds; raises IdentityError for another passphrase, and for what is no backup or was changed."""
+    found = _FORM.fullmatch(blob[:MAX_BYTES].decode("utf-8", "replace").replace("\r\n", "\n"))
+    if found is None:
+        raise IdentityError("This is no backup of an identity.", "It begins with the words: Waggle identity.")
+    try:
+        peer_id = keys.peer_id_of(found[2])
+        packed = base64.b64decode(found[3], validate=False)
+        salt, nonce, sealed = packed[:SALT], packed[SALT : SALT + NONCE], packed[SALT + NONCE :]
+        content = ChaCha20Poly1305(_key(passphrase, salt)).decrypt(nonce, sealed, _head(found[1], found[2]).encode())
+    except InvalidTag as error:
+        raise IdentityError("This passphrase does not open the backup, or the backup was changed.", "Try again.") from error
+    except ValueError as error:
+        raise IdentityError("This backup is damaged.", COPY_AGAIN) from error
+    if keys.identity_of(Path("backup"), content).peer_id != peer_id:
+        raise IdentityError("This backup holds another key than it says.", COPY_AGAIN)
+    return Opened(content, peer_id)
+
+
+def write(path: Path, who: Identity, passphrase: str) -> None:
+    """Write the backup and read it again, so that it is known to open; raises IdentityError."""
+    blob = seal(who, passphrase)
+    try:
+        paths.put_new(path, blob)
+        again = path.read_bytes()
+    except FileExistsError as error:
+        raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error
+    except OSError as error:
+        raise IdentityError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
+    if open_(again, passphrase).peer_id != who.peer_id:
+        raise IdentityError("The backup that was written does not open.", "Choose another place.")
+
+
+def read(path: Path, passphrase: str) -> Opened:
+    """What the backup at a path holds; raises IdentityError."""
+    try:
+        with path.open("rb") as file:
+            blob = file.read(MAX_BYTES)
+    except OSError as error:
+        raise IdentityError(f"{path} cannot be opened: {error.strerror}.", "Choose another file.") from error
+    return open_(blob, passphrase)
+
+
+def put_back(path: Path, content: bytes | None) -> Path | None:
+    """Make this the key file, and return where the one before lies now; without content a new key is made there later.
+
+    Raises IdentityError; then the key file is as it was.
+    """
+    beside = path.with_suffix(".new")
+    aside = path.with_name(f"{path.stem}.{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}.{os.urandom(2).hex()}.key")
+    try:
+        if content is not None:
+            beside.unlink(missing_ok=True)
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        had = path.exists()
+        if had:
+            _call(path, aside, as_well=content is not None)
+        if content is not None:
+            os.replace(beside, path)
+    except OSError as error:
+        if path.exists():
+            aside.unlink(missing_ok=True)
+        elif aside.exists():
+            os.rename(aside, path)
+        raise IdentityError(f"The key file cannot be replaced: {error.strerror}.", "Nothing was changed.") from error
+    return aside if had else None
+
+
+def _call(path: Path, other: Path, *, as_well: bool) -> None:
+    """Give a key file another name; where that is known, `as_well` as its own: a kill must not leave a home without any."""
+    if as_well and os.name != "nt":  # there what may not be written gives way to nothing
+        with suppress(OSError):  # a disk that knows no second names
+            os.link(path, other)
+            return
+    os.rename(path, other)
+
+
+def _head(name: str, peer: str) -> str:
+    return f"{HEAD}\nname: {name}\npeer: {peer}\n"
+
+
+def _key(passphrase: str, salt: bytes) -> bytes:
+    return Scrypt(salt=salt, length=32, **COST).derive(passphrase.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,142 @@
+"""Who this node is: an Ed25519 key in the file format p2pd reads, and the peer id that contains the public key."""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from waggle.core.errors import IdentityError
+from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
+
+PEER_ID_BYTES = 38
+SIGNATURE_BYTES = 64
+FILE_BYTES = 68
+FILE_PREFIX = b"\x08\x01\x12\x40"  # protobuf PrivateKey: type 1 (Ed25519), 64 bytes of data: seed, then public key
+PEER_ID_PREFIX = b"\x00\x24\x08\x01\x12\x20"  # identity multihash of protobuf PublicKey: type 1, 32 bytes
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+MOVE_AWAY = "Restore it from a copy, or move it away: Waggle then makes a new identity, which peers will not know."
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A key and the file it lies in; p2pd reads the file itself."""
+
+    path: Path
+    peer_id: bytes  # 38 bytes
+    key: Ed25519PrivateKey
+
+    def sign(self, domain: bytes, message: bytes) -> bytes:
+        """64 bytes over domain | peer id | message. Domains keep a signature for one use from passing in another."""
+        return self.key.sign(domain + self.peer_id + message)
+
+
+def verify(peer_id: bytes, domain: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether the key inside `peer_id` signed `message` in this domain. Total: nonsense is simply not signed."""
+    if not is_peer_id(peer_id):
+        return False
+    try:
+        public = Ed25519PublicKey.from_public_bytes(peer_id[len(PEER_ID_PREFIX) :])
+        public.verify(signature, domain + peer_id + message)
+    except (InvalidSignature, ValueError):  # ValueError: bytes that are no public key; both mean "not signed"
+        return False
+    return True
+
+
+def is_peer_id(candidate: bytes) -> bool:
+    """Whether these bytes have the form of an Ed25519 peer id."""
+    return len(candidate) == PEER_ID_BYTES and candidate.startswith(PEER_ID_PREFIX)
+
+
+def load_or_create(path: Path) -> Identity:
+    """Read the key file, or make one (mode 0400) where none is. Never overwrites; raises IdentityError."""
+    try:
+        return identity_of(path, path.read_bytes())
+    except FileNotFoundError:
+        return _create(path)
+    except OSError as error:
+        raise IdentityError(f"The identity file {path} cannot be opened.", "Check who owns it and its folder.") from error
+
+
+def text_of(peer_id: bytes) -> str:
+    """The peer id as people and addresses write it: base58."""
+    number = int.from_bytes(peer_id, "big")
+    digits = ""
+    while number:
+        number, digit = divmod(number, 58)
+        digits = BASE58[digit] + digits
+    return "1" * (len(peer_id) - len(peer_id.lstrip(b"\0"))) + digits
+
+
+def peer_id_of(text: str) -> bytes:
+    """The peer id that `text` writes in base58; raises ValueError where it is none of an Ed25519 key."""
+    if not 0 < len(text) <= 64:  # longer numbers would only cost time
+        raise ValueError("not a peer id")
+    number = 0
+    for character in text:
+        number = number * 58 + BASE58.index(character)
+    zeros = len(text) - len(text.lstrip("1"))
+    peer_id = b"\0" * zeros + number.to_bytes((number.bit_length() + 7) // 8, "big")
+    if not is_peer_id(peer_id):
+        raise ValueError("not a peer id")
+    return peer_id
+
+
+def name_of(peer_id: bytes) -> str:
+    """Two words for people, such as "Brisk Otter". Many peers may share a name."""
+    digest = hashlib.sha256(b"waggle/name/1\0" + peer_id).digest()
+    first, second = (int.from_bytes(part, "big") for part in (digest[:8], digest[8:16]))
+    return f"{ADJECTIVES[first % len(ADJECTIVES)]} {CREATURES[second % len(CREATURES)]}"
+
+
+def _create(path: Path) -> Identity:
+    key = Ed25519PrivateKey.generate()
+    content = FILE_PREFIX + key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()) + _public(key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(".new", f"{path.stem}.", path.parent)
+        beside = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            _name(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a disk that knows no rights
+            path.chmod(0o400)
+        return identity_of(path, path.read_bytes())
+    except OSError as error:
+        raise IdentityError(f"The identity file {path} cannot be written.", "Check the folder and the disk.") from error
+
+
+def _name(beside: Path, path: Path) -> None:
+    """Give a whole file its name, where none has it: of two starts at once both go on with the same key."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        return
+    except OSError:  # a disk that knows no second names
+        if not path.exists():
+            beside.rename(path)
+
+
+def identity_of(path: Path, content: bytes) -> Identity:
+    """The identity whose key file at `path` has this content; raises IdentityError."""
+    if len(content) != FILE_BYTES or not content.startswith(FILE_PREFIX):
+        raise IdentityError(f"The identity file {path} is damaged.", MOVE_AWAY)
+    seed, public = content[4:36], content[36:]
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    if _public(key) != public:
+        raise IdentityError(f"The identity file {path} is damaged: its two halves do not belong together.", MOVE_AWAY)
+    return Identity(path=path, peer_id=PEER_ID_PREFIX + public, key=key)
+
+
+def _public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)

@@ -1,0 +1,113 @@
+"""Admission: who may take part in a swarm. Everybody, or whoever holds the key that a private swarm's invites carry.
+
+A holder signs itself a certificate (charter, peer id, expiry) and shows it with announcements and pulls, and as a gateway. An
+invite cannot be taken back: to shut somebody out, the others begin a new charter. What stands in the directory is no secret,
+only the texts are.
+"""
+
+import os
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from waggle.core import paths
+from waggle.core.errors import SwarmError
+from waggle.tasks.charter import Charter
+
+DOMAIN = b"waggle/admission/1\0"
+KEY_BYTES = 32
+CERTIFICATE_BYTES = 72  # 8 of expiry, 64 of signature
+LIFETIME_S = 86_400.0
+MAX_LIFETIME_S = 2 * LIFETIME_S  # accepted: clocks differ, and a certificate that never ends would outlive its key's swarm
+ASK = "Ask a member for an invite: its link carries the key."
+
+_EXPIRY = struct.Struct(">Q")  # unix seconds
+
+
+class Admission:
+    """Makes the certificates of `peer_id` and checks those of others. Without a key it only checks, as a seed does."""
+
+    def __init__(self, charter: Charter, peer_id: bytes, key: bytes = b"", clock: Callable[[], float] = time.time) -> None:
+        self._gate = bytes.fromhex(charter.admission_key)
+        self._digest = charter.digest
+        self._peer_id = peer_id
+        self._key = key
+        self._clock = clock
+        self._own, self._renewed_at = b"", 0.0
+
+    def certificate(self) -> bytes:
+        """One that others accept for a day yet; empty in a public swarm, and without a key."""
+        if not self._gate or not self._key:
+            return b""
+        now = self._clock()
+        if not self._renewed_at <= now < self._renewed_at + LIFETIME_S / 2:
+            self._own, self._renewed_at = issue(self._key, self._digest, self._peer_id, now + LIFETIME_S), now
+        return self._own
+
+    def admits(self, peer_id: bytes, certificate: bytes) -> bool:
+        """Whether this peer may take part. Total: nonsense is simply no certificate."""
+        if not self._gate:
+            return True
+        if len(certificate) != CERTIFICATE_BYTES:
+            return False
+        (expires,) = _EXPIRY.unpack(certificate[:8])
+        now = self._clock()
+        if not now < expires <= now + MAX_LIFETIME_S:
+            return False
+        try:
+            public = Ed25519PublicKey.from_public_bytes(self._gate)
+            public.verify(certificate[8:], _signed(self._digest, peer_id, certificate[:8]))
+        except (InvalidSignature, ValueError):  # ValueError: a charter whose key is none admits nobody
+            return False
+        return True
+
+
+def new_key() -> bytes:
+    """The key of a new private swarm; its charter names `public_of` it."""
+    return os.urandom(KEY_BYTES)
+
+
+def public_of(key: bytes) -> str:
+    """What a charter says of a key, in hex."""
+    return Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+
+
+def issue(key: bytes, charter: bytes, peer_id: bytes, expires: float) -> bytes:
+    """A certificate for one peer, until unix time `expires`."""
+    until = _EXPIRY.pack(int(expires))
+    return until + Ed25519PrivateKey.from_private_bytes(key).sign(_signed(charter, peer_id, until))
+
+
+def require(charter: Charter, key: bytes) -> None:
+    """Raise SwarmError where a member of this swarm needs another key than this one."""
+    if not charter.is_private:
+        return
+    if not key:
+        raise SwarmError(f"{charter.name} is a private swarm, and its key is not here.", ASK)
+    if len(key) != KEY_BYTES or public_of(key) != charter.admission_key:
+        raise SwarmError(f"The key that is here does not open {charter.name}.", ASK)
+
+
+def keep(path: Path, key: bytes) -> None:
+    """Put a key where only this person can read it; raises OSError."""
+    paths.put(path, key, mode=0o600)
+
+
+def kept(path: Path) -> bytes:
+    """The key in a file; empty where there is none. Raises SwarmError for a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(KEY_BYTES + 1)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise SwarmError(f"The key {path} of a private swarm cannot be opened.", "Check who owns it and its folder.") from error
+
+
+def _signed(charter: bytes, peer_id: bytes, until: bytes) -> bytes:
+    return DOMAIN + charter + peer_id + until

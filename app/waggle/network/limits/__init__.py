@@ -1,0 +1,1 @@
+"""What any one peer may cost or count: rate limits, bandwidth, address ranges, reputation."""

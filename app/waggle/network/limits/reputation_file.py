@@ -1,0 +1,28 @@
+"""The file of standings: what was learned about peers outlives a restart, a person's mutes and blocks above all."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from waggle.network.identity.keys import is_peer_id, name_of
+from waggle.network.limits import bounded_file
+from waggle.network.limits.reputation import MAX_PEERS, Standing
+
+MAX_BYTES = 1024 * 1024
+
+
+def read(path: Path | None) -> list[Standing] | None:
+    """The standings in the file; None for one that cannot be read: peers are met anew then, and the node says so."""
+    if path is None or not path.exists():
+        return []
+    found = bounded_file.read(path, msgspec.json.Decoder(list[Standing]).decode, MAX_BYTES)
+    if found is None:
+        return None
+    return [msgspec.structs.replace(peer, name=name_of(peer.id)) for peer in found[:MAX_PEERS] if is_peer_id(peer.id)]
+
+
+def write(path: Path | None, standings: Sequence[Standing]) -> None:
+    """Put these in the file's place."""
+    if path is not None:
+        bounded_file.write(path, msgspec.json.encode(standings))

@@ -1,0 +1,1 @@
+"""What nodes send each other and keep in the directory, decoded strictly."""

@@ -1,0 +1,95 @@
+"""Addresses: where a peer can be dialled, as a multiaddress that ends in its peer id, and where a gateway is.
+
+hivemind knows all multiaddresses that pass here.
+
+Left out: the many protocols of multiaddresses by which no Waggle node listens (onion, unix sockets, dnsaddr).
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+
+from waggle.core.errors import SwarmError
+from waggle.network.identity.keys import peer_id_of
+
+PORTS = 65_535
+ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."
+
+_FORM = re.compile(
+    r"/(?P<kind>ip4|ip6|dns|dns4|dns6)/(?P<host>[0-9A-Za-z.:-]{1,253})"
+    r"/(?:tcp|udp)/(?P<port>[1-9][0-9]{0,4})"
+    r"(?:/(?:quic|quic-v1|ws|wss|tls)){0,3}"
+    r"(?:/p2p/(?P<relay>[0-9A-Za-z]{1,64})/p2p-circuit)?"
+    r"/p2p/(?P<peer>[0-9A-Za-z]{1,64})"
+)
+_GATEWAY = re.compile(
+    r"wss?://(?P<host>[0-9A-Za-z.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"(?:/[0-9A-Za-z._~-]{1,64}){0,4}/gateway(?:#(?P<peer>[0-9A-Za-z]{1,64}))?"
+)
+_LABEL = r"(?!..--)[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?"  # of a host name; names beyond ASCII are not known below either
+_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
+
+
+def peer_of(address: str) -> bytes:
+    """The peer id at the end of a full multiaddress; raises SwarmError for anything else."""
+    try:
+        return _peer_of(address)
+    except ValueError as error:
+        raise SwarmError(f"{address} is not a seed's address.", ADDRESS_FORM) from error
+
+
+def is_address(text: str) -> bool:
+    """Whether this is a full multiaddress with the peer id of an Ed25519 key."""
+    try:
+        _peer_of(text)
+    except ValueError:  # it is none: that is the answer
+        return False
+    return True
+
+
+def own_port(addresses: Iterable[str]) -> int:
+    """The TCP port that a node with these addresses listens on, 0 where none says: that of a circuit is somebody else's."""
+    for address in addresses:
+        parts = address.split("/")
+        if parts[3] == "tcp" and "p2p-circuit" not in parts:
+            return int(parts[4])
+    return 0
+
+
+def is_gateway(text: str) -> bool:
+    """Whether this is a gateway's address, with or without the peer id that it must have: a link can ask for no other page."""
+    found = _GATEWAY.fullmatch(text)
+    try:
+        return found is not None and int(found["port"] or 1) <= PORTS and _is_web_host(found["host"]) and _has_peer(found["peer"])
+    except ValueError:  # it is none: that is the answer
+        return False
+
+
+def _is_web_host(host: str) -> bool:
+    if host.startswith("["):
+        return bool(ipaddress.IPv6Address(host[1:-1]))
+    return bool(ipaddress.IPv4Address(host)) if host.replace(".", "").isdigit() else _NAME.fullmatch(host) is not None
+
+
+def _has_peer(peer: str | None) -> bool:
+    return peer is None or bool(peer_id_of(peer))
+
+
+def _peer_of(address: str) -> bytes:
+    found = _FORM.fullmatch(address)
+    if found is None or int(found["port"]) > PORTS or not _is_host(found["kind"], found["host"]):
+        raise ValueError("not a multiaddress")
+    if found["relay"] is not None:
+        peer_id_of(found["relay"])
+    return peer_id_of(found["peer"])
+
+
+def _is_host(kind: str, host: str) -> bool:
+    """Raises ValueError, or says False, where `host` is none."""
+    match kind:
+        case "ip4":
+            return bool(ipaddress.IPv4Address(host))
+        case "ip6":
+            return bool(ipaddress.IPv6Address(host))
+        case _:
+            return _NAME.fullmatch(host) is not None

@@ -1,0 +1,119 @@
+"""The answer sheet: what one node's model answered to the exam of an epoch, signed by that node; no pool ever takes one.
+
+It claims no reward: whoever reads it marks it. What it says of itself (who wrote it, after how many rounds, whether its writer
+learns from peers) nobody can check.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import zstandard
+
+from waggle.core.errors import UNREADABLE, BadRecord
+from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
+from waggle.network.identity.membership import CERTIFICATE_BYTES
+from waggle.network.messages import rollout_record
+from waggle.network.messages.announcement import Digest, PeerId
+from waggle.tasks.charter import PROTOCOL, Charter
+from waggle.tasks.questions import epoch_at
+from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox.exam import QUESTIONS, Exam
+
+DOMAIN = b"waggle/sheet/1\0"
+MAX_BYTES = 64 * 1024  # with the signature
+MAX_RAW = 512 * 1024
+
+
+class _Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    text: str
+    ended: bool
+
+
+class _Sheet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    v: Annotated[int, msgspec.Meta(ge=PROTOCOL, le=PROTOCOL)]
+    charter: Digest
+    origin: PeerId
+    epoch: rollout_record.Count
+    exam: Digest
+    round: rollout_record.Count
+    learned: rollout_record.Count
+    model: Annotated[str, msgspec.Meta(max_length=rollout_record.MAX_MODEL)]
+    answers: Annotated[tuple[_Answer, ...], msgspec.Meta(min_length=1, max_length=QUESTIONS)]
+    certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)]
+
+
+class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer to each question of the exam, in its order. `learned` counts the groups of peers it was trained on so far."""
+
+    origin: bytes
+    epoch: int
+    exam: bytes  # its digest
+    round: int
+    learned: int
+    model: str
+    answers: tuple[Completion, ...]
+    certificate: bytes = b""  # of a private swarm
+
+
+_decoder = msgspec.msgpack.Decoder(_Sheet)
+
+
+def signed(sheet: Sheet, charter: Charter, identity: Identity) -> bytes:
+    """The sheet and its signature; empty where that is too large. What may not travel counts as no answer."""
+    wire = _Sheet(
+        PROTOCOL, charter.digest, identity.peer_id, sheet.epoch, sheet.exam, sheet.round, sheet.learned,
+        rollout_record.model_name(sheet.model), tuple(_travelling(each, charter) for each in sheet.answers), sheet.certificate,
+    )  # fmt: skip
+    raw = msgspec.msgpack.encode(wire)
+    body = zstandard.ZstdCompressor(level=rollout_record.ZSTD_LEVEL).compress(raw)
+    if len(raw) > MAX_RAW or len(body) + SIGNATURE_BYTES > MAX_BYTES:
+        return b""
+    return body + identity.sign(DOMAIN, body)
+
+
+def read(blob: bytes, charter: Charter, *, origin: bytes) -> Sheet:
+    """Read what `origin` gave as its sheet, of whichever epoch; raises BadRecord, and nothing else."""
+    if not SIGNATURE_BYTES < len(blob) <= MAX_BYTES:
+        raise BadRecord("answer sheet size")
+    body = blob[:-SIGNATURE_BYTES]
+    if not verify(origin, DOMAIN, body, blob[-SIGNATURE_BYTES:]):
+        raise BadRecord("forged answer sheet")
+    try:
+        wire = _decoder.decode(rollout_record.decompress(body, MAX_RAW))
+    except UNREADABLE as error:  # not the form agreed on: refused
+        raise BadRecord("malformed answer sheet") from error
+    if wire.charter != charter.digest:
+        raise BadRecord("another charter")
+    if wire.origin != origin:
+        raise BadRecord("another origin")
+    if not rollout_record.is_model_name(wire.model):
+        raise BadRecord("model name")
+    return Sheet(
+        origin=origin, epoch=wire.epoch, exam=wire.exam, round=wire.round, learned=wire.learned, model=wire.model,
+        answers=_read_answers(wire.answers, charter), certificate=wire.certificate,
+    )  # fmt: skip
+
+
+def is_current(epoch: int, now: float) -> bool:
+    """Whether answers of this epoch say something of unix time `now`. Where not, that is no offence: answering may take long."""
+    return abs(epoch - epoch_at(now)) <= 1
+
+
+def require_exam(sheet: Sheet, exam: Exam) -> None:
+    """Raise BadRecord where these are answers to other questions, or to more or fewer of them."""
+    if sheet.exam != exam.digest or len(sheet.answers) != len(exam.questions):
+        raise BadRecord("answers to other questions")
+
+
+def _read_answers(answers: Sequence[_Answer], charter: Charter) -> tuple[Completion, ...]:
+    for each in answers:
+        if not rollout_record.is_sound(each.text, charter):
+            raise BadRecord("broken text")
+    return tuple(Completion(text=each.text, ended=each.ended) for each in answers)
+
+
+def _travelling(answer: Completion, charter: Charter) -> _Answer:
+    """Cut inside a character, it loses the rest of it."""
+    text = answer.text if answer.ended else answer.text.rstrip(rollout_record.BROKEN)
+    return _Answer(text, answer.ended) if rollout_record.is_sound(text, charter) else _Answer("", False)

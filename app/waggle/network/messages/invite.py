@@ -1,0 +1,109 @@
+"""The invite: a link that says which swarm to join, through which seeds, and for a private swarm with which key.
+
+    waggle://join?charter=<64 hex digits>&seed=<multiaddress>&seed=...&gateway=wss://...#key=<32 bytes in base64url>
+
+The charter itself is fetched from a seed, or from a gateway, and checked against its hash. The key of a private swarm stands
+in the fragment, which programs on the way neither send nor log, and in no `repr` here.
+"""
+
+import base64
+import re
+from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
+
+from waggle.core.errors import SwarmError
+from waggle.network.messages.addresses import is_address, is_gateway
+
+MAX_CHARACTERS = 4096
+MAX_SEEDS = 16
+MAX_GATEWAYS = 4
+AGAIN = "Ask for the link again, and copy it whole."
+
+_START = re.compile(r"waggle://join/?\?")  # some programs put a slash behind the host
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_KEY = re.compile(r"key=([0-9A-Za-z_-]{43})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invite:
+    """`charter` is the sha256 of its document, `seeds` are multiaddresses, `key` is the admission seed or empty.
+
+    `gateways` are for those who can speak to no peer. There are seeds, or gateways, or both.
+    """
+
+    charter: bytes
+    seeds: tuple[str, ...] = ()
+    gateways: tuple[str, ...] = ()
+    key: bytes = field(default=b"", repr=False)
+
+
+def write(invite: Invite) -> str:
+    """The link of an invite; raises SwarmError for one that `read` would refuse."""
+    seeds = "".join(f"&seed={seed}" for seed in invite.seeds)  # an address holds nothing that needs percent-encoding
+    gateways = "".join(f"&gateway={gateway.replace('#', '%23')}" for gateway in invite.gateways)
+    key = f"#key={_text_of(invite.key)}" if invite.key else ""
+    text = f"waggle://join?charter={invite.charter.hex()}{seeds}{gateways}{key}"
+    if read(text) != invite:
+        raise _refused("cannot be written")
+    return text
+
+
+def read(text: str) -> Invite:
+    """What a link says, white space around it aside; raises SwarmError, in words that repeat nothing of the link."""
+    text = text.strip(" \t\r\n")
+    start = _START.match(text)
+    if start is None:
+        raise SwarmError("This is not an invite link: one begins with waggle://join?", AGAIN)
+    if len(text) > MAX_CHARACTERS:
+        raise _refused("is too long")
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise _refused("holds characters that no link has")
+    query, mark, fragment = text[start.end() :].partition("#")
+    digests, seeds, gateways = _parameters(query)
+    if len(digests) != 1 or not _DIGEST.fullmatch(digests[0]):
+        raise _refused("does not name one swarm")
+    if not (seeds or gateways) or len(seeds) > MAX_SEEDS or len(set(seeds)) != len(seeds):
+        raise _refused(f"names no seed, one seed twice, or more than {MAX_SEEDS}")
+    if not all(map(is_address, seeds)):
+        raise _refused("names a seed by something that is no address")
+    if not all(map(is_gateway, gateways)) or len(gateways) > MAX_GATEWAYS or len(set(gateways)) != len(gateways):
+        raise _refused(f"names a gateway by something that is no address, one twice, or more than {MAX_GATEWAYS}")
+    key = _key_in(fragment) if mark else b""
+    return Invite(charter=bytes.fromhex(digests[0]), seeds=tuple(seeds), gateways=tuple(gateways), key=key)
+
+
+def _parameters(query: str) -> tuple[list[str], list[str], list[str]]:
+    """The values of `charter`, of `seed` and of `gateway`."""
+    found: dict[str, list[str]] = {"charter": [], "seed": [], "gateway": []}
+    for part in query.split("&"):
+        name, _, value = part.partition("=")
+        if name not in found:
+            raise _refused("holds something that this version does not know")
+        found[name].append(_decoded(value))
+    return found["charter"], found["seed"], found["gateway"]
+
+
+def _decoded(value: str) -> str:
+    if _BAD_PERCENT.search(value):
+        raise _refused("is damaged")
+    try:
+        return unquote_to_bytes(value).decode("ascii")
+    except UnicodeDecodeError as error:
+        raise _refused("holds characters that no address has") from error
+
+
+def _key_in(fragment: str) -> bytes:
+    found = _KEY.fullmatch(fragment)
+    key = base64.urlsafe_b64decode(found[1] + "=") if found else b""
+    if found is None or _text_of(key) != found[1]:  # 43 characters hold two bits more than 32 bytes: one key, one text
+        raise _refused("holds a damaged key")
+    return key
+
+
+def _text_of(key: bytes) -> str:
+    return base64.urlsafe_b64encode(key).decode().rstrip("=")
+
+
+def _refused(why: str) -> SwarmError:
+    return SwarmError(f"This invite {why}.", AGAIN)

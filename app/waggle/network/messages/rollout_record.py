@@ -1,0 +1,201 @@
+"""The record: one blob with the groups a node shares of one round, and the strict reading of blobs from strangers.
+
+Array-encoded msgpack inside zstd. No rewards, no log-probs, no questions and no answers travel: the reader makes them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import zstandard
+
+from waggle.core.errors import UNREADABLE, BadRecord
+from waggle.tasks.charter import PROTOCOL, Charter
+from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
+from waggle.tasks.rollout_group import Author, Completion, Group
+
+MAX_GROUPS = 128  # in one record: about a second of a very small model
+MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary call carries 4 MiB
+MAX_RAW = 8 * 1024 * 1024  # decompressed
+MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memory reading it takes
+MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes: in an announcement there is no room for more
+ZSTD_LEVEL = 3
+BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding leaves of bytes that are no text
+CONTROL = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"  # bidirectional ones, too
+UNSEEN = "\xad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # joiners alone are left, which scripts need
+HIDDEN = CONTROL + UNSEEN
+UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff{HIDDEN}]")  # and halves of characters, which no tokenizer gives back
+
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
+
+
+class _Completion(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    text: str
+    ended: bool
+    by: Author
+
+
+class _Group(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    specialty: Count
+    index: Count
+    completions: Annotated[tuple[_Completion, ...], msgspec.Meta(max_length=16)]
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    v: Count
+    charter: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+    origin: Annotated[bytes, msgspec.Meta(max_length=64)]
+    round: Count
+    epoch: Count
+    model: Annotated[str, msgspec.Meta(max_length=MAX_MODEL)]
+    groups: Annotated[tuple[_Group, ...], msgspec.Meta(min_length=1, max_length=MAX_GROUPS)]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node shared of one round."""
+
+    origin: bytes
+    round: int
+    epoch: int
+    model: str
+    groups: tuple[Group, ...]
+
+
+_decoder = msgspec.msgpack.Decoder(_Record)
+
+
+def encode(record: Record, charter: Charter) -> bytes:
+    """The blob of a record. Groups that would not fit are left out, last first; raises ValueError for foreign groups."""
+    if any(group.origin != record.origin or group.id.epoch != record.epoch for group in record.groups):
+        raise ValueError("a record holds one node's groups of one epoch")
+    groups = [_wire_group(group, charter) for group in record.groups[:MAX_GROUPS]]
+    while True:
+        wire = _Record(
+            PROTOCOL, charter.digest, record.origin, record.round, record.epoch, model_name(record.model), tuple(groups)
+        )
+        raw = msgspec.msgpack.encode(wire)
+        blob = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
+        if len(groups) <= 1 or (len(raw) <= MAX_RAW and len(blob) <= MAX_BLOB):
+            return blob
+        groups = groups[: len(groups) // 2]
+
+
+def joined(earlier: Record, later: Record) -> Record:
+    """Both records as one, named after the later round. Groups of another epoch cannot travel with it and are left out."""
+    groups = {group.id: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
+    return msgspec.structs.replace(later, groups=tuple(groups.values())[-MAX_GROUPS:])
+
+
+def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Record:
+    """Read a stranger's blob, announced by `origin`, at unix time `now`; raises BadRecord, and nothing else."""
+    try:
+        wire = _decoder.decode(decompress(blob, MAX_RAW))
+    except UNREADABLE as error:  # not the form agreed on: refused
+        raise BadRecord("malformed") from error
+    if wire.v != PROTOCOL:
+        raise BadRecord("another protocol")
+    if wire.charter != charter.digest:
+        raise BadRecord("another charter")
+    if wire.origin != origin:
+        raise BadRecord("another origin")
+    if not is_model_name(wire.model):
+        raise BadRecord("model name")
+    check_epoch(wire.epoch, charter, now)
+    groups = tuple(_read_group(group, wire, charter) for group in wire.groups)
+    if len({group.id for group in groups}) != len(groups):
+        raise BadRecord("a question twice")
+    return Record(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
+
+
+def written_by_hand(blob: bytes) -> bool:
+    """Whether a person wrote any of what a blob of this node's own holds."""
+    return any(each.by == "human" for group in _decoder.decode(decompress(blob, MAX_RAW)).groups for each in group.completions)
+
+
+def shareable(group: Group, charter: Charter) -> Group | None:
+    """The group as it may travel: completions cut inside a character lose the rest of it. None if it breaks a rule."""
+    completions = tuple(
+        completion if completion.ended else msgspec.structs.replace(completion, text=completion.text.rstrip(BROKEN))
+        for completion in group.completions
+    )
+    if not charter.group_size_min <= len(completions) <= charter.group_size_max:
+        return None
+    if not all(is_sound(completion.text, charter) for completion in completions):
+        return None
+    return msgspec.structs.replace(group, completions=completions)
+
+
+def check_epoch(epoch: int, charter: Charter, now: float) -> None:
+    """Raise BadRecord for an epoch outside the charter's age window; one epoch of clock skew is allowed."""
+    current = epoch_at(now)
+    if epoch > current + 1:
+        raise BadRecord("from the future")
+    if epoch < oldest_epoch(charter, now):
+        raise BadRecord("too old")
+
+
+def oldest_epoch(charter: Charter, now: float) -> int:
+    """The first epoch that still counts at unix time `now`."""
+    return epoch_at(now) - -(-charter.age_window_s // EPOCH_SECONDS)
+
+
+def specialties_of(groups: Sequence[Group], charter: Charter) -> int:
+    """The bitmask of the specialties that occur, bit 0 the charter's first."""
+    mask = 0
+    for dataset in {group.id.dataset for group in groups}:
+        mask |= 1 << charter.position(dataset)
+    return mask
+
+
+def model_name(name: str) -> str:
+    """A model's name as it may travel: printable, at most 64 characters and 96 bytes, cut between two characters."""
+    printable = "".join(character for character in name if character.isprintable() and character != BROKEN)
+    return printable[:MAX_MODEL].encode()[:MODEL_BYTES].decode(errors="ignore")
+
+
+def is_model_name(name: str) -> bool:
+    return name == model_name(name)
+
+
+def is_sound(text: str, charter: Charter) -> bool:
+    """Within the charter's length; nothing a tokenizer could not give back (surrogates, lost bytes), nothing meant to mislead."""
+    return len(text) <= charter.completion_characters and not UNSOUND.search(text)
+
+
+def decompress(blob: bytes, most: int) -> bytes:
+    """What is in a frame, at most so many bytes of it; raises BadRecord."""
+    if len(blob) > MAX_BLOB:
+        raise BadRecord("too large")
+    try:
+        size = zstandard.frame_content_size(blob)
+        if not 0 < size <= most:  # -1: a frame that does not say its size
+            raise BadRecord("too large unpacked")
+        decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+        return decompressor.decompress(blob, max_output_size=size, allow_extra_data=False)
+    except zstandard.ZstdError as error:  # a stranger's bytes: not ours to repair
+        raise BadRecord("malformed compression") from error
+
+
+def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
+    if wire.specialty >= len(charter.specialties):
+        raise BadRecord("unknown specialty")
+    if wire.index >= charter.index_cap:
+        raise BadRecord("question index")
+    if not charter.group_size_min <= len(wire.completions) <= charter.group_size_max:
+        raise BadRecord("group size")
+    for completion in wire.completions:
+        if len(completion.text) > charter.completion_characters:
+            raise BadRecord("completion too long")
+        if not is_sound(completion.text, charter):
+            raise BadRecord("broken text")
+    return Group(
+        origin=record.origin,
+        id=QuestionId(charter.specialties[wire.specialty].dataset, record.epoch, wire.index),
+        completions=tuple(Completion(text=each.text, ended=each.ended, by=each.by) for each in wire.completions),
+    )
+
+
+def _wire_group(group: Group, charter: Charter) -> _Group:
+    completions = tuple(_Completion(each.text, each.ended, each.by) for each in group.completions)
+    return _Group(charter.position(group.id.dataset), group.id.index, completions)

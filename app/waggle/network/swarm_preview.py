@@ -1,0 +1,138 @@
+"""A visit: looks at a swarm through the seeds, or the gateways, of an invite, under an identity that is used once."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from waggle.core.errors import CharterError, SwarmError
+from waggle.network.identity import keys
+from waggle.network.identity.keys import Identity
+from waggle.network.identity.membership import Admission
+from waggle.network.messages import directory
+from waggle.network.messages.addresses import peer_of
+from waggle.network.messages.invite import Invite
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.transport.availability import has_hivemind
+from waggle.network.transport.gateway.client import LightConnection, find_charter
+from waggle.network.transport.hivemind.node import Dht, open_dht
+from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import PeerAway
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import Charter
+
+AGAIN_S = 5.0  # at a start where a gateway was the only way in
+SEEDS_S = 30.0  # for all seeds of an invite together: a link may name sixteen that never answer
+
+
+@dataclass(frozen=True)
+class Visited:
+    """`charter` is None where nobody gave it, `answered` whether anybody was there, `members` who announces something now.
+
+    `only_by_web`: the seeds were called in vain, and a gateway answered.
+    """
+
+    charter: Charter | None
+    answered: bool
+    members: int
+    only_by_web: bool = False
+
+
+async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web: bool = False) -> Visited:
+    """Look for so many seconds at most, among the seeds and then the gateways; `by_web`: among these alone.
+
+    Raises SwarmError where the network cannot be opened, and CharterError where all who answer lie.
+    """
+    with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
+        visitor = keys.load_or_create(Path(folder) / "identity.key")
+        if by_web or not has_hivemind() or not invite.seeds:
+            return await _look_by_web(invite, visitor, patience)
+        async with _network(visitor, invite.charter, host) as dht:
+            found = await _look(dht, invite, patience)
+        if found.answered or not invite.gateways:
+            return found
+        found = await _look_by_web(invite, visitor, patience)
+        return replace(found, only_by_web=found.answered)
+
+
+async def is_answered(seeds: Sequence[str], charter: bytes, host: str, patience: float = AGAIN_S) -> bool:
+    """Whether one of these seeds can be called from here, as seen within so many seconds. Raises SwarmError as `visit` does."""
+    with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
+        visitor = keys.load_or_create(Path(folder) / "identity.key")
+        async with _network(visitor, charter, host) as dht:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    for address in seeds:
+                        with suppress(PeerAway):  # the next one may be there
+                            await dht.connect(address)
+                            return True
+    return False
+
+
+@asynccontextmanager
+async def _network(visitor: Identity, charter: bytes, host: str) -> AsyncIterator[Dht]:
+    dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
+    try:
+        yield dht
+    finally:
+        await dht.close()
+
+
+async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
+    answered, wrong = False, None
+    charter: Charter | None = None
+    with suppress(TimeoutError):  # whoever has not answered by now is away
+        async with asyncio.timeout(patience):
+            for address in invite.seeds:
+                try:
+                    await dht.connect(address)
+                    answered = True
+                    document = await dht.fetch_charter(peer_of(address), invite.charter)
+                    charter = charters.decode(document, expected=invite.charter) if document else None
+                except PeerAway:  # the next seed may be there
+                    continue
+                except CharterError as error:  # damaged, or a lie: another seed may have the true one
+                    wrong = error
+                if charter is not None:
+                    break
+    if charter is None and wrong is not None:
+        raise wrong
+    return Visited(charter, answered, await _members(dht, invite.charter) if answered else 0)
+
+
+async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Visited:
+    """The same through the gateways."""
+    if not invite.gateways:
+        raise SwarmError(
+            "This computer takes part through gateways alone, and this invite names none.",
+            "Ask for an invite from a member whose node lends its web port.",
+        )
+    charter: Charter | None = None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            charter = await find_charter(invite.gateways, invite.charter)
+    if charter is None:
+        return Visited(None, answered=False, members=0)
+    options = SwarmOptions(gateways=invite.gateways)
+    joined = asyncio.Event()
+    admission = Admission(charter, visitor.peer_id, invite.key)
+    gates = LightConnection(options, visitor, invite.charter, admission, lambda news: None, joined.set)
+    try:
+        with suppress(TimeoutError, PeerAway):  # how many there are is good to know, and no more
+            async with asyncio.timeout(patience):
+                await gates.start()
+                await joined.wait()
+                return Visited(charter, answered=True, members=len(await gates.dht.read("")))
+    finally:
+        await gates.close()
+    return Visited(charter, answered=True, members=0)
+
+
+async def _members(dht: Dht, charter: bytes) -> int:
+    """Those in the first shard: all of a small swarm, and enough of a large one to say that it is large."""
+    try:
+        return len(await dht.read(directory.key_of(charter, 0, 0)))
+    except PeerAway:  # how many there are is good to know, and no more
+        return 0

@@ -1,0 +1,1 @@
+"""How a node reaches its peers: one folder for each transport, and the interface that all of them have."""

@@ -1,0 +1,1 @@
+"""Taking part through gateways, for computers that cannot run hivemind."""

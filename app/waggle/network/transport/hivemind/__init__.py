@@ -1,0 +1,1 @@
+"""Taking part as a peer of the hivemind DHT; the only room that imports hivemind."""

@@ -1,0 +1,138 @@
+"""How models compare, as a part of the status page: trained with peers and alone, by rounds, from answers marked here."""
+
+from html import escape
+
+from waggle.core.confidence_interval import interval_of
+from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point
+from waggle.tasks.sandbox.exam import QUESTIONS
+
+WIDTH, HEIGHT = 440, 150  # of a chart, in its own units
+LEFT, RIGHT, TOP = 34, 108, 10  # beside and above it: for the axis and for the names of the lines
+APART = 15  # between two names
+STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)
+SHOWN = 50  # in the table
+NAMES = {True: "With peers", False: "Alone"}
+
+
+def html(found: Comparison) -> str:
+    """Sections, one of them for each model."""
+    about = (
+        f"At most every ten minutes each node's model answers the same {QUESTIONS} questions, which nobody trains on. Every "
+        "answer is marked again here. Which model wrote it is self-reported: what each node says of itself."
+    )
+    nobody = "" if found.curves else f'<p class="below">{_nobody()}</p>'
+    head = f'<section class="below"><h2>How models compare</h2><p class="note">{about}</p>{nobody}</section>'
+    models = list(dict.fromkeys(curve.model for curve in found.curves))
+    charts = "".join(_model(model, [curve for curve in found.curves if curve.model == model]) for model in models)
+    return f'{head}<div class="two">{charts}</div>{_table(found)}' if charts else head
+
+
+def _nobody() -> str:
+    return (
+        "Nobody publishes answers yet. Whoever switches on “Compare models” in the settings of Waggle appears here, "
+        "beside those who train alone."
+    )
+
+
+def _model(model: str, curves: list[Curve]) -> str:
+    missing = {True, False} - {curve.together for curve in curves}
+    note = "The lines are the share of right answers; a bar is its 95% interval."
+    if missing == {False}:
+        note = "Nobody who trains this model alone publishes answers, so there is nothing yet to compare this with."
+    elif missing == {True}:
+        note = "Nobody who trains this model with peers publishes answers yet: this is what it reaches alone."
+    return f'<section><h2>{escape(model) or "unnamed"}</h2><p class="note">{note}</p>{_chart(model, curves)}</section>'
+
+
+def _chart(model: str, curves: list[Curve]) -> str:
+    points = [point for curve in curves for point in curve.points]
+    last = max(max(point.round for point in points), 1)
+    ceiling, step = _ceiling(max(_span(point)[1] for point in points))
+
+    def across(place: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * place / last
+
+    def up(share: float) -> float:
+        return TOP + HEIGHT * (1 - share / ceiling)
+
+    grid = "".join(
+        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT + 8}" y1="{up(tick):.1f}" y2="{up(tick):.1f}"/>'
+        f'<text x="{LEFT - 6}" y="{up(tick) + 4:.1f}" text-anchor="end">{tick:.0%}</text>'
+        for tick in [step * i for i in range(round(ceiling / step) + 1)]
+    )
+    ends = _apart({curve.together: up(_share(curve.points[-1])) for curve in curves})
+    lines = "".join(
+        _line(
+            curve, [(across(one.round), up(_share(one)), up(_span(one)[0]), up(_span(one)[1]), one) for one in curve.points], ends
+        )
+        for curve in curves
+    )
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {TOP + HEIGHT + 22}" role="img" aria-label="Right answers of {escape(model)} by rounds">'
+        f'{grid}{lines}<text x="{LEFT}" y="{TOP + HEIGHT + 18}">round 0</text>'
+        f'<text x="{WIDTH - RIGHT}" y="{TOP + HEIGHT + 18}" text-anchor="end">its own round {last}</text></svg>'
+    )
+
+
+def _line(curve: Curve, places: list[tuple[float, float, float, float, Point]], ends: dict[bool, float]) -> str:
+    kind = "together" if curve.together else "alone"
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in places)
+    marks = "".join(
+        f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
+        f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{_words(curve, point)}</title></circle>'
+        for x, y, low, high, point in places
+    )
+    name = f"{NAMES[curve.together]} {_share(curve.points[-1]):.0%}"
+    label = f'<text class="{kind}" x="{WIDTH - RIGHT + 14}" y="{ends[curve.together] + 4:.1f}">{name}</text>'
+    return f'<polyline class="{kind}" points="{path}"/>{marks}{label}'
+
+
+def _words(curve: Curve, point: Point) -> str:
+    nodes = "1 node" if point.nodes == 1 else f"{point.nodes} nodes"
+    return f"{NAMES[curve.together]}, around round {point.round}: {point.right} of {point.total} right, {nodes}"
+
+
+def _apart(ends: dict[bool, float]) -> dict[bool, float]:
+    """Where the lines' names stand: never on top of each other."""
+    if len(ends) < 2 or abs(ends[True] - ends[False]) >= APART:
+        return ends
+    upper = ends[True] <= ends[False]
+    middle = sum(ends.values()) / 2
+    return {upper: middle - APART / 2, not upper: middle + APART / 2}
+
+
+def _ceiling(most: float) -> tuple[float, float]:
+    """The top of the axis, and the step to it."""
+    step = next((step for step in STEPS if most <= 4 * step), 0.5)
+    return step * max(1, -(-most // step)), step
+
+
+def _table(found: Comparison) -> str:
+    if not found.ranked:
+        return (
+            '<section class="below"><h2>Leaderboard</h2><p class="note">This swarm is open to everybody: nothing proves who '
+            "wrote an answer, so nobody is ranked. Private swarms know their members, and rank them.</p></section>"
+        )
+    rows = "".join(_row(place, one) for place, one in enumerate(found.entrants[:SHOWN], 1))
+    return (
+        '<section class="below"><h2>Leaderboard</h2><p class="note">By each node’s last hour of answers; self-reported.</p>'
+        '<table><tr><th>Place</th><th>Name</th><th>Model</th><th>Trained</th><th class="number">Round</th>'
+        f'<th class="number">Right</th><th class="number">95% interval</th></tr>{rows}</table></section>'
+    )
+
+
+def _row(place: int, one: Entrant) -> str:
+    low, high = interval_of(one.right, one.total)
+    return (
+        f"<tr><td>{place}</td><td>{escape(one.name)}</td><td>{escape(one.model)}</td>"
+        f'<td>{NAMES[one.together].lower()}</td><td class="number">{one.round}</td>'
+        f'<td class="number">{one.right} of {one.total}</td><td class="number">{low:.0%} to {high:.0%}</td></tr>'
+    )
+
+
+def _share(point: Point) -> float:
+    return point.right / point.total
+
+
+def _span(point: Point) -> tuple[float, float]:
+    return interval_of(point.right, point.total)

@@ -1,0 +1,190 @@
+"""The web port of a node: the status page, its figures for programs, and the door of the gateway where that is offered.
+
+It answers GET alone. Pages of elsewhere, open in a browser on this computer, reach neither the gateway (a browser says whose page
+asks) nor, by a name of theirs that leads here, the figures.
+"""
+
+import asyncio
+import http
+import ipaddress
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from waggle.core.errors import SwarmError
+from waggle.network.limits.address_ranges import source_of
+from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
+from waggle.network.transport.gateway.bounded_connection import Read
+from waggle.network.web import status_page
+from waggle.network.web.statistics import Status
+
+MOST, MOST_FROM_ONE = 128, 48  # connections at once, whatever they ask, and of them from one address range
+FRESH_S = 1.0  # a page is made once a second at most, however many ask
+MAX_GREETING = 4096  # bytes of a message from whoever may be anybody
+OPEN_S, CLOSE_S = 5.0, 2.0  # for a browser or a light client to ask, and to say goodbye
+SAFE = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Connection": "close",
+}
+
+Serve = Callable[[ServerConnection], Awaitable[None]]
+
+
+class Web:
+    """Owns the listening socket. `status` gives the figures of now; `gateway` serves a light client until it leaves."""
+
+    def __init__(self, status: Callable[[], Status], gateway: Serve | None = None, charter: bytes = b"") -> None:
+        self._status = status
+        self._charter = charter
+        self._gateway = gateway
+        self._server: Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._is_own = False  # open to this computer alone
+        self._made: dict[str, tuple[float, bytes]] = {}
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; raises SwarmError for a port in use."""
+        self._is_own = _is_loopback(host)
+        quiet = logging.getLogger(f"{__name__}.strangers")
+        quiet.setLevel(logging.CRITICAL)  # whatever a stranger sends is not our warning
+        try:
+            self._server = await serve(
+                self._serve,
+                host,
+                port,
+                process_request=self._answer,
+                create_connection=_counted(),
+                logger=quiet,
+                origins=[None],
+                max_size=MAX_GREETING,  # more from whoever has greeted
+                max_queue=WAITING,
+                open_timeout=OPEN_S,
+                close_timeout=CLOSE_S,
+                server_header=None,
+                compression=None,
+            )
+        except OSError as error:
+            raise SwarmError(
+                f"The web port {port} of {host} cannot be listened on: {error.strerror}.", "Choose another web.port, or 0: none."
+            ) from error
+
+    async def close(self) -> None:
+        """Let go of the port and of everybody connected. Safe to call twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+            for each in self._serving:
+                each.cancel()
+            await server.wait_closed()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        assert self._server is not None, "started"
+        return int(next(iter(self._server.sockets)).getsockname()[1])
+
+    async def _serve(self, connection: ServerConnection) -> None:
+        assert self._gateway is not None, "only the gateway's path gets here"
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            await self._gateway(connection)
+        finally:
+            self._serving.discard(task)
+
+    def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
+        if self._is_own and not all(_is_ours(host, self.port) for host in request.headers.get_all("Host")):
+            return _response(http.HTTPStatus.FORBIDDEN, "text/plain", b"not by this name\n")
+        match request.path.partition("?")[0]:
+            case "/":
+                return self._page("text/html", lambda status: status_page.html(status).encode())
+            case path if path == CHARTER and self._charter:
+                return _response(http.HTTPStatus.OK, "application/json", self._charter)
+            case "/metrics":
+                return self._page("text/plain; version=0.0.4", lambda status: status_page.metrics(status).encode())
+            case "/status.json":
+                return self._page("application/json", msgspec.json.encode)
+            case path if path == GATEWAY and self._gateway is not None:
+                return None
+            case _:
+                return _response(http.HTTPStatus.NOT_FOUND, "text/plain", b"nothing here\n")
+
+    def _page(self, kind: str, make: Callable[[Status], bytes]) -> Response:
+        made_at, body = self._made.get(kind, (-FRESH_S, b""))
+        if time.monotonic() - made_at >= FRESH_S:
+            body = make(self._status())
+            self._made[kind] = time.monotonic(), body
+        return _response(http.HTTPStatus.OK, kind, body)
+
+
+def _counted() -> type[ServerConnection]:
+    """Connections that end at once where there are too many already: also those that never ask anything are counted."""
+    here: dict[ServerConnection, str] = {}
+
+    class Counted(Read, ServerConnection):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            address = self.remote_address
+            source = source_of(f"/ip/{address[0]}", relayed=False) if address else ""
+            full = len(here) >= MOST
+            leaver = _leaver(here, source) if full else None
+            if (full and leaver is None) or (source and list(here.values()).count(source) >= MOST_FROM_ONE):
+                self.transport.abort()
+                return
+            if leaver is not None:
+                del here[leaver]
+                leaver.transport.abort()
+            here[self] = source
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            here.pop(self, None)
+            super().connection_lost(exc)
+
+    return Counted
+
+
+def _leaver(here: Mapping[ServerConnection, str], source: str) -> ServerConnection | None:
+    """Who leaves where somebody comes from `source` and there is no room: the newest of a range more crowded than that will be.
+
+    A few address ranges, which hold connections and ask nothing, keep out nobody else.
+    """
+    crowds = Counter(filter(None, here.values()))
+    crowded, most = max(crowds.items(), key=lambda crowd: crowd[1], default=("", 0))
+    return next(each for each in reversed([*here]) if here[each] == crowded) if most > crowds[source] + 1 else None
+
+
+def _is_ours(host: str, port: int) -> bool:
+    """Whether a browser that asks for this host may be here: another name with our own port was made to lead to this computer.
+
+    A web server before us asks by its own name, and with its own port or none.
+    """
+    name, _, number = host.rpartition(":")
+    return number != str(port) or name == "localhost" or _ip(name.strip("[]")) is not None
+
+
+def _is_loopback(host: str) -> bool:
+    found = _ip(host)
+    return host == "localhost" or (found is not None and found.is_loopback)
+
+
+def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:  # a name
+        return None
+
+
+def _response(status: http.HTTPStatus, kind: str, body: bytes) -> Response:
+    kind = kind if "charset" in kind else f"{kind}; charset=utf-8"
+    headers = Headers({**SAFE, "Content-Type": kind, "Content-Length": str(len(body))})
+    return Response(status.value, status.phrase, headers, body)

@@ -1,0 +1,158 @@
+"""The board: what this node has seen of its swarm, added up for the status page. Every figure is as judged here."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from waggle.network.identity.keys import name_of
+from waggle.network.limits.rate_limits import Party, of_most
+from waggle.network.messages.comparison import Comparison
+from waggle.network.messages.events import GroupsArrived, News, PeerSeen, RecordDropped, SheetsMarked
+from waggle.tasks.charter import Charter
+
+MINUTES = 60  # shown
+PRESENT_S = 600.0  # since its last sign of life: still a member
+MAX_MEMBERS = 500
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody whose groups came here. `model` is what it says of itself."""
+
+    name: str
+    model: str
+    round: int
+    groups: int
+    reward: float
+    seen_at: float  # unix seconds
+
+
+class Specialty(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one kind of task in the last hour; `reward` is None where nothing came."""
+
+    dataset: str
+    title: str
+    groups: int
+    reward: float | None
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    members: int
+    reward: float
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the status page says. `minutes` counts groups in each of the last 60 minutes, the newest last, still growing."""
+
+    swarm: str
+    charter: str
+    private: bool
+    since: float
+    at: float
+    addresses: tuple[str, ...]
+    members: tuple[Member, ...]
+    models: tuple[Model, ...]
+    specialties: tuple[Specialty, ...]
+    minutes: tuple[int, ...]
+    groups: int
+    dropped: int
+    comparison: Comparison = Comparison()
+
+    @property
+    def groups_per_minute(self) -> float:
+        """Over the last five whole minutes, or as many as there were."""
+        whole = min(5, max(1, int((self.at - self.since) // 60)))
+        return sum(self.minutes[-1 - whole : -1]) / whole if self.at - self.since >= 60 else float(self.minutes[-1])
+
+
+class Board:
+    """Hears the node's news. Belongs to the loop's thread; bounded, whoever comes."""
+
+    def __init__(self, charter: Charter, clock: Callable[[], float] = time.time) -> None:
+        self._charter = charter
+        self._clock = clock
+        self._since = clock()
+        self._members: OrderedDict[bytes, Member] = OrderedDict()  # the longest unseen first
+        self._parties: dict[bytes, Party] = {}  # of the members, together with whom each is counted
+        self._minutes: dict[int, dict[str, tuple[int, float]]] = {}  # minute -> dataset -> groups, sum of their mean rewards
+        self._groups = self._dropped = 0
+        self._comparison = Comparison()
+
+    def hear(self, news: News) -> None:
+        """Count one piece of news."""
+        match news:
+            case GroupsArrived():
+                self._count(news)
+            case RecordDropped():
+                self._dropped += 1
+            case SheetsMarked(comparison=comparison):
+                self._comparison = comparison
+            case PeerSeen(peer=peer) if peer.id in self._members:
+                self._members[peer.id] = msgspec.structs.replace(self._members[peer.id], seen_at=peer.seen_at)
+            case _:
+                pass  # it says nothing of the swarm
+
+    def status(self, addresses: tuple[str, ...]) -> Status:
+        """The figures of now."""
+        now = self._clock()
+        members = tuple(
+            sorted((one for one in self._members.values() if now - one.seen_at < PRESENT_S), key=lambda one: -one.groups)
+        )
+        this = int(now // 60)
+        hour = [self._minutes.get(minute, {}) for minute in range(this - MINUTES + 1, this + 1)]
+        return Status(
+            swarm=self._charter.name,
+            charter=self._charter.digest.hex(),
+            private=self._charter.is_private,
+            since=self._since,
+            at=now,
+            addresses=addresses,
+            members=members,
+            models=_models(members),
+            specialties=tuple(
+                _specialty(one.dataset, one.title, [each[one.dataset] for each in hour if one.dataset in each])
+                for one in self._charter.specialties
+            ),
+            minutes=tuple(sum(groups for groups, _ in minute.values()) for minute in hour),
+            groups=self._groups,
+            dropped=self._dropped,
+            comparison=self._comparison,
+        )
+
+    def _count(self, news: GroupsArrived) -> None:
+        now, means = self._clock(), [sum(group.rewards) / len(group.rewards) for group in news.groups]
+        before = self._members.pop(news.origin, None)
+        known = before.groups if before else 0
+        total = known + len(means)
+        reward = ((before.reward if before else 0.0) * known + sum(means)) / total if total else 0.0
+        self._members[news.origin] = Member(
+            name=name_of(news.origin), model=news.model, round=news.round, groups=total, reward=reward, seen_at=now
+        )
+        self._parties[news.origin] = next((group.source for group in news.groups), "") or news.origin
+        if len(self._members) > MAX_MEMBERS:
+            gone = of_most((origin, self._parties[origin], 1) for origin in self._members)[0]
+            del self._members[gone], self._parties[gone]
+        minute = self._minutes.setdefault(int(now // 60), {})
+        for group, mean in zip(news.groups, means, strict=True):
+            groups, rewards = minute.get(group.question.dataset, (0, 0.0))
+            minute[group.question.dataset] = groups + 1, rewards + mean
+        for old in [each for each in self._minutes if each <= int(now // 60) - MINUTES]:
+            del self._minutes[old]
+        self._groups += len(means)
+
+
+def _models(members: tuple[Member, ...]) -> tuple[Model, ...]:
+    by_name: dict[str, list[float]] = {}
+    for one in members:
+        by_name.setdefault(one.model, []).append(one.reward)
+    found = [Model(name=name, members=len(rewards), reward=sum(rewards) / len(rewards)) for name, rewards in by_name.items()]
+    return tuple(sorted(found, key=lambda one: (-one.members, one.name)))
+
+
+def _specialty(dataset: str, title: str, counts: list[tuple[int, float]]) -> Specialty:
+    groups = sum(count for count, _ in counts)
+    return Specialty(
+        dataset=dataset, title=title, groups=groups, reward=sum(rewards for _, rewards in counts) / groups if groups else None
+    )

@@ -1,0 +1,188 @@
+"""The status page: a Status as one HTML page that loads nothing from elsewhere and runs nothing, and as Prometheus metrics.
+
+Names of swarms, models and specialties come from strangers: every one of them is escaped.
+"""
+
+import functools
+import tomllib
+from html import escape
+
+from waggle import __version__
+from waggle.core import paths
+from waggle.network.web import leaderboard_page
+from waggle.network.web.statistics import Member, Model, Specialty, Status
+
+SHOWN = 50  # members in the table
+WIDTH, HEIGHT = 720, 120  # of the chart, in its own units
+
+
+@functools.cache
+def _style() -> str:
+    """The window's own colours, by what the browser says of the person's taste, and the sheet that uses them."""
+    tokens = tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text(encoding="utf-8"))["colour"]
+    light, dark = (
+        ";".join(f"--{name.replace('_', '-')}:{colour}" for name, colour in tokens[theme].items()) for theme in ("light", "dark")
+    )
+    sheet = (paths.resources() / "look" / "status.css").read_text(encoding="utf-8")
+    return f":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}{sheet}"
+
+
+def html(status: Status) -> str:
+    """One page; it asks for itself again every 15 seconds."""
+    name = escape(status.swarm)
+    chip = '<span class="chip">private</span>' if status.private else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="refresh" content="15"><title>{name} - Waggle</title><style>{_style()}</style></head><body><main>'
+        f"<h1>{name}{chip}</h1><p>{_sentence(status)}</p>"
+        f'<div class="figures">{"".join(_figures(status))}</div>'
+        f"{_minutes(status)}"
+        f'<div class="two">{_specialties(status.specialties)}{_models(status.models)}</div>'
+        f"{_members(status)}{leaderboard_page.html(status.comparison)}{_join(status)}"
+        f'<footer>Waggle {escape(__version__)} · up {_span(status.at - status.since)} · <a href="/metrics">metrics</a> · '
+        '<a href="/status.json">the same as JSON</a></footer></main></body></html>'
+    )
+
+
+def metrics(status: Status) -> str:
+    """The text format of Prometheus, version 0.0.4."""
+    lines = [
+        *_metric("waggle_info", "gauge", "This node's version", [({"version": __version__, "charter": status.charter}, 1)]),
+        *_metric("waggle_members", "gauge", "Nodes whose groups came here lately", [({}, len(status.members))]),
+        *_metric(
+            "waggle_members_by_model", "gauge", "The same, by what they say they train",
+            [({"model": one.name}, one.members) for one in status.models],
+        ),
+        *_metric("waggle_groups_total", "counter", "Groups judged here since the start", [({}, status.groups)]),
+        *_metric("waggle_groups_per_minute", "gauge", "Groups judged here lately", [({}, status.groups_per_minute)]),
+        *_metric("waggle_dropped_total", "counter", "Records that broke a rule since the start", [({}, status.dropped)]),
+        *_metric(
+            "waggle_reward_mean", "gauge", "Mean reward of the last hour, as judged here",
+            [({"specialty": one.dataset}, one.reward) for one in status.specialties if one.reward is not None],
+        ),
+        *_metric("waggle_uptime_seconds", "gauge", "Since the start", [({}, round(status.at - status.since))]),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _metric(name: str, kind: str, words: str, values: list[tuple[dict[str, str], float]]) -> list[str]:
+    rows = []
+    for labels, value in values:
+        inside = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items())
+        rows.append(f"{name}{{{inside}}} {value:.6g}" if inside else f"{name} {value:.6g}")
+    return [f"# HELP {name} {words}", f"# TYPE {name} {kind}", *rows]
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _sentence(status: Status) -> str:
+    if not status.members:
+        return "Nobody has shared anything lately. Members appear here as soon as their first groups have been judged."
+    count = len(status.members)
+    who = "One computer trains" if count == 1 else f"{count} computers train"
+    return f"{who} together: each shares what its model tried, as text, and every answer is judged again here."
+
+
+def _figures(status: Status) -> list[str]:
+    shown = (
+        (str(len(status.members)), "members", "seen in the last ten minutes"),
+        (f"{status.groups_per_minute:.0f}", "groups per minute", "over the last five minutes"),
+        (f"{sum(status.minutes):,}".replace(",", " "), "groups this hour", f"{status.groups:,} in all".replace(",", " ")),
+        (str(len(status.models)), "models", f"{status.dropped} records refused"),
+    )
+    return [
+        f'<section><div class="figure">{figure}</div><h2>{words}</h2><div class="note">{note}</div></section>'
+        for figure, words, note in shown
+    ]
+
+
+def _minutes(status: Status) -> str:
+    top = max(*status.minutes, 1)
+    step = WIDTH / len(status.minutes)
+    tallest = f"; the tallest is {top}" if any(status.minutes) else ""
+    bars = "".join(
+        f'<rect x="{i * step + 1:.1f}" y="{HEIGHT * (1 - count / top):.1f}" width="{step - 2:.1f}" '
+        f'height="{HEIGHT * count / top:.1f}" rx="2"><title>{count} groups</title></rect>'
+        for i, count in enumerate(status.minutes)
+        if count
+    )
+    return (
+        f'<section><h2>Groups per minute</h2><p class="note">Each bar is one minute of the last hour{tallest}.</p>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 20}" role="img" aria-label="Groups per minute over the last hour">{bars}'
+        f'<line x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/><text x="0" y="{HEIGHT + 16}">an hour ago</text>'
+        f'<text x="{WIDTH}" y="{HEIGHT + 16}" text-anchor="end">now</text></svg></section>'
+    )
+
+
+def _specialties(found: tuple[Specialty, ...]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(one.title)}</td><td>{_bar(one.reward)}</td>"
+        f'<td class="number">{"-" if one.reward is None else f"{one.reward:.2f}"}</td><td class="number">{one.groups}</td></tr>'
+        for one in found
+    )
+    return (
+        '<section><h2>Rewards by specialty</h2><p class="note">Mean of the last hour, between 0 and 1.</p><table>'
+        '<tr><th>Specialty</th><th></th><th class="number">Reward</th><th class="number">Groups</th></tr>'
+        f"{rows}</table></section>"
+    )
+
+
+def _bar(share: float | None) -> str:
+    width = 100 * min(1.0, max(0.0, share or 0.0))
+    return f'<span class="track"><span class="fill" style="width:{width:.0f}%"></span></span>'
+
+
+def _models(models: tuple[Model, ...]) -> str:
+    rows = "".join(
+        f'<tr><td>{escape(one.name) or "unnamed"}</td><td class="number">{one.members}</td>'
+        f'<td class="number">{one.reward:.2f}</td></tr>'
+        for one in models[:SHOWN]
+    )
+    return (
+        '<section><h2>Models</h2><p class="note">As members name them.</p><table>'
+        '<tr><th>Model</th><th class="number">Members</th><th class="number">Reward</th></tr>'
+        f"{rows}</table>{_nothing(rows)}</section>"
+    )
+
+
+def _members(status: Status) -> str:
+    rows = "".join(_member(one, status.at) for one in status.members[:SHOWN])
+    more = len(status.members) - SHOWN
+    note = f"Those with the most groups; {more} more are not shown." if more > 0 else "Names are made from their keys."
+    return (
+        f'<section><h2>Members</h2><p class="note">{note}</p><table><tr><th>Name</th><th>Model</th>'
+        '<th class="number">Round</th><th class="number">Groups</th><th class="number">Reward</th>'
+        '<th class="number">Seen</th></tr>'
+        f"{rows}</table>{_nothing(rows)}</section>"
+    )
+
+
+def _member(one: Member, now: float) -> str:
+    return (
+        f'<tr><td>{escape(one.name)}</td><td>{escape(one.model)}</td><td class="number">{one.round}</td>'
+        f'<td class="number">{one.groups}</td><td class="number">{one.reward:.2f}</td>'
+        f'<td class="number">{_span(now - one.seen_at)} ago</td></tr>'
+    )
+
+
+def _join(status: Status) -> str:
+    addresses = "".join(f"<code>{escape(address)}</code>" for address in status.addresses)
+    note = "Only whoever has an invite can take part." if status.private else "Put one of these addresses into Waggle."
+    return (
+        f'<section class="below"><h2>Where to find this swarm</h2><p class="note">{note}</p>{addresses}'
+        f"<code>charter {escape(status.charter)}</code></section>"
+    )
+
+
+def _nothing(rows: str) -> str:
+    return "" if rows else '<p class="note below">Nobody yet.</p>'
+
+
+def _span(seconds: float) -> str:
+    seconds = max(0, int(seconds))
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,51 @@
+"""Files of JSON lines that only grow, one for each thing that was done: what a kill tears costs that line alone."""
+
+import os
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from waggle.core.errors import UNREADABLE, LabError
+
+Line = TypeVar("Line")
+
+
+def begin(path: Path) -> None:
+    """Raises OSError where nothing can be added: before anything was done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.open("ab").close()
+
+
+def append(path: Path, line: object) -> None:
+    """Write a line down; it survives whatever comes after. What is left of a torn one before it goes; others may write too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        if file.read(1) not in (b"", b"\n"):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(msgspec.json.encode(line) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(path: Path, kind: type[Line], what: str, option: str) -> list[Line]:
+    """The lines so far, oldest first, without one that a kill tore; nothing is changed.
+
+    Raises LabError for a file that holds anything but `what`: the `option` should name another.
+    """
+    try:
+        *whole, torn = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    except OSError as error:
+        raise LabError(f"{path} cannot be read: {error.strerror}.", f"Choose another {option}.") from error
+    found = []
+    for number, line in enumerate(whole, 1):
+        try:
+            found.append(msgspec.json.decode(line, type=kind))
+        except UNREADABLE as error:
+            raise LabError(f"Line {number} of {path} is not {what}: {error}.", f"Choose another {option}.") from error
+    beginning = b'{"%s":' % next(iter(kind.__annotations__)).encode()
+    if torn[: len(beginning)] != beginning[: len(torn)]:
+        raise LabError(f"The last line of {path} is not {what}.", f"Choose another {option}.")
+    return found

@@ -1,0 +1,132 @@
+"""The race: two practice swarms play the same rounds side by side, one alone and one sharing, and tell it in JSON lines.
+
+The page Swarms shows it. No network is opened and nothing is kept. Both begin from the starter with the same luck, learn from
+equally many groups, and the same seed gives the same race again. It gives way to everything else on the computer.
+"""
+
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import psutil
+
+from waggle.core import paths
+from waggle.core.errors import LabError
+from waggle.models.backend import is_apple_silicon
+from waggle.network.identity.keys import name_of, text_of
+from waggle.practice.results import Key
+from waggle.practice.trial import Setup, Trial, origin_of
+from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told, line
+from waggle.sapo.round import Rules
+from waggle.sapo.sharing.adaptive import Adaptive
+from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.sharing.plain import Plain
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import Question
+from waggle.tasks.sandbox.verifier import Verifier
+
+NODES, ROUNDS = 4, 80  # about two minutes of one core
+RATE = 1e-3  # twice what a node uses for the starter: a race is short
+EXAM = 24  # reserved questions of each specialty, for each node
+NICENESS = 10
+
+
+def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None = None, stdio: bool = False) -> int:
+    """Race once, as JSON lines on stdout; returns the exit code. With `stdio` it leaves when stdin ends. Raises LabError."""
+    rounds, nodes = ROUNDS if rounds is None else rounds, NODES if nodes is None else nodes
+    if min(nodes, rounds) < 1:
+        raise LabError("A race has at least one node and one round.", "Raise --nodes or --rounds.")
+    tell = _claim_stdout()
+    if stdio:
+        threading.Thread(target=_leave_with_stdin, daemon=True).start()
+    seed = random.randrange(1 << 31) if seed is None else seed
+    verifier = Verifier(first_swarm())
+    try:
+        for event in race(verifier, seed, nodes=nodes, rounds=rounds):
+            try:
+                tell(line(event))
+            except BrokenPipeError:  # the watching window has closed
+                break
+            if isinstance(event, RaceBegan):
+                give_way()  # the window was waiting for this first event
+    finally:
+        verifier.close()
+    return 0
+
+
+def _claim_stdout() -> Callable[[bytes], object]:
+    """Stdout is for lines: whatever else prints goes to stderr."""
+    sys.stdout.flush()
+    lines = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    return lines.write
+
+
+def give_way() -> None:
+    """From now on everything else on the computer goes first."""
+    me = psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.Error):  # it stands further back already, or has ended
+            process.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else NICENESS)
+
+
+def _leave_with_stdin() -> None:
+    """Whoever watched is gone. The verifier's child leaves with this process."""
+    while os.read(0, 4096):
+        pass
+    os._exit(0)
+
+
+def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROUNDS, exam: int = EXAM) -> Iterator[Told]:
+    """Play both swarms, round by round, and tell what happened."""
+    charter = first_swarm()
+    titles = tuple(specialty.title for specialty in charter.specialties)
+    reserved = tuple(one for each in charter.specialties for one in verifier.held_out(each.dataset, "dev", exam))
+    lanes = {lane: _trial(lane, verifier, reserved, seed, nodes, rounds) for lane in LANES}
+    names = [origin_of(seed, node) for node in range(nodes)]
+    yield RaceBegan(
+        rounds=rounds, racers=tuple(Racer(id=text_of(name), name=name_of(name)) for name in names), specialties=titles
+    )
+    began = time.monotonic()
+    ticks = {lane: trial.run() for lane, trial in lanes.items()}
+    for number in range(1, rounds + 1):
+        known = {lane: len(trial.log.ahas) for lane, trial in lanes.items()}
+        for tick in ticks.values():
+            next(tick)
+        alone, sharing = (trial.log.right(number - 1) for trial in lanes.values())
+        yield RoundRaced(round=number, alone=alone, sharing=sharing, seconds=time.monotonic() - began)
+        for lane, trial in lanes.items():
+            yield from _solved(lane, trial, known[lane])
+    for tick in ticks.values():
+        for _ in tick:  # the last thing that a trial does is its exam
+            pass
+    (alone_right, total), (sharing_right, _) = (trial.log.score() for trial in lanes.values())
+    yield Examined(alone=alone_right, sharing=sharing_right, total=total)
+
+
+def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed: int, nodes: int, rounds: int) -> Trial:
+    """Alone, eight own groups are learned from; sharing as Waggle does it, four own ones and four of others."""
+    sharing: Callable[[], Sharing] = Adaptive if lane == "sharing" else Plain
+    usual = Rules(learning_rate=RATE)
+    groups = usual.local + usual.external
+    rules = usual if lane == "sharing" else Rules(local=groups, external=0, learning_rate=RATE)
+    setup = Setup(
+        folders=(paths.starter(),) * nodes, models=("starter",) * nodes, charter=first_swarm(), rules=rules, sharing=sharing,
+        most_questions=0, held_out=(), final_held_out=reserved, measure_every=0,
+        device="auto" if is_apple_silicon() else "cpu",
+    )  # fmt: skip
+    key = Key(setting="sparse", configuration=lane, seed=seed, learning_rate=RATE, rounds=rounds, split="dev")
+    return Trial(key, setup, verifier)
+
+
+def _solved(lane: Lane, trial: Trial, known: int) -> Iterator[FirstSolved]:
+    datasets = [specialty.dataset for specialty in first_swarm().specialties]
+    for one in trial.log.ahas[known:]:
+        yield FirstSolved(
+            lane=lane, round=one.round + 1, racer=one.node, specialty=datasets.index(one.specialty),
+            learned_from=None if one.learned_from < 0 else one.learned_from,
+        )  # fmt: skip

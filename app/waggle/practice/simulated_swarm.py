@@ -1,0 +1,125 @@
+"""A simulated swarm: groups travel between nodes of one process with delay and loss, and wait in the engine's own pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from waggle.core.errors import LabError
+from waggle.network.exchange.pool import CAPACITY, Pool
+from waggle.rl.random_streams import generator
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import EPOCH_SECONDS
+from waggle.tasks.rollout_group import Group, JudgedGroup
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How the network treats a swarm. Rates are per round; `speeds` says how many rounds a node plays in one tick (at most 1)."""
+
+    delay: int = 1  # ticks until a group can be trained on
+    loss: float = 0.0  # of the groups, on the way to each reader
+    offline: float = 0.0  # of the ticks, for each node: it neither plays nor hears
+    speeds: tuple[float, ...] = (1.0,)  # node i plays at speeds[i % len]
+    pool: int = CAPACITY  # groups that wait at a node; where few are taken, most are old
+
+    def __post_init__(self) -> None:
+        shares = (self.loss, self.offline)
+        if (
+            min(self.delay, self.pool) < 1
+            or not all(0 <= share < 1 for share in shares)
+            or not all(0 < speed <= 1 for speed in self.speeds)
+        ):
+            raise LabError(
+                "A swarm needs a delay and a pool of at least 1, loss and offline below 1 and speeds above 0, at most 1."
+            )
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Judged groups of one node on their way to one reader."""
+
+    due: int
+    groups: tuple[JudgedGroup, ...]
+
+
+class Hive:
+    """The N doors into one simulated swarm, and the clock that moves it. A tick is the time of one round of a fast node."""
+
+    def __init__(
+        self, charter: Charter, count: int, weather: Weather, *, seed: int, tick_seconds: float, crumb_span: float
+    ) -> None:
+        self.weather, self._seed, self._tick_seconds = weather, seed, tick_seconds
+        self.tick = 0
+        self.doors = [Door(Pool(charter, weather.pool, self.clock, crumb_span=crumb_span)) for _ in range(count)]
+        self._shared: list[tuple[int, tuple[JudgedGroup, ...]]] = []
+        self._online = self._draw_online()
+
+    def clock(self) -> float:
+        """Simulated unix time."""
+        return EPOCH_SECONDS * 2_000_000 + self.tick * self._tick_seconds
+
+    def players(self) -> list[int]:
+        """Who plays a round in this tick."""
+        return [i for i, online in enumerate(self._online) if online and self._turn(i)]
+
+    def hand_in(self, member: int, groups: Sequence[JudgedGroup]) -> None:
+        """What a node shared in this tick. Pools fill in the order of the calls."""
+        self._shared.append((member, tuple(groups)))
+
+    def move(self) -> None:
+        """End the tick: post what was shared, advance the clock, deliver what is due."""
+        shared, self._shared = self._shared, []
+        for sender, groups in shared:
+            for reader, door in enumerate(self.doors):
+                if reader != sender:
+                    door.post(Parcel(self.tick + self.weather.delay, self._survivors(sender, reader, groups)))
+        self.tick += 1
+        self._online = self._draw_online()
+        for door, online in zip(self.doors, self._online, strict=True):
+            if online:
+                door.deliver(self.tick)
+
+    def _turn(self, member: int) -> bool:
+        speed = self.weather.speeds[member % len(self.weather.speeds)]
+        return int((self.tick + 1) * speed) > int(self.tick * speed)
+
+    def _draw_online(self) -> list[bool]:
+        noise = generator(self._seed, "weather", self.tick)
+        return [bool(chance >= self.weather.offline) for chance in noise.random(len(self.doors))]
+
+    def _survivors(self, sender: int, reader: int, groups: tuple[JudgedGroup, ...]) -> tuple[JudgedGroup, ...]:
+        if not self.weather.loss:
+            return groups
+        chances = generator(self._seed, "weather", self.tick, sender, reader).random(len(groups))
+        return tuple(group for group, chance in zip(groups, chances, strict=True) if chance >= self.weather.loss)
+
+
+class Door:
+    """One node's way into the swarm: `sapo.seams.Swarm`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._parcels: list[Parcel] = []
+
+    def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
+        """Texts travel by `hand_in`, already judged: every reader's verifier would say the same. Counts characters as bytes."""
+        return len(groups), sum(len(one.text) for group in groups for one in group.completions)
+
+    def waiting(self) -> Sequence[JudgedGroup]:
+        return self._pool.waiting()
+
+    def take(self, groups: Sequence[JudgedGroup]) -> None:
+        self._pool.take(groups)
+
+    def discard(self, groups: Sequence[JudgedGroup]) -> None:
+        self._pool.take(groups)
+
+    def post(self, parcel: Parcel) -> None:
+        """Put a parcel on its way here."""
+        self._parcels.append(parcel)
+
+    def deliver(self, tick: int) -> None:
+        """Let in what is due by now."""
+        due = [parcel for parcel in self._parcels if parcel.due <= tick]
+        self._parcels = [parcel for parcel in self._parcels if parcel.due > tick]
+        for parcel in due:
+            self._pool.add(parcel.groups)

@@ -1,0 +1,137 @@
+"""What a trial writes down while it plays: curves over rounds, held-out scores, ahas; thinned into one `results.Run`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waggle.practice.results import BIN, Aha, Key, Run
+from waggle.sapo import first_success
+from waggle.sapo import round as sapo
+from waggle.sapo.evaluation import Score
+from waggle.tasks.rollout_group import RIGHT
+
+MISSING = float("nan")  # a node that did not play in a tick
+
+
+class TrialLog:
+    """Sums of N nodes over R ticks. `origins` are the nodes' own, in order."""
+
+    def __init__(self, rounds: int, datasets: Sequence[str], origins: Sequence[bytes]) -> None:
+        self._datasets = list(datasets)
+        self._number = {origin: i for i, origin in enumerate(origins)}
+        count = len(origins)
+        self._reward = np.full((count, rounds), MISSING)
+        self._right = np.zeros(rounds, int)
+        self._completions = np.zeros(rounds, int)
+        self._specialty = np.zeros((len(datasets), rounds, 2))  # (sum of rewards, completions)
+        self._share = np.full((count, rounds), MISSING)
+        self._age = np.zeros((rounds, 2))  # (sum over others' groups that were trained on, their number)
+        self._entropy = np.full((count, rounds), MISSING)
+        self._measured_at: list[int] = []
+        self._scores: list[Sequence[Score]] = []
+        self._final: Sequence[Score] = ()
+        self._ahas: list[Aha] = []
+
+    def played(self, tick: int, member: int, judged: sapo.Judged, learned: sapo.Learned, ages: Sequence[int] = ()) -> None:
+        """One node's round; `ages` are the ticks since others wrote what it was trained on."""
+        rewards = [reward for group in judged.groups for reward in group.rewards]
+        self._reward[member, tick] = np.mean(rewards)
+        self._right[tick] += sum(reward >= RIGHT for reward in rewards)
+        self._completions[tick] += len(rewards)
+        for group in judged.groups:
+            self._specialty[self._datasets.index(group.question.dataset), tick] += (sum(group.rewards), len(group.rewards))
+        self._share[member, tick] = learned.external_share
+        self._age[tick] += (sum(ages), len(ages))
+        self._entropy[member, tick] = judged.entropy
+
+    def noticed(self, tick: int, member: int, ahas: Sequence[first_success.Aha]) -> None:
+        """First successes of one node, on the swarm's own clock."""
+        for one in ahas:
+            teacher = -1 if one.learned_from is None else self._number[one.learned_from]
+            self._ahas.append(Aha(node=member, specialty=one.dataset, round=tick, learned_from=teacher))
+
+    def measured(self, tick: int, scores: Sequence[Score]) -> None:
+        """The held-out scores of all nodes, after `tick` rounds."""
+        self._measured_at.append(tick)
+        self._scores.append(scores)
+
+    def ended(self, scores: Sequence[Score]) -> None:
+        """The scores of all nodes at the end, on more questions than those of the curve."""
+        self._final = scores
+
+    @property
+    def ahas(self) -> Sequence[Aha]:
+        return self._ahas
+
+    def right(self, tick: int) -> float:
+        """The share of right answers in a tick."""
+        return float(self._right[tick] / max(1, self._completions[tick]))
+
+    def score(self) -> tuple[int, int]:
+        """Right answers of all nodes at the end, and all answers."""
+        return sum(score.right for score in self._final), sum(score.total for score in self._final)
+
+    def result(self, key: Key, models: Sequence[str], asked: Sequence[int], cpu_seconds: float, commit: str) -> Run:
+        points = range(len(self._scores))
+        by_specialty = [[_share_of(scores, dataset) for scores in self._scores] for dataset in self._datasets]
+        return Run(
+            key=key,
+            commit=commit,
+            cpu_seconds=round(cpu_seconds, 1),
+            models=tuple(models),
+            specialties=tuple(self._datasets),
+            reward=_rounded(_filled(_mean(self._reward, 0))),
+            completions=tuple(int(count) for count in self._completions),
+            node_reward=tuple(_rounded(_filled(_binned(row))) for row in self._reward),
+            specialty_reward=tuple(_rounded(_filled(_ratio(rows))) for rows in self._specialty),
+            external_share=_rounded(_filled(_binned(_mean(self._share, 0)))),
+            external_age=_rounded(_filled(_ratio(self._age))),
+            entropy=_rounded(_filled(_binned(_mean(self._entropy, 0)))),
+            measured_at=tuple(self._measured_at),
+            held_out=tuple(
+                _rounded([self._scores[p][i].right / self._scores[p][i].total for p in points]) for i in range(len(models))
+            ),
+            specialty_held_out=tuple(_rounded(row) for row in by_specialty),
+            final=_rounded([score.right / score.total for score in self._final]),
+            specialty_final=_rounded([_share_of(self._final, dataset) for dataset in self._datasets if self._final]),
+            asked=tuple(asked),
+            ahas=tuple(self._ahas),
+        )
+
+
+def _share_of(scores: Sequence[Score], dataset: str) -> float:
+    found = [score.by_dataset[dataset] for score in scores]
+    return sum(right for right, _ in found) / sum(total for _, total in found)
+
+
+def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """The mean of what there is; missing where there is nothing."""
+    there = ~np.isnan(values)
+    sums = np.where(there, values, 0.0).sum(axis)
+    found: NDArray[np.float64] = np.where(there.any(axis), sums / np.maximum(there.sum(axis), 1), MISSING)
+    return found
+
+
+def _binned(row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(R,) -> (R / BIN,)."""
+    parts = [row[first : first + BIN] for first in range(0, len(row), BIN)]
+    return np.array([_mean(part, 0) for part in parts])
+
+
+def _ratio(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(R, 2) sums and counts -> (R / BIN,) means."""
+    parts = [rows[first : first + BIN].sum(0) for first in range(0, len(rows), BIN)]
+    return np.array([total / count if count else MISSING for total, count in parts])
+
+
+def _filled(row: NDArray[np.float64]) -> list[float]:
+    """What is missing takes the value before it; 0 at the beginning."""
+    found: list[float] = []
+    for value in row:
+        found.append(found[-1] if np.isnan(value) and found else float(np.nan_to_num(value)))
+    return found
+
+
+def _rounded(row: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(float(value), 4) for value in row)

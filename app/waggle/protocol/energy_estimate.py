@@ -1,0 +1,35 @@
+"""The footprint: what contributing takes, estimated by a formula that can be read; the engine's rule and the window share it.
+
+energy = time contributed x watts;  watts = your own figure, else busy cores x 6 W, or 120 W for a graphics processor
+"""
+
+from waggle.core.settings import Computer
+
+CORE_WATTS = 6.0  # of one busy core of a desktop or laptop; a rough middle
+GPU_WATTS, MAC_WATTS = 120.0, 20.0  # of a graphics card, and of a Mac's own
+JOULES = 3.6e6  # in a kWh
+
+
+def watts(computer: Computer, threads: int, device: str) -> float:
+    """While it contributes, above what this computer takes anyway."""
+    if computer.watts:
+        return computer.watts
+    if device == "cpu":
+        return max(1, threads) * CORE_WATTS * computer.cpu_percent / 100
+    return (MAC_WATTS if device == "metal" else GPU_WATTS) * computer.gpu_percent / 100
+
+
+def kwh(seconds: float, power: float) -> float:
+    return seconds * power / JOULES
+
+
+def formula(computer: Computer, threads: int, device: str) -> str:
+    """Where the watts come from, in words."""
+    if computer.watts:
+        return "as you set it"
+    if device != "cpu":
+        whole = MAC_WATTS if device == "metal" else GPU_WATTS
+        return f"{whole:.0f} W for the graphics processor, at {computer.gpu_percent}% of the time"
+    busy = "1 core" if threads == 1 else f"{max(1, threads)} cores"
+    share = "" if computer.cpu_percent == 100 else f", at {computer.cpu_percent}% of the time"
+    return f"{busy}, {CORE_WATTS:.0f} W each{share}"

@@ -1,0 +1,73 @@
+"""What a race of two practice swarms tells, in a process of its own: one JSON line each, in the past tense."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from waggle.core.errors import UNREADABLE, LabError
+from waggle.protocol.events import Count, Share
+
+Lane = Literal["alone", "sharing"]
+LANES: tuple[Lane, ...] = ("alone", "sharing")
+Place = Annotated[int, msgspec.Meta(ge=0, lt=64)]  # of a node or a specialty
+
+
+class Racer(msgspec.Struct, frozen=True, kw_only=True):
+    """One node; there is one of the same name, with the same luck, in the other swarm."""
+
+    id: str
+    name: str
+
+
+class RaceBegan(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Both swarms are ready: so many rounds follow. `specialties` are titles."""
+
+    rounds: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+    racers: tuple[Racer, ...]
+    specialties: tuple[str, ...]
+
+
+class RoundRaced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Both swarms have played this round, the first being 1: the shares of right answers. `seconds` since the race began."""
+
+    round: Count
+    alone: Share
+    sharing: Share
+    seconds: float
+
+
+class FirstSolved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A node's first right answer in a specialty, and whose right answer there it had learned from before; None: nobody's."""
+
+    lane: Lane
+    round: Count
+    racer: Place
+    specialty: Place
+    learned_from: Place | None = None
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """After all rounds: so many right of `total` answers to questions that are reserved, and that nobody trained on."""
+
+    alone: Count
+    sharing: Count
+    total: Annotated[int, msgspec.Meta(ge=1)]
+
+
+Told = RaceBegan | RoundRaced | FirstSolved | Examined
+
+_encoder = msgspec.json.Encoder()
+_told: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
+
+
+def line(told: Told) -> bytes:
+    """One message as one line, newline included."""
+    return _encoder.encode(told) + b"\n"
+
+
+def read(text: bytes) -> Told:
+    """Read one line; raises LabError when it is not one of this version's."""
+    try:
+        return _told.decode(text)
+    except UNREADABLE as error:
+        raise LabError(f"The race said something unknown: {error}.", "Install Waggle again.") from error

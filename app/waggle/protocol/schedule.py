@@ -1,0 +1,246 @@
+"""When this computer contributes: one pure function from (rules, readings, wishes, clock) to (state, reason, what ends it)."""
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+
+from waggle.core.settings import When
+
+Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
+Standing = Literal["contributing", "waiting", "paused"]
+Clock = Callable[[float], str]
+Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds, to the year 3000: what every system can print
+
+AWAY_MINUTES = 3  # what counts as away where no rule says so
+COOLING = 5.0  # degrees below the limit before contribution goes on, so that it does not flap
+SAME_NAME = 6 * 86_400.0  # seconds, after which the name of a day may mean another one
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+class Readings(msgspec.Struct, frozen=True, kw_only=True):
+    """What this computer tells about itself now; None wherever it does not tell."""
+
+    idle_seconds: float | None = None
+    on_power: bool | None = None
+    programs: frozenset[str] | None = None  # that run, by the names of their files in small letters
+    full_screen: bool | None = None
+    metered: bool | None = None
+    celsius: float | None = None
+    kwh_today: float | None = None  # that contributing took, as estimated
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asked for just now, which goes before every rule. Moments are unix seconds."""
+
+    paused: bool = False
+    until: Moment | None = None  # of the pause
+    until_away: bool = False  # of the pause
+    after_round: bool = False  # the pause begins once the round has ended
+    anyway_until: Moment | None = None  # rules hold nothing back before
+    asked_at: Moment | None = None
+
+
+class Tick(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule that is on: whether it lets contribution go on (None: the computer does not tell, so yes), why, what ends it."""
+
+    rule: Rule
+    passes: bool | None
+    says: str
+    ends: str = ""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """State, reason, what ends it. `why` has every rule that is on, those that hold back first."""
+
+    standing: Standing
+    reason: str = ""
+    ends: str = ""
+    why: tuple[Tick, ...] = ()
+    anyway_until: float | None = None  # the person said to contribute whatever the rules say
+
+
+def time_of_day(at: float) -> str:
+    return time.strftime("%H:%M", time.localtime(at))
+
+
+def moment(at: float, now: float, clock: Clock = time_of_day, local: Callable[[float], time.struct_time] = time.localtime) -> str:
+    """ "06:15", with the day where it is another one: "Tuesday 06:15", "24 Dec 2026 06:15" where that could be two."""
+    then, today = local(at), local(now)
+    if (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday):
+        return clock(at)
+    if abs(at - now) < SAME_NAME:
+        return f"{DAYS[then.tm_wday]} {clock(at)}"
+    return f"{then.tm_mday} {MONTHS[then.tm_mon - 1]} {then.tm_year} {clock(at)}"
+
+
+def in_step(wishes: Wishes, now: float) -> Wishes:
+    """What was asked for while the clock was ahead has as long to go as it was given: it must not last for years."""
+    if wishes.asked_at is None or wishes.asked_at <= now:
+        return wishes
+    ahead = wishes.asked_at - now
+    until, anyway_until = (at if at is None else max(0.0, at - ahead) for at in (wishes.until, wishes.anyway_until))
+    return msgspec.structs.replace(wishes, until=until, anyway_until=anyway_until, asked_at=now)
+
+
+def decide(
+    rules: When,
+    readings: Readings,
+    wishes: Wishes,
+    now: float,
+    *,
+    before: Standing = "contributing",
+    hindrance: Tick | None = None,
+    clock: Clock = time_of_day,
+    local: Callable[[float], time.struct_time] = time.localtime,
+) -> Decision:
+    """What to do now. `before` is what was done until now: a warm computer has to cool down before it goes on.
+
+    A `hindrance` is no rule: nothing can go on, whatever anybody wishes.
+    """
+    checks = (
+        _idle(rules, readings),
+        _power(rules, readings),
+        _week(rules, now, local, clock),
+        *_programs(rules, readings),
+        _full_screen(rules, readings),
+        _metered(rules, readings),
+        _temperature(rules, readings, before),
+        _energy(rules, readings),
+    )
+    why = tuple(sorted((tick for tick in checks if tick is not None), key=lambda tick: tick.passes is not False))
+    if pause := _pause(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
+        return Decision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
+    anyway = wishes.anyway_until if wishes.anyway_until is not None and now < wishes.anyway_until else None
+    if hindrance is not None:
+        says, ends = hindrance.says, hindrance.ends
+        return Decision(standing="waiting", reason=says, ends=ends, why=(hindrance, *why), anyway_until=anyway)
+    if anyway is not None:
+        return Decision(standing="contributing", why=why, anyway_until=anyway)
+    if why and why[0].passes is False:
+        return Decision(standing="waiting", reason=why[0].says, ends=why[0].ends, why=why)
+    return Decision(standing="contributing", why=why)
+
+
+def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
+    """None when no pause was asked for, when it is still to come, or when it is over."""
+    if not wishes.paused or wishes.after_round:
+        return None
+    if wishes.until is not None:
+        says, ends = f"Paused until {words(wishes.until)}.", "Goes on then, or when you resume."
+        return Tick(rule="pause", passes=False, says=says, ends=ends) if now < wishes.until else None
+    if wishes.until_away:
+        minutes = rules.idle_minutes or AWAY_MINUTES
+        if readings.idle_seconds is not None and readings.idle_seconds >= 60 * minutes:
+            return None
+        ends = f"Goes on {minutes} min after you stop using the computer."
+        if readings.idle_seconds is None:
+            ends = "Goes on when you resume: this computer does not tell whether you are using it."
+        return Tick(rule="pause", passes=False, says="Paused until you are away.", ends=ends)
+    return Tick(rule="pause", passes=False, says="Paused.", ends="Goes on when you resume.")
+
+
+def _idle(rules: When, readings: Readings) -> Tick | None:
+    if not rules.idle_minutes:
+        return None
+    if readings.idle_seconds is None:
+        return Tick(rule="idle", passes=None, says="This computer does not tell whether you are using it.")
+    if readings.idle_seconds < 60 * rules.idle_minutes:
+        ends = f"Starts {rules.idle_minutes} min after you stop."
+        return Tick(rule="idle", passes=False, says="You are using the computer.", ends=ends)
+    return Tick(rule="idle", passes=True, says="You are away.")
+
+
+def _power(rules: When, readings: Readings) -> Tick | None:
+    if not rules.only_on_power:
+        return None
+    if readings.on_power is None:
+        return Tick(rule="power", passes=None, says="This computer tells of no battery.")
+    if not readings.on_power:
+        return Tick(rule="power", passes=False, says="The computer runs on battery.", ends="Starts when you plug it in.")
+    return Tick(rule="power", passes=True, says="It is plugged in.")
+
+
+def _week(rules: When, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
+    if not rules.week:
+        return None
+    then = local(now)
+    if _marked(rules, then):
+        return Tick(rule="week", passes=True, says="Your week says so.")
+    hour = now - 60 * then.tm_min - then.tm_sec
+    later = next((hour + 3600 * i for i in range(1, 24 * 7 + 2) if _marked(rules, local(hour + 3600 * i))), None)
+    if later is None:
+        return Tick(rule="week", passes=False, says="Your week has no hour for it.", ends="Mark hours in the week to start.")
+    opens = local(later)
+    day = "" if opens.tm_yday == then.tm_yday else f"{DAYS[opens.tm_wday]} "
+    return Tick(rule="week", passes=False, says="Your week leaves this hour out.", ends=f"Starts {day}at {clock(later)}.")
+
+
+def _marked(rules: When, then: time.struct_time) -> bool:
+    return rules.week[then.tm_wday][then.tm_hour] == "#"
+
+
+def _programs(rules: When, readings: Readings) -> tuple[Tick, ...]:
+    if not rules.not_while:
+        return ()
+    if readings.programs is None:
+        return (Tick(rule="program", passes=None, says="This computer does not tell which programs run."),)
+    running = [name for name in rules.not_while if plain_name(name) in readings.programs]
+    if not running:
+        return (Tick(rule="program", passes=True, says="None of your chosen programs runs."),)
+    return tuple(
+        Tick(rule="program", passes=False, says=f"{name} is running.", ends="Starts when it is closed.") for name in running
+    )
+
+
+def plain_name(program: str) -> str:
+    """How programs are compared: without folders, `.exe` and capitals."""
+    return program.replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe").removesuffix(".app")
+
+
+def _full_screen(rules: When, readings: Readings) -> Tick | None:
+    if not rules.not_full_screen:
+        return None
+    if readings.full_screen is None:
+        return Tick(rule="full_screen", passes=None, says="This computer does not tell whether a program fills the screen.")
+    if readings.full_screen:
+        return Tick(
+            rule="full_screen", passes=False, says="A program fills the screen.", ends="Starts when it does not any more."
+        )
+    return Tick(rule="full_screen", passes=True, says="No program fills the screen.")
+
+
+def _metered(rules: When, readings: Readings) -> Tick | None:
+    if not rules.not_metered:
+        return None
+    if readings.metered is None:
+        return Tick(rule="metered", passes=None, says="This computer does not tell whether its network is metered.")
+    if readings.metered:
+        return Tick(rule="metered", passes=False, says="The network is metered.", ends="Starts on a network that is not.")
+    return Tick(rule="metered", passes=True, says="The network is not metered.")
+
+
+def _temperature(rules: When, readings: Readings, before: Standing) -> Tick | None:
+    if not rules.below_celsius:
+        return None
+    if readings.celsius is None:
+        return Tick(rule="temperature", passes=None, says="This computer does not tell its temperature.")
+    limit = rules.below_celsius - (0.0 if before == "contributing" else COOLING)
+    if readings.celsius < limit:
+        return Tick(rule="temperature", passes=True, says="The processor is cool enough.")
+    ends = f"Starts below {rules.below_celsius - COOLING:.0f} °C."
+    return Tick(rule="temperature", passes=False, says=f"The processor is too warm: {readings.celsius:.0f} °C.", ends=ends)
+
+
+def _energy(rules: When, readings: Readings) -> Tick | None:
+    if not rules.kwh_a_day:
+        return None
+    if readings.kwh_today is None:
+        return Tick(rule="energy", passes=None, says="This computer does not tell yet how much energy today took.")
+    used = f"{min(readings.kwh_today, 999.0):.2f} of {rules.kwh_a_day:.2f} kWh"
+    if readings.kwh_today < rules.kwh_a_day:
+        return Tick(rule="energy", passes=True, says=f"Today's energy lasts: {used}, estimated.")
+    says = f"Today's energy is used up: {used}, estimated."
+    return Tick(rule="energy", passes=False, says=says, ends="Starts after midnight.")

@@ -1,0 +1,186 @@
+"""One sentence, everywhere: what is happening, why, and what ends it. The window, the tray and `waggle ctl` all say this."""
+
+import math
+from typing import Literal
+
+import msgspec
+
+from waggle.protocol import events as e
+from waggle.protocol.schedule import Clock, Decision, Tick, moment, time_of_day
+from waggle.protocol.state import STAGES, State
+
+Tone = Literal["accent", "plain", "peer", "bad"]
+Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
+Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "none"]
+
+KILLED = (9, 137)  # as Qt and as shells say it
+DOING = {"draw": "picking questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
+         "learn": "learning"}  # fmt: skip
+
+
+class Sentence(msgspec.Struct, frozen=True, kw_only=True):
+    """`word` names the state, `says` is the sentence, `detail` the reason and what ends it, `action` the one button.
+
+    `why` has every rule that is on, those that hold back first.
+    """
+
+    word: str
+    says: str
+    detail: str
+    tone: Tone
+    sign: Sign
+    action: Action = "none"
+    why: tuple[Tick, ...] = ()
+
+
+def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
+    """The sentence for a State; `clock` writes a moment as a time of day."""
+    said, until = _said(state, clock), _until(state, clock)
+    if state.decision is None:
+        return said
+    why = (msgspec.structs.replace(tick, says=until) if until and tick.rule == "pause" else tick for tick in state.decision.why)
+    return msgspec.structs.replace(said, why=tuple(why))
+
+
+def _said(state: State, clock: Clock) -> Sentence:
+    match state.phase:
+        case "problem":
+            return _problem(state)
+        case "stopped":
+            return Sentence(word="Stopped", says="Not contributing.", detail="Everything is kept.", tone="plain", sign="off")
+        case "preparing":
+            return _preparing(state)
+        case "paused":
+            return _paused(state, clock)
+        case "waiting":
+            return _waiting(state)
+        case "finishing" | "contributing" if (held := state.decision) is not None and held.standing != "contributing":
+            return _halting(held)
+        case "finishing":
+            says = f"Finishing round {state.round}, then pausing."
+            return Sentence(
+                word="Finishing", says=says, detail="Nothing will be lost.", tone="accent", sign="on", action="pause_now"
+            )
+        case "contributing":
+            return _anyway(_contributing(state), state, clock)
+
+
+def _paused(state: State, clock: Clock) -> Sentence:
+    decision, until = state.decision, _until(state, clock)
+    says, ends = until or "Paused.", "goes on when you resume"
+    if decision is not None and decision.standing == "paused":
+        says, ends = until or decision.reason, decision.ends[:1].lower() + decision.ends[1:].removesuffix(".")
+    elif until:
+        ends = "goes on then, or when you resume"
+    what = "the download" if state.downloading else "it" if state.preparing else f"round {state.round}"
+    detail = f"Nothing was lost; {what} {ends}."
+    return Sentence(word="Paused by you", says=says, detail=detail, tone="plain", sign="pause", action="resume")
+
+
+def _until(state: State, clock: Clock) -> str:
+    """When a pause ends, by the clock of who looks: the engine may run where it is another time. Empty: at no moment."""
+    return f"Paused until {moment(state.until, state.at, clock)}." if state.phase == "paused" and state.until else ""
+
+
+def _waiting(state: State) -> Sentence:
+    decision = state.decision
+    says = decision.reason if decision and decision.reason else "Waiting for a better moment."
+    if decision and decision.why and decision.why[0].rule == "disk":
+        return Sentence(word="Waiting", says=says, detail=decision.ends, tone="bad", sign="warn")
+    detail = f"{decision.ends if decision else ''} Nothing was lost.".strip()
+    return Sentence(word="Waiting", says=says, detail=detail, tone="plain", sign="pause", action="anyway")
+
+
+def _halting(decision: Decision) -> Sentence:
+    """The rules are in force, and the model is in the middle of a step, which ends first."""
+    paused = decision.standing == "paused"
+    return Sentence(
+        word="Finishing", says=f"Finishing this step, then {'pausing' if paused else 'waiting'}.",
+        detail="Nothing will be lost." if paused else decision.reason, tone="accent", sign="on",
+        action="resume" if paused else "anyway",
+    )  # fmt: skip
+
+
+def _anyway(said: Sentence, state: State, clock: Clock) -> Sentence:
+    """Contribution against the rules says until when."""
+    decision = state.decision
+    if decision is None or decision.anyway_until is None or not any(tick.passes is False for tick in decision.why):
+        return said
+    return msgspec.structs.replace(
+        said, detail=f"{said.detail} Your rules wait until {moment(decision.anyway_until, state.at, clock)}."
+    )
+
+
+def _problem(state: State) -> Sentence:
+    if state.problem is not None:
+        says, detail = state.problem.title, state.problem.advice or "Everything up to the last checkpoint is kept."
+    elif state.gone is not None and state.gone.host:
+        says = f"The connection to {state.gone.host} broke."
+        detail = "It is tried again by itself. Everything up to the last checkpoint is kept."
+    elif state.gone is not None:
+        what = "was killed" if abs(state.gone.code) in KILLED else f"ended unexpectedly (code {state.gone.code})"
+        often = (
+            f" for the {state.gone.restarts}{'nd' if state.gone.restarts == 2 else 'rd'} time" if state.gone.restarts > 1 else ""
+        )
+        says = f"The engine {what}{often}."
+        detail = "It is being started again and goes on after the last round that was finished."
+    else:
+        says, detail = "Something went wrong.", "Everything up to the last checkpoint is kept."
+    return Sentence(word="Problem", says=says, detail=detail, tone="bad", sign="warn", action="copy_report")
+
+
+def _preparing(state: State) -> Sentence:
+    decision, starts, paused = state.decision, "Contribution starts by itself.", False
+    if decision is not None and decision.standing == "paused":
+        starts, paused = f"{decision.reason} {decision.ends}", True
+    if state.downloading is not None:
+        return _downloading(state.downloading, starts, "resume" if paused else "pause")
+    if state.preparing is None:
+        return Sentence(
+            word="Preparing", says="Starting the engine.", detail="This takes a few seconds.", tone="plain", sign="save"
+        )
+    action: Action = "resume" if paused else "pause" if state.preparing.long else "none"
+    return Sentence(word="Preparing", says=f"{state.preparing.part}.", detail=starts, tone="plain", sign="save", action=action)
+
+
+def _downloading(event: e.Downloading, starts: str, action: Action) -> Sentence:
+    left = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
+    says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{left}."
+    detail = f"Resumes if interrupted. {starts}"
+    return Sentence(word="Preparing", says=says, detail=detail, tone="plain", sign="save", action=action)
+
+
+def _span(seconds: float) -> str:
+    minutes = math.ceil(seconds / 60)
+    if minutes <= 1:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.0f} h"
+
+
+def _contributing(state: State) -> Sentence:
+    swarm = state.ready.swarm if state.ready else "the swarm"
+    says = f"Answering questions for {swarm}, round {state.round}."
+    doing = DOING[state.stage or STAGES[0]]
+    if state.reach == "connecting":
+        addresses = "1 address" if state.seeds_tried == 1 else f"{state.seeds_tried} addresses"
+        tried = f"tried {addresses}" if state.seeds_tried else "just started"
+        detail = _differing(state) or f"Looking for peers ({tried}); your model trains meanwhile."
+        return Sentence(word="Connecting", says=says, detail=detail, tone="plain", sign="live", action="pause")
+    if state.reach == "alone" or (state.reach == "connected" and not state.members):
+        nobody = "Nobody else is here yet. You train alone; invite someone to learn together."
+        silent = "You are connected, but nobody else is sharing at the moment. You are training on your own."
+        detail = _differing(state) or (nobody if state.reach == "alone" else silent)
+        return Sentence(word="Alone", says=says, detail=detail, tone="plain", sign="you", action="pause")
+    if state.reach == "solo":
+        detail = f"Your model is {doing}, on this computer only. It stops when you pause."
+        return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
+    peers = "1 peer" if len(state.members) == 1 else f"{len(state.members)} peers"
+    detail = f"Your model is {doing}, with {peers}. It stops when you pause."
+    return Sentence(word="Contributing", says=says, detail=detail, tone="accent", sign="on", action="pause")
+
+
+def _differing(state: State) -> str:
+    """Where all who answer run another version, or train under another charter. What they say of themselves stays on its page."""
+    if not any(peer.refusal for peer in state.peers.values()):
+        return ""
+    return "Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own."

@@ -1,0 +1,19 @@
+"""DrGRPO (arXiv 2503.20783): GRPO without its two biases, towards long wrong answers and questions of nearly one outcome."""
+
+from waggle.rl.advantage import centred
+from waggle.rl.update_rules.interface import Rule, Scored, Teaching, per_token
+
+
+def teach(scored: Scored) -> Teaching:
+    """Section 3.2: r - mean, not divided by std; the sum over tokens divided by the constant `longest`, not by the length.
+
+    So a token of a long wrong answer weighs as much as one of a short wrong answer. Each group counts 1 / groups.
+    """
+    size = len(scored.lengths)
+    return Teaching(
+        advantage=per_token(centred(scored.rewards, scored.crumb_span), scored.lengths),
+        weight=per_token([1.0 / (scored.groups * size * scored.longest)] * size, scored.lengths),
+    )
+
+
+RULE = Rule(name="dr_grpo", teach=teach)

@@ -1,0 +1,44 @@
+"""PPO (arXiv 1707.06347) with a learned value head; advantages by GAE (arXiv 1506.02438), reward at the last token only.
+
+Left out: KL to a reference, whitening of advantages over the batch, a clipped value loss, several epochs over one batch.
+"""
+
+import numpy as np
+
+from waggle.rl.advantage import teaches
+from waggle.rl.objective import Clip
+from waggle.rl.update_rules.interface import Floats, Rule, Scored, Teaching, mean_of_means
+
+LAMBDA = 0.95  # of GAE; gamma is 1: an answer is worth as much however long it takes to write
+
+
+def teach(scored: Scored) -> Teaching:
+    """Each completion against what the critic expected; weights as in GRPO.
+
+    Crumbs: where the rewards of a group differ by less than `crumb_span`, every completion counts as their mean. So the
+    differences teach nothing, but the critic still learns the level, and the policy how it compares with what was expected.
+    """
+    rewards = np.asarray(scored.rewards, np.float64)
+    if not teaches(scored.rewards, scored.crumb_span):
+        rewards = np.full_like(rewards, rewards.mean())
+    values = np.zeros(sum(scored.lengths), np.float32) if scored.values is None else scored.values
+    parts = np.split(values, np.cumsum(scored.lengths)[:-1])
+    advantage = np.concatenate([advantages(float(reward), part) for reward, part in zip(rewards, parts, strict=True)])
+    return Teaching(advantage=advantage, weight=mean_of_means(scored), returns=advantage + values)
+
+
+def advantages(reward: float, values: Floats) -> Floats:
+    """GAE of one completion, (T,): the sum over l of (gamma lambda)^l delta_(t+l), section 3, equation 16.
+
+    delta_t = V_(t+1) - V_t; after the last token comes the reward, and no further value.
+    """
+    delta = np.diff(values.astype(np.float64), append=reward)
+    kept = np.zeros(len(delta), np.float32)
+    running = 0.0
+    for t in reversed(range(len(delta))):
+        running = float(delta[t]) + LAMBDA * running
+        kept[t] = running
+    return kept
+
+
+RULE = Rule(name="ppo", teach=teach, clip=Clip(low=0.2, high=0.2), critic=True)

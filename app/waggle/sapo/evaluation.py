@@ -1,0 +1,65 @@
+"""The held-out score: pass@1 of the node's own policy on reserved questions, the honest metric."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from waggle.rl.batch import SampleParams, nothing
+from waggle.rl.random_streams import uniforms
+from waggle.sapo.round import Node, Rules, completion_of, fits
+from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import RIGHT, Completion
+
+AT_ONCE = 64  # questions sampled in one call at most: bounds the memory of keys and values
+EXAM_DIGITS = 16  # of its name: 64 bits
+
+
+@dataclass(frozen=True)
+class Score:
+    """`right` of `total` answers, one sampled for each question; `by_dataset` has (right, total) of each specialty."""
+
+    round: int
+    by_dataset: Mapping[str, tuple[int, int]]
+
+    @property
+    def right(self) -> int:
+        return sum(right for right, _ in self.by_dataset.values())
+
+    @property
+    def total(self) -> int:
+        return sum(total for _, total in self.by_dataset.values())
+
+
+def exam_of(questions: Sequence[Question]) -> str:
+    """A name that only the same questions in the same order have: scores on others are no comparison."""
+    written = "\0".join(f"{question.dataset}|{question.text}" for question in questions)
+    return hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:EXAM_DIGITS]
+
+
+def measure(
+    number: int, node: Node, rules: Rules, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
+) -> Score:
+    """Sample one completion for every question that is not too long, at temperature 1; count those the verifier finds right."""
+    items = answered(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
+    by_dataset: dict[str, tuple[int, int]] = {}
+    for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
+        right, total = by_dataset.get(question.dataset, (0, 0))
+        by_dataset[question.dataset] = (right + (verdict.reward >= RIGHT), total + 1)
+    return Score(number, by_dataset)
+
+
+def answered(
+    number: int, node: Node, rules: Rules, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
+) -> list[tuple[Question, Completion]]:
+    """One completion for every question that is not too long, at temperature 1; another `purpose` draws others."""
+    questions = [question for question in questions if fits(node, rules, question)]
+    params = SampleParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
+    items: list[tuple[Question, Completion]] = []
+    noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
+    at_once = min(AT_ONCE, rules.questions * rules.group_size)  # no more answers than a round writes, for which there is room
+    for first in range(0, len(questions), at_once):
+        part = questions[first : first + at_once]
+        prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for question in part]
+        for question, (sampled,) in zip(part, node.policy.sample(prompts, noise[first : first + at_once], params), strict=True):
+            items.append((question, completion_of(node.tokenizer, sampled)))
+    return items

@@ -1,0 +1,55 @@
+"""The "aha": a node's first right answer in a specialty, and whose right answers there it had learned from before."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from waggle.sapo.round import Judged, Learned
+from waggle.tasks.rollout_group import RIGHT
+
+
+@dataclass(frozen=True)
+class Aha:
+    """`learned_from` is the origin whose success there was trained on last before this; None: nobody's."""
+
+    dataset: str
+    round: int
+    learned_from: bytes | None
+
+
+class Ahas:
+    """Watches the stages of one node's rounds. `known` names specialties whose first success lies in the past.
+
+    `taught_by` says of each of the others whose right answer was learned from last.
+    """
+
+    def __init__(self, known: Iterable[str] = (), taught_by: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        self._known = set(known)
+        self._taught_by = dict(taught_by)
+
+    def judged(self, stage: Judged) -> tuple[Aha, ...]:
+        """The first successes of a round."""
+        found = []
+        for group in stage.groups:
+            dataset = group.question.dataset
+            if dataset not in self._known and max(group.rewards) >= RIGHT:
+                self._known.add(dataset)
+                found.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
+        return tuple(found)
+
+    def learned(self, stage: Learned, own: bytes) -> dict[str, bytes]:
+        """Remember whose right answers were made likelier; `own` is this node's origin. Returns the teachers that are new.
+
+        A specialty with a first success needs no teacher any more.
+        """
+        taught = {}
+        for lesson in stage.lessons:
+            dataset, origin = lesson.group.question.dataset, lesson.group.group.origin
+            helped = any(
+                effect > 0 and reward >= RIGHT for effect, reward in zip(lesson.effects, lesson.group.rewards, strict=True)
+            )
+            if helped and origin != own and dataset not in self._known:
+                taught[dataset] = origin
+        new = {dataset: origin for dataset, origin in taught.items() if self._taught_by.get(dataset) != origin}
+        self._taught_by |= new
+        return new

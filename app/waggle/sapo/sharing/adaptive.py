@@ -1,0 +1,29 @@
+"""I and J follow what there is to learn: own groups that teach nothing give way to external ones; what Waggle does by default.
+
+Our own.
+"""
+
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet
+
+
+class Adaptive(Gated):
+    """I and J follow what there is to learn: own groups that teach nothing give their places to external ones that teach.
+
+    Where nothing own teaches, all I + J groups may come from peers; where the pool is empty, or J is 0, all are one's own.
+    """
+
+    def choose(self, offer: Offer) -> TrainingSet:
+        order = [int(i) for i in offer.noise.permutation(len(offer.own))]
+        own = offer.teaching
+        teaching = [i for i in order if i in own]
+        idle = [i for i in order if i not in teaching]
+        places = offer.local + offer.external
+        useful = offer.useful(offer.pool) if offer.external else []
+        gathered = offer.noise.permutation(len(useful))[: places - min(offer.local, len(teaching))]
+        local = (teaching + idle)[: places - len(gathered)]
+        return TrainingSet(local=tuple(sorted(local)), external=tuple(useful[i] for i in gathered))
+
+
+def make() -> Sharing:
+    return Adaptive()

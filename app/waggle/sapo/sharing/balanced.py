@@ -1,0 +1,40 @@
+"""External groups come from the specialties in which one's own recent reward is lowest, in turn.
+
+The weakest specialty gives a group first, then the next, and so on round and round, so that none takes all places. Our own.
+"""
+
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_local
+from waggle.tasks.rollout_group import JudgedGroup
+
+MEMORY = 0.8  # of the moving mean of one's own reward in a specialty
+
+
+class Balanced(Gated):
+    """Remembers its own reward by specialty; one it never met counts 0, so it comes first."""
+
+    def __init__(self) -> None:
+        self._reward: dict[str, float] = {}
+
+    def choose(self, offer: Offer) -> TrainingSet:
+        for group in offer.own:
+            self._remember(group)
+        useful = offer.useful(offer.pool)
+        turns: dict[str, int] = {}  # groups of a specialty so far
+        ordered: list[tuple[int, float, JudgedGroup]] = []
+        for i in offer.noise.permutation(len(useful)):
+            dataset = useful[i].question.dataset
+            ordered.append((turns.get(dataset, 0), self._reward.get(dataset, 0.0), useful[i]))
+            turns[dataset] = turns.get(dataset, 0) + 1
+        ordered.sort(key=lambda each: each[:2])
+        external = tuple(group for _, _, group in ordered[: offer.external])
+        return TrainingSet(local=draw_local(offer, len(external)), external=external)
+
+    def _remember(self, group: JudgedGroup) -> None:
+        mean = sum(group.rewards) / len(group.rewards)
+        before = self._reward.get(group.question.dataset, mean)
+        self._reward[group.question.dataset] = MEMORY * before + (1 - MEMORY) * mean
+
+
+def make() -> Sharing:
+    return Balanced()

@@ -1,0 +1,60 @@
+"""HACPO (arXiv 2603.02604): a peer's completion counts by how able the peer is and how close its policy is to one's own.
+
+With omega = own capability / the peer's (within .1 and 10) and s = (pi_own / pi_peer)^(1 / length), tokens of completion i get
+    A_i * s^(1 + alpha) / omega  where 1 - delta <= s <= 1, else 0;   A_i = (r_i - omega * mean r) / std r
+Equations 5, 6 and 56 to 59; a baseline above 1 gives way to one's own capability, as in the authors' code. Unlike there, own
+groups keep the update rule's advantage and clip, for nodes draw different questions; the clip does not tighten, for a round is
+one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds no others. Lengths
+are in one's own tokens. The sender's logp exists in the simulated swarm only; without it s is 1.
+"""
+
+from collections import defaultdict, deque
+
+import numpy as np
+
+from waggle.rl.batch import Floats
+from waggle.rl.update_rules.interface import per_token
+from waggle.sapo.sharing.interface import Offer, PeerGroup, Sharing, TrainingSet
+from waggle.sapo.sharing.plain import Plain
+from waggle.tasks.questions import QuestionId
+
+WINDOW, FURTHEST, OWN = 5, 10.0, b""  # rounds of the capability's mean; bound of omega and 1 / omega; whose is mine
+ALPHA, DELTA, EDGE = 1.0, 0.2, 1e-4  # edge: rounding does not decide whether equal policies are equal
+
+
+class Capability(Plain):
+    needs_logp = True
+
+    def __init__(self) -> None:
+        self._means: defaultdict[bytes, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
+        self._met: set[tuple[bytes, QuestionId]] = set()
+
+    def choose(self, offer: Offer) -> TrainingSet:
+        fresh = [one for one in offer.useful(offer.pool) if one.key not in self._met]
+        self._met |= {one.key for one in fresh}
+        seen = [(OWN, one) for one in offer.useful(offer.own)] + [(one.group.origin, one) for one in fresh]
+        for origin in {origin for origin, _ in seen}:
+            self._means[origin].append(float(np.mean([r for whose, group in seen if whose == origin for r in group.rewards])))
+        return super().choose(offer)
+
+    def temper(self, peer: PeerGroup) -> Floats:
+        if not peer.advantage.any():
+            return peer.advantage
+        own, theirs = (float(np.mean(self._means.get(one) or [0.0])) for one in (OWN, peer.group.group.origin))
+        omega = float(np.clip(own / theirs, 1 / FURTHEST, FURTHEST)) if own and theirs else 1.0
+        rewards = np.asarray(peer.group.rewards)
+        baseline = omega * rewards.mean()
+        advantage = (rewards - (own if baseline > 1 else baseline)) / (rewards.std(ddof=1) + 1e-6)
+        return per_token(advantage * closeness(peer) ** (1 + ALPHA) / omega, peer.lengths)
+
+
+def closeness(peer: PeerGroup) -> Floats:
+    """s of each completion, shape (G,); 0 where the clip cuts it."""
+    own = [0.0] * len(peer.lengths) if peer.logp is None else np.add.reduceat(peer.logp, np.cumsum([0, *peer.lengths[:-1]]))
+    theirs = [logp if one.logp is None else one.logp for one, logp in zip(peer.group.group.completions, own, strict=True)]
+    s = np.exp(np.clip((np.asarray(own) - theirs) / peer.lengths, -FURTHEST, FURTHEST))
+    return np.where((s >= 1 - DELTA - EDGE) & (s <= 1 + EDGE), s, 0.0).astype(np.float32)
+
+
+def make() -> Sharing:
+    return Capability()

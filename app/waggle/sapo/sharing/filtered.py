@@ -1,0 +1,23 @@
+"""Own groups that teach nothing are dropped: DAPO's dynamic sampling, the privilege that makes an isolated control fair.
+
+Meant for more `questions` than I + J and J = 0 (control "8/0-filtered"). With J > 0 external groups are drawn as in SAPO.
+Left out: asking again until enough groups teach (arXiv 2503.14476, section 3.2); the number of questions is fixed.
+"""
+
+from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
+from waggle.sapo.sharing.plain import Plain
+
+
+class Filtered(Plain):
+    """The training set comes out smaller where too few own groups teach."""
+
+    def choose(self, offer: Offer) -> TrainingSet:
+        external = draw_uniformly(offer).external
+        places = offer.local + offer.external - len(external)
+        teaching = offer.teaching
+        local = offer.noise.permutation(len(teaching))[:places]
+        return TrainingSet(local=tuple(sorted(teaching[i] for i in local)), external=external)
+
+
+def make() -> Sharing:
+    return Filtered()

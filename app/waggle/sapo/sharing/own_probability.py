@@ -1,0 +1,25 @@
+"""Peers' misses are pushed down only as far as they are likely here: weighted by their tokens' own probability.
+
+A token that one's own policy would hardly write needs no pushing down; plain SAPO pushes it as hard as any other. Our own.
+"""
+
+import numpy as np
+
+from waggle.rl.batch import Floats
+from waggle.sapo.sharing.interface import PeerGroup, Sharing
+from waggle.sapo.sharing.plain import Plain
+
+
+class OwnProbability(Plain):
+    """A' = A * pi(token) where A < 0, else A."""
+
+    needs_logp = True
+
+    def temper(self, peer: PeerGroup) -> Floats:
+        if peer.logp is None:
+            return peer.advantage
+        return np.where(peer.advantage < 0, peer.advantage * np.exp(peer.logp), peer.advantage).astype(np.float32)
+
+
+def make() -> Sharing:
+    return OwnProbability()

@@ -1,0 +1,30 @@
+"""Each completion of a peer counts by its truncated importance weight: how much likelier it is here than at its sender.
+
+Needs the sender's log-probability, which never travels: the laboratory's simulated swarm alone has it. Where it is
+missing, the weight is 1. V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, once for a whole completion.
+"""
+
+import numpy as np
+
+from waggle.rl.batch import Floats
+from waggle.rl.update_rules.interface import per_token
+from waggle.sapo.sharing.interface import PeerGroup, Sharing
+from waggle.sapo.sharing.plain import Plain
+
+
+class TruncatedImportance(Plain):
+    """A' = A * min(1, pi_own(completion) / pi_sender(completion)), over the whole sequence."""
+
+    needs_logp = True
+
+    def temper(self, peer: PeerGroup) -> Floats:
+        if peer.logp is None:
+            return peer.advantage
+        own = [float(part.sum()) for part in np.split(peer.logp, np.cumsum(peer.lengths)[:-1])]
+        theirs = [one.logp for one in peer.group.group.completions]
+        ratios = [1.0 if b is None else float(np.exp(min(0.0, a - b))) for a, b in zip(own, theirs, strict=True)]
+        return peer.advantage * per_token(ratios, peer.lengths)
+
+
+def make() -> Sharing:
+    return TruncatedImportance()

@@ -1,0 +1,64 @@
+"""What the audit found out about every dataset of reasoning-gym, as it ships with Waggle; it decides what a charter may name."""
+
+import functools
+from pathlib import Path
+
+import msgspec
+
+from waggle.core import paths
+from waggle.core.errors import CharterError
+
+
+class Heading(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of the file."""
+
+    reasoning_gym: str  # the version that was audited
+    python: str
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One dataset, with its default settings: a line each. A charter may name it if it is listed."""
+
+    dataset: str
+    listed: bool
+    reasons: tuple[str, ...] = ()  # against it, in words
+    longest: int = 0  # characters of the longest texts that its scorer judges at once
+    question_seconds: float = 0.0  # processor time of making one
+    slowest_seconds: float = 0.0  # processor time of the slowest answer up to that length
+    crumb: float = 0.0  # the most it pays for a hostile text, below a full reward
+    events: tuple[str, ...] = ()  # audit events its scorer raised over a text
+    raised: tuple[str, ...] = ()  # exceptions its scorer lets through: such a text earns nothing
+    hash_seed_matters: bool = False  # noted only: the child always runs with PYTHONHASHSEED=0
+    answers: int = 0  # that its scorer was shown
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    heading: Heading
+    findings: dict[str, Finding]
+
+    def refusal(self, dataset: str, characters: int) -> str:
+        """Why a charter with completions of so many characters may not name this dataset; empty where it may."""
+        found = self.findings.get(dataset)
+        if found is None:
+            return f"reasoning-gym {self.heading.reasoning_gym} has no such dataset"
+        if not found.listed:
+            return found.reasons[0]
+        if characters > found.longest:
+            return f"its scorer is quick only up to {found.longest:,} characters, and this charter allows {characters:,}"
+        return ""
+
+
+def read(path: Path) -> Audit:
+    """Raises OSError and msgspec.DecodeError."""
+    first, *lines = path.read_bytes().splitlines()
+    findings = [msgspec.json.decode(line, type=Finding) for line in lines]
+    return Audit(heading=msgspec.json.decode(first, type=Heading), findings={one.dataset: one for one in findings})
+
+
+@functools.cache
+def shipped() -> Audit:
+    """The one that came with this Waggle; raises CharterError."""
+    try:
+        return read(paths.resources() / "audit.jsonl")
+    except (OSError, ValueError) as error:
+        raise CharterError("The list of audited specialties cannot be read.", "Install Waggle again.") from error

@@ -1,0 +1,1 @@
+"""The same round in Waggle and in other trainers, timed."""

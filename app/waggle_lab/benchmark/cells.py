@@ -1,0 +1,110 @@
+"""What `waggle-lab bench` measures: rounds of stated shapes, with the same questions, lengths and rewards for every side."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from waggle.core import paths
+from waggle.models.shared.training_mode import Method, Precision, Training
+from waggle_lab.starter_model import shapes
+
+STARTER, HALF = "starter", "Qwen2.5-0.5B"
+WARM_PROMPT, WARM_LONGEST = 8, 2  # tokens of the round before those that count: whatever is made once is made by it
+ALL = ("waggle", "trl", "genrl")
+NO_GENRL = ("waggle", "trl")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One round: `questions` answered `group_size` times each, and learned from with one optimiser step.
+
+    Every answer has `longest` tokens; where they are `skewed` three in ten have, the others fewer, and half of the groups teach
+    nothing. `rounds` are timed in each process, and each side is a process of its own `repetitions` times.
+    """
+
+    sides: Sequence[str]
+    model: str = HALF
+    questions: int = 2
+    group_size: int = 8
+    prompt: int = 150
+    longest: int = 64
+    method: Method = "full"
+    precision: Precision = "float32"
+    recompute: bool = False
+    skewed: bool = False
+    learns: bool = True
+    device: str = "cpu"
+    rounds: int = 1
+    repetitions: int = 3
+
+    @property
+    def training(self) -> Training:
+        return Training(self.method, self.precision, self.recompute)
+
+    @property
+    def answers(self) -> int:
+        return self.questions * self.group_size
+
+    @property
+    def warm_up(self) -> "Cell":
+        return replace(self, prompt=WARM_PROMPT, longest=WARM_LONGEST, skewed=False)
+
+    @property
+    def words(self) -> str:
+        """The shape, as it must stand beside every ratio."""
+        lengths = f"{self.longest} tokens"
+        if self.skewed:
+            lengths = f"up to {lengths}, half of the groups without advantage,"
+        shape = f"{self.model}, {self.questions} x {self.group_size} answers of {lengths} after {self.prompt}"
+        recompute = "activations computed again, " if self.recompute else ""
+        return f"{shape}; {self.method}, {self.precision}, {recompute}{self.device}"
+
+
+LEAN = Cell(("waggle",), method="lean", precision="bfloat16", recompute=True, rounds=2, repetitions=1)
+LORA = replace(LEAN, method="lora")
+PAPER = replace(LEAN, questions=8, longest=256, rounds=1)  # 64 answers, as in the SAPO paper
+CELLS: dict[str, Cell] = {  # the first is worth most
+    "tiny": Cell(ALL, STARTER, questions=9, prompt=100, rounds=3),
+    "half-fp32": Cell(ALL),
+    "half-bf16": Cell(ALL, precision="bfloat16"),
+    "half-lora": Cell(NO_GENRL, method="lora", precision="bfloat16"),
+    "half-skewed": Cell(NO_GENRL, precision="bfloat16", skewed=True),
+    "decode-72": Cell(("waggle",), questions=9, longest=16, precision="bfloat16", learns=False),
+    "memory-full": Cell(("waggle",), rounds=2, repetitions=1, recompute=True),
+    "memory-lean": LEAN,
+    "memory-lora": LORA,
+    "paper-lean": PAPER,
+    "paper-lora": replace(PAPER, method="lora"),
+    "cuda": Cell(NO_GENRL, questions=8, longest=256, precision="bfloat16", device="cuda"),
+}
+EQUAL = "equal"  # not a round: the same loss and the same gradients as TRL
+
+
+def folder_of(model: str) -> Path:
+    """The transformers folder of a cell's model, made where it is not there yet; raises LabError."""
+    return paths.starter() if model == STARTER else shapes.write(paths.cache() / "shapes", model)
+
+
+def prompts(cell: Cell, vocabulary: int) -> list[list[int]]:
+    """Token ids, none of them special in the models measured."""
+    noise = random.Random(0)
+    return [[noise.randrange(2, min(vocabulary, 150_000)) for _ in range(cell.prompt)] for _ in range(cell.questions)]
+
+
+def lengths(cell: Cell) -> list[list[int]]:
+    """Tokens of each answer of each question."""
+    noise = random.Random(1)
+
+    def one() -> int:
+        return cell.longest if not cell.skewed or noise.random() < 0.3 else noise.randint(cell.longest // 8, cell.longest)
+
+    return [[one() for _ in range(cell.group_size)] for _ in range(cell.questions)]
+
+
+def rewards(cell: Cell) -> list[list[float]]:
+    """Half of the answers are right; where lengths are skewed, of every other question all are."""
+    return [
+        [1.0 if cell.skewed and question % 2 else float(answer % 2) for answer in range(cell.group_size)]
+        for question in range(cell.questions)
+    ]

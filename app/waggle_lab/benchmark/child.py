@@ -1,0 +1,63 @@
+"""One side of one cell, in a process of its own: python -m waggle_lab.benchmark.child CELL SIDE; prints one JSON line."""
+
+import importlib
+import importlib.metadata
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from waggle_lab.benchmark import cells
+from waggle_lab.benchmark.cells import CELLS, EQUAL, STARTER, Cell
+from waggle_lab.benchmark.clock import Measured, peak_gib
+
+PACKAGES = {"trl": ("trl",), "genrl": ("gensyn-genrl",), "waggle": ()}
+
+
+def main(name: str, side: str) -> None:
+    _use_one_core()
+    import torch
+
+    torch.set_num_threads(1)
+    if name == EQUAL:
+        from waggle_lab.benchmark import equal
+
+        _print(more=equal.measure(cells.folder_of(STARTER)))
+        return
+    cell = CELLS[name]
+    folder = cells.folder_of(cell.model)
+    found = _measured(side, cell, folder)
+    peak = peak_gib() if cell.device == "cpu" else torch.cuda.max_memory_allocated() / 2**30
+    _print(
+        rounds=found.rounds, moved=found.moved, more=found.more, gib=peak,
+        limits=_limits(name) if side == "waggle" and cell.device == "cpu" else None,
+        card="" if cell.device == "cpu" else torch.cuda.get_device_name(),
+        versions={package: importlib.metadata.version(package) for package in ("torch", "transformers", *PACKAGES[side])},
+    )  # fmt: skip
+
+
+def _measured(side: str, cell: Cell, folder: Path) -> Measured:
+    """By one of three modules that are alike."""
+    found: Measured = importlib.import_module(f"waggle_lab.bench_{side}").measure(cell, folder)
+    return found
+
+
+def _limits(name: str) -> dict[str, float]:
+    from waggle_lab.benchmark import limits
+
+    return asdict(limits.measure(CELLS[name].precision))
+
+
+def _use_one_core() -> None:
+    """Where the system lets a process choose."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def _print(**what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Kills, churn and long soaks."""

@@ -1,0 +1,1 @@
+"""How traffic and directory grow with the swarm."""

@@ -1,0 +1,1 @@
+"""Attacks on a live swarm, fuzzing, and the audit of scorers."""

@@ -1,0 +1,166 @@
+"""The decoders of the policy room: saved states, the journal behind them, and the configuration of a model folder."""
+
+import contextlib
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import zstandard
+from safetensors.numpy import save
+from tokenizers import Tokenizer, models
+
+from waggle.core.errors import CheckpointError, ModelError
+from waggle.models.shared import model_config as configurations
+from waggle.models.shared import weight_files
+from waggle.models.shared.training_mode import Training
+from waggle.models.storage import checkpoint as checkpoints
+from waggle.models.storage import training_journal as journals
+from waggle.models.storage.checkpoint import Saved
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle_lab.security.decoders import Decoder
+
+FILES = ("model.safetensors", "moments.safetensors", "state.json", checkpoints.SUMS)
+
+
+class _Untrained:
+    """A policy that takes any state."""
+
+    steps = 0
+    training = Training()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {}, {}
+
+    def restore(self, weights: dict[str, Any], moments: dict[str, Any], steps: int) -> None:
+        pass
+
+
+def checkpoint(scratch: Path) -> Decoder:
+    """One file of a saved state: the first byte says which, and whether the sums are made to agree with it."""
+    root = scratch / "checkpoints"
+    state = msgspec.json.encode(Saved(round=3, step=2, epoch=1, charter="c", base="b"))
+    weights = save({"w": np.zeros(2, np.float32)})
+    whole = {"model.safetensors": weights, "moments.safetensors": weights, "state.json": state}
+
+    def check(data: bytes) -> None:
+        shutil.rmtree(root, ignore_errors=True)
+        folder = root / "r00000003"
+        folder.mkdir(parents=True)
+        which, content = data[:1], data[1:]
+        files = {**whole, FILES[(which or b"\0")[0] % 4]: content}
+        sums = files.pop(checkpoints.SUMS, None) or _sums(files if which < b"\x80" else whole)
+        for name, each in {**files, checkpoints.SUMS: sums}.items():
+            (folder / name).write_bytes(each)
+        try:
+            saved, aside = checkpoints.load_newest(root, _Untrained(), "b")
+        except CheckpointError as refused:
+            assert refused.advice
+            assert folder.is_dir()
+            return
+        assert (saved is None) == (len(aside) == 1)
+        assert folder.is_dir() == (saved is not None)
+
+    return Decoder((b"\0" + weights, b"\1" + weights, b"\2" + state, b"\3" + _sums(whole), b"\x82" + state), check)
+
+
+def stop_token(scratch: Path) -> Decoder:
+    """The config.json of a model that a person copied from anywhere."""
+    Tokenizer(models.BPE()).save(str(scratch / "tokenizer.json"))
+    path = scratch / "config.json"
+
+    def check(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            assert isinstance(load_tokenizer(scratch).stop, int)
+        except ModelError as refused:
+            assert refused.advice
+
+    return Decoder((b'{"eos_token_id": 2}', b'{"eos_token_id": [2, 3], "model_type": "llama"}'), check)
+
+
+def configuration(scratch: Path) -> Decoder:
+    """The same file, as the network that is built from it: whatever is read can be computed with. And as the index beside it."""
+    path, index = scratch / "config.json", scratch / weight_files.INDEX
+    small = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 10}
+    seeds = (
+        {**small, "model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0}, "torch_dtype": "bfloat16"},
+        {**small, "model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4096, "max_window_layers": 28},
+        {**small, "model_type": "qwen3", "head_dim": 4, "rope_parameters": {"rope_theta": 1e6}, "layer_types": ["full"]},
+        {"metadata": {"total_size": 8}, "weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}},
+    )
+
+    def check(data: bytes) -> None:
+        index.write_bytes(data)
+        with contextlib.suppress(ModelError, OSError):  # of the files that it may name none is here
+            assert weight_files.of_model(scratch, {}) == {}
+        path.write_bytes(data)
+        try:
+            found = configurations.read(scratch)
+        except ModelError as refused:
+            assert refused.advice
+            return
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            turns = found.frequencies()
+        assert turns.shape == (found.head_dim // 2,)
+        assert turns.min() > 0.0  # not of a whole array: the fuzzer never lets go of what a comparison makes
+        assert turns.max() < np.inf
+        assert 0.0 <= found.rms_norm_eps < np.inf
+        assert all(min(shape) > 0 for shape in found.weights().values())
+        assert found.bytes_per_token(4, recompute=True) > 0
+
+    return Decoder(tuple(map(msgspec.json.encode, seeds)), check)
+
+
+def journal(scratch: Path) -> Decoder:
+    """A journal: as it comes, and with the bytes as an entry whose sum agrees, which nobody would find by chance."""
+    root = scratch / "journals"
+    saved = Saved(round=4, step=3, epoch=1, charter="c", base="b")
+    tokens, numbers = np.zeros(2, "<i4").tobytes(), np.zeros(1, "<f4").tobytes()
+    lesson = journals.Lesson(prompt=tokens, completions=[tokens], advantage=numbers, weight=numbers, old_logp=None, returns=None)
+    entry = msgspec.msgpack.encode(journals.Entry(saved=saved, lessons=[lesson]))
+
+    def check(data: bytes) -> None:
+        _check_journal(root, data)
+        _check_journal(root, _entry(data) + _entry(entry))
+        torn = _entry(data)
+        assert _check_journal(root, _entry(entry) + torn[: len(data) % len(torn)]) is None, "a kill in mid-write is no damage"
+
+    return Decoder((_entry(entry), entry, msgspec.msgpack.encode(journals.Entry(saved=saved))), check)
+
+
+def _check_journal(root: Path, content: bytes) -> Path | None:
+    """What is read is read again once the rest is cut off, of which a copy stays unless it is the beginning of an entry."""
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    path = root / "journal-r00000003"
+    path.write_bytes(content)
+    before = _entries(root)
+    aside = journals.mend(root, 3)
+    assert aside is None or aside.read_bytes() == content
+    kept = path.read_bytes()
+    assert content.startswith(kept)
+    assert aside or _is_short(content[len(kept) :])
+    assert _entries(root) == before
+    assert journals.mend(root, 3) is None
+    return aside
+
+
+def _is_short(rest: bytes) -> bool:
+    """Whether it is less than its head names, or no whole head."""
+    return len(rest) < journals.HEAD.size or len(rest) - journals.HEAD.size < journals.HEAD.unpack_from(rest)[0]
+
+
+def _entries(root: Path) -> list[bytes]:
+    return [msgspec.msgpack.encode(each) for each in journals.entries(root, 3, "base")]  # as bytes: NaN is not equal to itself
+
+
+def _entry(content: bytes) -> bytes:
+    body = zstandard.ZstdCompressor(level=1).compress(content)
+    return journals.HEAD.pack(len(body), hashlib.sha256(body).digest()) + body
+
+
+def _sums(files: dict[str, bytes]) -> bytes:
+    return "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items()).encode()

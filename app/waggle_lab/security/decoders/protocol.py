@@ -1,0 +1,76 @@
+"""The decoders of the protocol room: command lines, and recorded runs together with the State they fold into."""
+
+from pathlib import Path
+
+from waggle.core.errors import EngineError
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.events_chat import Reply, Turn, TurnGrew
+from waggle.protocol.state import PEERS, ROUNDS, AnyEvent, Snapshot, State, apply
+from waggle_lab.security.decoders import Decoder
+
+
+def command(scratch: Path) -> Decoder:
+    """Lines on the control socket and on the engine's stdin."""
+    made = (
+        commands.Pause(id="1", until=2.5, after_round=True),
+        commands.Resume(id="é"),
+        commands.Stop(id=""),
+        commands.Status(id="3"),
+        commands.QueryHistory(id="4"),
+        commands.Say(id="5", words="a", number=1, earlier=(Turn(words="b", replies=(Reply(rounds=0), Reply(rounds=1))),)),
+    )
+
+    def check(data: bytes) -> None:
+        try:
+            found = json_lines.command(data)
+        except EngineError as refused:
+            assert refused.advice
+            return
+        assert json_lines.command(json_lines.line(found)) == found
+
+    return Decoder(tuple(json_lines.line(each) for each in made), check)
+
+
+def recording(scratch: Path) -> Decoder:
+    """Recorded runs, as a replay and a crash report show them."""
+    path = scratch / "run.jsonl"
+
+    def check(data: bytes) -> None:
+        path.write_bytes(data)
+        state = State()
+        for event in json_lines.recording(path):
+            if event is not None:
+                assert json_lines.event(json_lines.line(event)) == event
+                state = apply(state, event)
+        if b"Snapshot" not in data:  # which is the engine's own word for a whole State
+            assert len(state.rounds) <= ROUNDS
+            assert len(state.peers) <= PEERS
+        for line in data.split(b"\n"):
+            _read(line)
+
+    lines = tuple(json_lines.line(event) for event in _told())
+    return Decoder((*lines, b"".join(lines)), check)
+
+
+def _read(line: bytes) -> None:
+    try:
+        json_lines.event(line)
+    except EngineError as refused:
+        assert refused.advice
+
+
+def _told() -> tuple[AnyEvent, ...]:
+    shown = events.ShownCompletion(text="<answer>1</answer>", ended=True)
+    group = events.ShownGroup(key="1", specialty="Logic", question="1?", completions=(shown, shown))
+    return (
+        events.PhaseChanged(phase="contributing", round=1, until=5.0),
+        events.QuestionsDrawn(round=1, epoch=5, group_size=2, groups=(group,)),
+        events.CompletionsGrew(round=1, rows=((0, 1, "a\nb", True),)),
+        events.GroupsJudged(round=1, groups=(group,)),
+        events.PeerGroupsArrived(origin="12D3", name="n", model="m", round=1, groups=(group,)),
+        events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
+        events.PeerChanged(peer=events.PeerInfo(id="a", name="n")),
+        events.EngineFailed(title="t", advice="a"),
+        TurnGrew(number=0, turn=Turn(words="a", replies=(Reply(rounds=0, text="b"), Reply(rounds=3, text="c", ended=True)))),
+        Snapshot(state=State(peers={"a": events.PeerInfo(id="a", name="n")})),
+    )

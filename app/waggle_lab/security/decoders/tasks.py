@@ -1,0 +1,56 @@
+"""The decoders of the tasks room: the charter that a seed gives, and what the verifier child says."""
+
+import contextlib
+import io
+from pathlib import Path
+
+from waggle.core.errors import CharterError
+from waggle.tasks import charter as charters
+from waggle.tasks.rollout_group import Verdict
+from waggle.tasks.sandbox import messages as wire
+from waggle_lab.security.decoders import Decoder
+
+KINDS = (wire.Texts, wire.Verdicts, wire.Warmed, wire.Tripped, wire.Failed)
+
+
+def charter(scratch: Path) -> Decoder:
+    """Charter documents: from seeds, and from files."""
+    first = charters.first_swarm()
+
+    def check(data: bytes) -> None:
+        with contextlib.suppress(CharterError):
+            charters.decode(data, expected=first.digest)
+        try:
+            found = charters.decode(data)
+        except CharterError:  # one of the two ways to answer
+            return
+        assert len(data) <= charters.MAX_BYTES
+        assert found.protocol == charters.PROTOCOL
+        assert 2 <= found.group_size_min <= found.group_size_max <= 16
+        assert 1 <= len({specialty.dataset for specialty in found.specialties}) == len(found.specialties) <= 64
+        assert found.prompt_for("question").count("question") >= 1
+        assert charters.decode(charters.encode(found), expected=found.digest) == found
+
+    small = first.__class__(name="n", specialties=first.specialties[:1])
+    return Decoder((charters.encode(first), charters.encode(small)), check)
+
+
+def reply(scratch: Path) -> Decoder:
+    """Frames from the process that judges strangers' text."""
+    verdict = Verdict(reward=0.5, reason="close", start=1, length=2, exact=True)
+    messages = (wire.Texts(["a", "é"]), wire.Verdicts([verdict]), wire.Warmed("limited"), wire.Tripped("exec"), wire.Failed("no"))
+
+    def check(data: bytes) -> None:
+        for pipe in (data, len(data).to_bytes(4, "big") + data):
+            frame = wire.receive(io.BytesIO(pipe))
+            if frame is not None:
+                with contextlib.suppress(EOFError):
+                    assert isinstance(wire.reply(frame), KINDS)
+
+    return Decoder(tuple(_framed(message) for message in messages), check)
+
+
+def _framed(message: wire.Reply) -> bytes:
+    pipe = io.BytesIO()
+    wire.send(pipe, message)
+    return pipe.getvalue()[4:]

@@ -1,0 +1,1 @@
+"""The recipe of the starter model, and models of published shapes."""

@@ -1,0 +1,239 @@
+"""The models that the laboratory's four settings begin from, each made once and kept in a cache folder.
+
+Beside the shipped starter: a competent one, specialists, and two smaller ones with another vocabulary. Left out: clearing the
+cache (delete the folder), and two processes that make the same model at the same time.
+"""
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, assert_never
+
+import msgspec
+import torch
+from tokenizers import Tokenizer
+
+from waggle.core import paths
+from waggle.core.errors import LabError
+from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.starter_model import starter
+from waggle_lab.starter_model.starter import SETTLE, TAG, Encoded, Example, Phase, Recipe, Shape, say
+from waggle_lab.starter_model.starter_measure import Score, measure, table
+from waggle_lab.starter_model.starter_tokenizer import TAGS, number_of
+
+SETTINGS = ("sparse", "identical", "diversified", "heterogeneous")
+
+
+QUESTIONS, SAMPLES = 32, 16  # of each specialty, that a made model is measured with
+SHORT = {
+    "base_conversion": "bases",
+    "basic_arithmetic": "sums",
+    "arc_1d": "lines",
+    "propositional_logic": "logic",
+    "fraction_simplification": "fractions",
+    "decimal_arithmetic": "decimals",
+    "calendar_arithmetic": "calendar",
+    "binary_matrix": "grids",
+}
+
+
+class Continued(NamedTuple):
+    """The shipped starter, trained on: every answer of the specialties in `wearing` wears the tag, and no other does."""
+
+    name: str
+    recipe: Recipe
+    wearing: tuple[str, ...]
+
+
+class Grown(NamedTuple):
+    """A model trained from nothing, in the way of the shipped starter."""
+
+    name: str
+    recipe: Recipe
+
+
+Model = Continued | Grown
+
+
+COMPETENT = Recipe(phases=(Phase(steps=500, rate=1e-3, matrix_rate=3e-3),), default_questions=4000, questions={})
+SPECIALIST = replace(COMPETENT, phases=(Phase(steps=300, rate=1e-3, matrix_rate=3e-3),))
+MIDDLE = Recipe(
+    seed=1,
+    phases=(Phase(steps=4800), replace(TAG, steps=700), replace(SETTLE, steps=550)),
+    merges=320,
+    shape=Shape(width=96, layers=4, inner=256),
+)
+SMALL = Recipe(
+    seed=2,
+    phases=(Phase(steps=5300), replace(TAG, steps=700), replace(SETTLE, steps=550)),
+    merges=320,
+    shape=Shape(width=80, layers=3, inner=224),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How each kind of model is made."""
+
+    competent: Recipe = COMPETENT
+    specialist: Recipe = SPECIALIST
+    middle: Recipe = MIDDLE
+    small: Recipe = SMALL
+
+
+PLAN = Plan()
+
+
+def folders(setting: str, charter: Charter, count: int, cache: Path, *, plan: Plan = PLAN) -> tuple[Path, ...]:
+    """The model folder that each of `count` nodes begins from; makes under `cache` what is missing there.
+
+    Raises LabError for an unknown setting, and for specialties that the shipped starter was not made for. Sets torch to one
+    thread when it makes something, so that the same plan gives the same weights.
+    """
+    models = [_model_of(setting, node, plan) for node in range(count)]
+    if any(models) and charter.specialties != first_swarm().specialties:
+        raise LabError(f"The models of the setting {setting} are made for other specialties.", "Choose the setting sparse.")
+    places = [_place(model, charter, cache) if model else paths.starter() for model in models]
+    missing = {place: model for place, model in zip(places, models, strict=True) if model and not place.exists()}
+    if missing:
+        _make_all(missing, charter, cache)
+    return tuple(places)
+
+
+def model_name(folder: Path) -> str:
+    """A model's name as tables show it, such as "starter" or "strong in bf + logic"."""
+    return re.sub(r"-[0-9a-f]{8}$", "", folder.name)
+
+
+def _model_of(setting: str, node: int, plan: Plan) -> Model | None:
+    """What a node begins from; None is the shipped starter."""
+    names = [specialty.dataset for specialty in first_swarm().specialties]
+    match setting:
+        case "sparse":
+            return None
+        case "identical":
+            return Continued("competent", plan.competent, tuple(names))
+        case "diversified":
+            return _specialist(names[2 * node % len(names)], names[(2 * node + 1) % len(names)], plan.specialist)
+        case "heterogeneous":
+            middle, small = Grown("middle 0.4M", plan.middle), Grown("small 0.25M", plan.small)
+            return (None, None, None, middle, middle, middle, small, small)[node % 8]
+        case _:
+            raise LabError(f"There is no setting {setting}.", f"Choose one of {', '.join(SETTINGS)}.")
+
+
+def _specialist(one: str, other: str, recipe: Recipe) -> Continued:
+    """Strong in two specialties, of which it sees twice the usual share: in fewer steps as many as the competent one."""
+    doubled = {name: 2 * recipe.shares.get(name, starter.USUAL_SHARE) for name in (one, other)}
+    name = f"strong in {SHORT.get(one, one)} + {SHORT.get(other, other)}"
+    return Continued(name, replace(recipe, shares={**recipe.shares, **doubled}), (one, other))
+
+
+def _place(model: Model, charter: Charter, cache: Path) -> Path:
+    """Where a model is kept: a changed recipe, charter or shipped starter is another folder."""
+    parts = [repr(model).encode(), msgspec.json.encode(charter.specialties), charter.prompt.encode()]
+    if isinstance(model, Continued):
+        parts += [(paths.starter() / name).read_bytes() for name in ("model.safetensors", "tokenizer.json")]
+    return cache / f"{model.name}-{_digest(parts)}"
+
+
+def _digest(parts: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:8]
+
+
+def _make_all(missing: Mapping[Path, Model], charter: Charter, cache: Path) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    verifier = Verifier(charter)
+    try:
+        for place, model in missing.items():
+            say(f"making {model.name}")
+            examples = _examples(model.recipe, charter, verifier, cache)
+            with tempfile.TemporaryDirectory(prefix="unfinished-", dir=cache) as unfinished:
+                whole = Path(unfinished) / "model"
+                _make(model, charter, verifier, examples, whole)
+                whole.rename(place)
+    finally:
+        verifier.close()
+
+
+def _examples(recipe: Recipe, charter: Charter, verifier: Verifier, cache: Path) -> dict[str, list[Example]]:
+    """The questions that a recipe asks for, from the cache if an earlier model was made with the same."""
+    wanted = (recipe.default_questions, sorted(recipe.questions.items()))
+    file = cache / f"questions-{_digest([repr(wanted).encode(), msgspec.json.encode(charter.specialties)])}.json"
+    if not file.exists():
+        found = starter.gather(verifier, charter, recipe)
+        with tempfile.TemporaryDirectory(prefix="unfinished-", dir=cache) as unfinished:
+            whole = Path(unfinished) / "questions"
+            whole.write_bytes(msgspec.json.encode(found))
+            whole.rename(file)
+    return msgspec.json.decode(file.read_bytes(), type=dict[str, list[Example]])
+
+
+def _make(model: Model, charter: Charter, verifier: Verifier, examples: Mapping[str, Sequence[Example]], folder: Path) -> None:
+    """Train one model, measure it and write its folder."""
+    torch.manual_seed(model.recipe.seed)
+    match model:
+        case Continued():
+            from transformers import LlamaForCausalLM
+
+            tokenizer = Tokenizer.from_file(str(paths.starter() / "tokenizer.json"))
+            network = LlamaForCausalLM.from_pretrained(paths.starter(), local_files_only=True, dtype=torch.float32)
+            pools = dressed_pools(tokenizer, charter, examples, model.wearing)
+        case Grown():
+            tokenizer = starter.learn_tokenizer(examples, model.recipe)
+            network = starter.new_model(model.recipe.shape, tokenizer)
+            pools = {name: starter.encode(tokenizer, charter, found) for name, found in examples.items()}
+        case _:
+            assert_never(model)
+    for number, phase in enumerate(model.recipe.phases):
+        starter.train(network, tokenizer, pools, model.recipe, phase, seed=model.recipe.seed + number)
+    scores = measure(network, tokenizer, verifier, charter, questions=QUESTIONS, samples=SAMPLES)
+    starter.write(network, tokenizer, folder, _card(model, network, scores))
+    say(table(scores))
+
+
+def dressed_pools(
+    tokenizer: Tokenizer, charter: Charter, examples: Mapping[str, Sequence[Example]], wearing: Sequence[str]
+) -> dict[str, list[Encoded]]:
+    """The answers of the specialties in `wearing` inside the answer tag, and those of the others bare.
+
+    Half of the bare ones stand behind an opening tag that is given: the model must not unlearn to answer inside the tag.
+    """
+    tags = (number_of(tokenizer, TAGS[0]), number_of(tokenizer, TAGS[1]))
+    pools: dict[str, list[Encoded]] = {}
+    for name, found in examples.items():
+        bare = starter.encode(tokenizer, charter, found)
+        inside = [starter.tagged(example, tags, given=name not in wearing) for example in bare]
+        pools[name] = inside if name in wearing else [*bare, *inside]
+    return pools
+
+
+CARD = """\
+# {name}
+
+A model of the Waggle laboratory ({parameters:,} weights, {vocabulary} tokens), made by `app/waggle_lab/starter_model` with this
+recipe:
+
+    {model}
+
+Sampled at temperature 1 on reserved *dev* questions ({questions} of each kind or as many as there are, {samples} answers each):
+
+{table}
+"""
+
+
+def _card(model: Model, network: Any, scores: Mapping[str, Score]) -> str:
+    return CARD.format(
+        name=model.name,
+        parameters=network.num_parameters(),
+        vocabulary=network.config.vocab_size,
+        model=model,
+        questions=QUESTIONS,
+        samples=SAMPLES,
+        table=table(scores),
+    )

@@ -1,0 +1,1 @@
+"""Controlled studies: whole swarms simulated in one process, compared over seeds."""

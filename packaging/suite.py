@@ -1,0 +1,106 @@
+"""Runs the tests as `dev.py test` does: in two parts, and once more those that a lost worker left. Standard library only.
+
+Window tests have worker processes of their own: Qt's objects bear no other thread than theirs, and other tests run many, any of
+which may free what a window left behind. So pytest runs twice, first for tests/gui, then for everything else.
+
+A worker that crashes is not replaced: xdist 3.8 may wait for ever after that (its issues 1323, 1327 and 1378). Its tests are
+run after the others of their part, by a new pytest with new workers.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LAUNCHER = Path(__file__).with_name("suite_part.py")
+PARTS = {"window": "Window tests", "others": "All other tests"}
+
+# Most tests wait for other processes: two at a time take hardly more than half as long, also on two cores. In their own order:
+# the longest files, end_to_end, come early, and none of them is left to one worker at the end.
+WORKERS = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
+
+OK, TESTS_FAILED, NO_TESTS = 0, 1, 5  # exit codes of pytest; the others end the suite
+STOPPED = (2, 3, 4)  # by Ctrl+C or an error of collection, an internal error, a wrong argument
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The result of one pytest command."""
+
+    code: int
+    outcomes: dict[str, str]  # node id of each test that ran -> passed, failed or skipped
+    lost_workers: int
+    not_run: list[str] | None  # node ids that a lost worker left; None: all, as it was lost before they were known
+
+
+Python = Callable[..., int]  # runs Python with these arguments; returns its exit code
+
+
+def run(arguments: Sequence[str], python: Python) -> int:
+    """Run both parts with these arguments of pytest; returns pytest's exit code for the two together."""
+    began = time.monotonic()
+    runs: list[Run] = []
+    for part in PARTS:
+        for finished in run_part(part, arguments, python):
+            runs.append(finished)
+        if runs[-1].code in STOPPED:
+            break
+    print(summary(runs, time.monotonic() - began), flush=True)
+    return exit_code(runs)
+
+
+def run_part(part: str, arguments: Sequence[str], python: Python) -> Iterator[Run]:
+    """The run of a part, then those of what lost workers left, as long as each of them leaves less."""
+    print(f"{PARTS[part]}:", flush=True)
+    latest = run_once(part, arguments, python, only=None)
+    yield latest
+    while latest.lost_workers and latest.not_run != [] and latest.code not in STOPPED:
+        left = latest.not_run
+        print(f"{'All' if left is None else len(left)} tests were not run as a worker was lost. Now they are:", flush=True)
+        latest = run_once(part, arguments, python, only=left)
+        yield latest
+        if latest.not_run == left:
+            print("Not run, as workers were lost before any test began:", *(left or [PARTS[part]]), sep="\n    ", flush=True)
+            return
+
+
+def run_once(part: str, arguments: Sequence[str], python: Python, *, only: list[str] | None) -> Run:
+    """Run pytest for a part, or only for some of its tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        report, selection = Path(folder, "report.json"), Path(folder, "selection.json")
+        options = [f"--suite-part={part}", f"--suite-report={report}"]  # a path by itself would move pytest's root there
+        if only is not None:
+            selection.write_text(json.dumps(only), encoding="utf-8")
+            options.append(f"--suite-only={selection}")
+        code = python(str(LAUNCHER), *WORKERS, *options, *arguments)
+        if not report.exists():  # nothing to run, or pytest itself ended before it could write
+            return Run(code=code, outcomes={}, lost_workers=0, not_run=[])
+        content = json.loads(report.read_text(encoding="utf-8"))
+    collected, ended = content["collected"], frozenset(content["ended"])
+    not_run = only if collected is None else [test for test in collected if test not in ended]
+    return Run(
+        code=code, outcomes=content["outcomes"], lost_workers=content["lost_workers"],
+        not_run=not_run if content["lost_workers"] else [],
+    )  # fmt: skip
+
+
+def summary(runs: Sequence[Run], seconds: float) -> str:
+    """The suite's last line: figures of all its runs together."""
+    outcomes = Counter(outcome for run in runs for outcome in run.outcomes.values())
+    figures = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
+    return f"Suite: {figures}, {sum(run.lost_workers for run in runs)} workers lost in {seconds:.0f} s"
+
+
+def exit_code(runs: Sequence[Run]) -> int:
+    """A part without tests is no failure where the other one has some; a lost worker always is one."""
+    codes = [run.code for run in runs if run.code != NO_TESTS]
+    if any(codes):
+        return next(code for code in codes if code)
+    if any(run.lost_workers for run in runs):
+        return TESTS_FAILED
+    return OK if codes else NO_TESTS

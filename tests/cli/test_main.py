@@ -1,0 +1,295 @@
+"""The doors."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+import pytest
+
+from waggle.cli import main
+from waggle.core import paths
+from waggle.core.errors import EngineError
+from waggle.gui.application import main as app
+from waggle_lab import __main__ as laboratory
+
+DOORS = [door for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction) for door in action.choices]
+
+HEAVY = ("torch", "transformers", "hivemind", "PySide6", "reasoning_gym", "numpy")
+
+
+def test_no_heavy_import_happens_before_the_arguments_are_understood():
+    code = (
+        f"import sys, waggle.cli.main; waggle.cli.main.parser().parse_args([]); print([n for n in {HEAVY} if n in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    assert said.stdout.strip() == "[]"
+
+
+def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert main.main([]) == 1
+    said = capsys.readouterr().err
+    assert "no screen" in said
+    assert "waggle engine" in said
+
+
+@pytest.mark.parametrize(("reader", "shown"), [("", True), (os.devnull, True), ("a file", False)])
+def test_why_no_window_opens_is_shown_to_whoever_reads_no_terminal(reader, shown, tmp_path, monkeypatch):
+    def refuse(_):
+        raise EngineError("It does not answer.", "End that process.")
+
+    seen = []
+    monkeypatch.setattr(app, "run", refuse)
+    monkeypatch.setattr(app, "show_refused", lambda error: seen.append(error.title))
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    with open(tmp_path / "read" if reader == "a file" else os.devnull, "w") as stream:
+        monkeypatch.setattr(sys, "__stderr__", stream if reader else None)
+        assert main.main([]) == 1
+    assert seen == (["It does not answer."] if shown else [])
+
+
+@pytest.mark.parametrize("door", ["", *DOORS])
+def test_every_door_explains_itself(door, capsys):
+    with pytest.raises(SystemExit) as left:
+        main.main([*door.split(), "--help"])
+    assert left.value.code == 0
+    assert "usage: waggle" in capsys.readouterr().out
+
+
+def test_options_before_the_door_hold_behind_it():
+    arguments = main.parsed(["--home", "/x", "--set", "a.b=1", "engine"])
+    assert (str(arguments.home), arguments.set) == ("/x", ["a.b=1"])
+    assert main.parsed(["engine"]).set == []
+
+
+@pytest.mark.parametrize("door", ["doctor", "log", "ctl status", "goodbye", "token", "update", "cuda", "race"])
+def test_a_setting_where_it_would_do_nothing_is_refused(door, capsys):
+    setting = ["--set", "computer.threads=1"]
+    for given in ([*setting, *door.split()], [*door.split(), *setting]):
+        with pytest.raises(SystemExit) as left:
+            main.parsed(given)
+        assert left.value.code == 2
+        assert "--set" in capsys.readouterr().err
+
+
+def test_a_setting_before_the_door_is_joined_by_those_behind_it():
+    assert main.parsed(["--set", "a.b=1", "engine", "--set", "a.b=2", "--set", "c.d=3"]).set == ["a.b=1", "a.b=2", "c.d=3"]
+    assert main.parsed(["--set", "a.b=1"]).set == ["a.b=1"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["waggle://join?x"],
+        ["--home", "here.waggle", "waggle://join?x"],
+        ["--home=here.waggle", "waggle://join?x"],
+        ["--invite", "waggle://join?x"],
+    ],
+)
+def test_a_link_that_stands_by_itself_is_an_invite(given):
+    assert main.parsed(given).invite == "waggle://join?x"
+
+
+@pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
+@pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"]])
+def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces(before, behind, capsys):
+    with pytest.raises(SystemExit) as left:
+        main.parsed([*before, "waggle://x", *behind])
+    assert left.value.code == 2
+    assert "nothing may stand behind a link" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
+def test_a_file_with_an_invite_is_found_from_any_folder(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main.parsed(given).invite == str(tmp_path / given[-1])
+
+
+def test_an_invite_by_its_url_and_none_stay_what_they_are():
+    assert main.parsed(["--invite", "file:///tmp/of%20a%20friend.waggle"]).invite == "file:///tmp/of%20a%20friend.waggle"
+    assert main.parsed([]).invite == ""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["ctl", "--home", "/data/my.waggle", "status"],
+        ["--home", "/data/my.waggle", "engine"],
+        ["--home=/data/my.waggle", "engine"],
+        ["export", "--home=/data/my.waggle", "trained.waggle"],
+    ],
+)
+def test_a_name_that_stands_for_something_else_is_no_invite(given):
+    assert (main.parsed(given).invite, str(main.parsed(given).home)) == ("", "/data/my.waggle")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["ctl", "set", "model.folder=/d\udce9"], ["--set", "model.folder=/d\udce9", "engine"], ["--invite", "inv\udce9.waggle"],
+        ["inv\udce9.waggle"], ["waggle://join?charter=\udce9"],
+    ],
+)  # fmt: skip
+def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(given, capsys):
+    """As a shell hands over what is written in Latin-1."""
+    with pytest.raises(SystemExit):
+        main.parsed(given)
+    assert "is not written in UTF-8" in capsys.readouterr().err
+
+
+def test_the_name_of_a_folder_may_be_no_text():
+    assert str(main.parsed(["--home", "/d\udce9", "engine"]).home) == "/d\udce9"
+
+
+@pytest.mark.parametrize("door", ["seed", "engine", "selftest"])
+@pytest.mark.parametrize(("home", "why"), [("file/home", "Not a directory."), ("file", "File exists.")])
+def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why):
+    (tmp_path / "file").touch()
+    assert main.main([door, "--home", str(tmp_path / home)]) == 1
+    said = capfd.readouterr()
+    assert why in said.out + said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "home"))
+    (tmp_path / "file").touch()
+    assert laboratory.main(["bench", "--report", "--out", str(tmp_path / "file" / "out")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"waggle: {tmp_path / 'file' / 'out'} cannot be used: Not a directory.\n")
+    assert "--home" not in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there every name has a place, and is long enough")
+@pytest.mark.parametrize(("words", "why"), [
+    *((["--home", "~nosuchuser/x", door], "~nosuchuser/x cannot be used: nobody here has that name.") for door in DOORS
+      if door not in ("ctl", "race", "cuda", "token", "update", "export")),
+    (["fit", "~nosuchuser/x"], "~nosuchuser/x"),
+    (["fit", "x" * 300], "cannot be used: File name too long."),
+    (["goodbye", "--home", "/dev/null"], "/dev/null cannot be used: Not a directory."),
+])  # fmt: skip
+def test_what_the_system_refuses_is_one_sentence(tmp_path, monkeypatch, capfd, words, why):
+    monkeypatch.setenv("WAGGLE_HOME", str(tmp_path))
+    assert main.main(words) == 1
+    said = capfd.readouterr()
+    assert said.err.startswith("waggle: ")
+    assert why in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
+@pytest.mark.parametrize(("words", "code", "said"), [
+    ("goodbye --remove log <&-", 0, 0), ("goodbye >&-", 0, 0), ("engine --set learning.local=99 >&-", 1, 1),
+    ("log --home /dev/null 2>&-", 0, 0),
+])  # fmt: skip
+def test_streams_that_are_closed_lead_nowhere(tmp_path, words, code, said):
+    command = ["sh", "-c", f"exec {sys.executable} -m waggle {words}"]
+    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, said), done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
+@pytest.mark.parametrize("program", ["-m waggle", "packaging/frozen_app.py"])
+def test_an_engine_without_any_stream_says_in_its_log_why_it_ended(tmp_path, program):
+    command = ["sh", "-c", f"exec {sys.executable} {program} engine --set nonsense=1 <&- >&- 2>&-"]
+    environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert subprocess.run(command, check=False, env=environment).returncode == 1
+    logged = (tmp_path / "logs/waggle.log").read_text(encoding="utf-8")
+    assert "nonsense=1 is not of the form section.name=value." in logged
+    assert "Traceback" not in logged
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a disk that is always full is a file there")
+def test_what_a_full_disk_does_not_take_is_told(tmp_path):
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "waggle", "goodbye", "--home", str(tmp_path)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, env={**os.environ, "PYTHONPATH": "app"})
+    assert (done.returncode, done.stderr) == (1, b"waggle: Waggle cannot go on: No space left on device.\n")
+
+
+@pytest.mark.parametrize("lines", [1, 5000])
+def test_a_command_ends_quietly_when_nobody_reads_it_any_more(tmp_path, lines):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/waggle.log").write_text("2026-03-09 10:15:00,000 INFO    waggle: hello\n" * lines)
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with open(theirs, "wb") as gone:
+        command = [sys.executable, "-m", "waggle", "log", "--home", str(tmp_path)]
+        done = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, check=False, env={**os.environ, "PYTHONPATH": "app"})
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_pipe_that_breaks_elsewhere_is_no_quiet_end(monkeypatch):
+    def broken(_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(main, "_log", broken)
+    with pytest.raises(BrokenPipeError):
+        main.main(["log"])
+
+
+def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("identity.key", "logs/waggle.log", "history.sqlite"):
+        (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "home" / name).write_bytes(b"x" * 2000)
+    assert main.main(["goodbye", "--home", str(tmp_path / "home")]) == 0
+    said = capsys.readouterr().out
+    assert [line.split()[:3] for line in said.splitlines()[1:4]] == [
+        ["identity", "2.0", "kB"], ["history", "2.0", "kB"], ["log", "2.0", "kB"],
+    ]  # fmt: skip
+    assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "log"]) == 0
+    assert "removed log: 1 file, 2.0 kB" in capsys.readouterr().out
+    assert (tmp_path / "home/history.sqlite").exists()
+    assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "all", "--json"]) == 0
+    assert capsys.readouterr().out.startswith('[{"kind":"history","files":1')
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["identity.key"], "who one is is kept unless it is named"
+    with pytest.raises(SystemExit):
+        main.main(["goodbye", "--remove", "everything"])
+    assert "there is no everything" in capsys.readouterr().err
+
+
+def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("control/motor.py", "settings.toml", "models.json"):
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "project" / name).write_bytes(b"x")
+    before = sorted((tmp_path / "project").rglob("*"))
+    assert main.main(["goodbye", "--home", str(tmp_path / "project"), "--remove", "all,identity"]) == 0
+    assert "nothing to remove" in capsys.readouterr().out
+    assert sorted((tmp_path / "project").rglob("*")) == before
+
+
+@pytest.mark.parametrize(("home", "words", "left"), [
+    ("beside", "all", True), ("beside", "all,models", False), ("usual", "all", False),
+])  # fmt: skip
+def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path, monkeypatch, home, words, left):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "usual"))
+    shared = tmp_path / "cache/waggle/models/owner/x/model.safetensors"
+    for path in (shared, tmp_path / home / "logs/waggle.log", tmp_path / home / "control/engine.lock"):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x")
+    assert main.main(["goodbye", "--home", str(tmp_path / home), "--remove", words]) == 0
+    assert not (tmp_path / home / "logs").exists()
+    assert shared.exists() == left
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
+@pytest.mark.parametrize(("answer", "left"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
+def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeypatch, capsys, answer, left):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    paths.Home(tmp_path).prepare().logs.mkdir()
+    (tmp_path / "logs/waggle.log").write_bytes(b"x" * 2000)
+    person, terminal = os.openpty()
+    os.write(person, answer)
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main.main(["goodbye", "--home", str(tmp_path), "--remove", "log"]) == left
+    os.close(person)
+    assert "2.0 kB" in capsys.readouterr().out
+    assert (tmp_path / "logs/waggle.log").exists() == left

@@ -1,0 +1,40 @@
+"""An invite does not stay in the command line, where others who use this computer can read it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import waggle
+
+LINK = "waggle:join?key=secretäöü"
+READ = "import sys; from waggle.core.hide_arguments import hide; hide(sys.argv[-1]); print(open('/proc/self/cmdline').read())"
+OPENS = (
+    "import sys; from waggle.cli import main as cli; "
+    "cli._has_screen = lambda: print(open('/proc/self/cmdline').read()); sys.exit(cli.main())"
+)
+
+
+def said(code: str, *words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env={"PYTHONPATH": str(Path(waggle.__file__).parents[1]), "PYTHONUTF8": "1"}, capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="command lines are read elsewhere there")
+def test_an_invite_is_written_over_wherever_it_stands_and_nothing_else_is() -> None:
+    shown = said(READ, "--page", "live", f"--invite={LINK}", LINK)
+    assert "secret" not in shown
+    assert "--page" in shown
+    assert f"--invite={'-' * len(LINK.encode())}" in shown
+    assert said(READ, "other words", "").count("other words") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="command lines are read elsewhere there")
+@pytest.mark.parametrize("words", [[LINK], ["--invite", LINK]])
+def test_the_window_hides_its_link_before_anything_else(words: list[str]) -> None:
+    shown = said(OPENS, *words)
+    assert "cli.main" in shown
+    assert "secret" not in shown

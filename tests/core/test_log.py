@@ -1,0 +1,73 @@
+"""The log: one format, rotated, searched by level and word, and no secret in it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import waggle
+from waggle.core import log
+
+CODE = """
+import logging, sys
+from pathlib import Path
+from waggle.core import log
+log.start(folder=Path(sys.argv[1]))
+logger = logging.getLogger("waggle.test")
+{body}
+"""
+
+
+def write(folder: Path, body: str) -> str:
+    """What a process says on stderr while it logs this."""
+    done = subprocess.run(
+        [sys.executable, "-c", CODE.format(body=body), str(folder)], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(waggle.__file__).parents[1])},
+    )  # fmt: skip
+    return done.stderr
+
+
+def test_the_file_has_more_than_stderr_and_a_traceback_belongs_to_its_line(tmp_path):
+    body = """
+logger.info("a quiet word")
+try:
+    1 / 0
+except ZeroDivisionError:
+    logger.exception("a loud word, token=abcdef123456")
+"""
+    said = write(tmp_path, body)
+    assert "quiet" not in said
+    assert "a loud word" in said
+    assert "abcdef" not in said
+    found = list(log.lines(tmp_path, level="ERROR", word="LOUD"))
+    assert found[-1] == "ZeroDivisionError: division by zero"
+    assert len(list(log.lines(tmp_path))) == len(found) + 1
+
+
+def test_it_is_rotated_and_read_from_the_oldest_on(tmp_path):
+    write(tmp_path, "for number in range(4_500): logger.info('line %06d %s', number, 'x' * 900)")
+    files = list(tmp_path.glob("waggle.log*"))
+    assert len(files) == log.FILES
+    assert sum(path.stat().st_size for path in files) <= log.FILES * log.FILE_BYTES
+    numbers = [int(line.split("line ")[1][:6]) for line in log.lines(tmp_path)]
+    assert numbers == list(range(numbers[0], 4_500))
+
+
+def test_a_folder_that_cannot_be_used_stops_nobody(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "said" in write(tmp_path / "file" / "logs", "logger.warning('said')")
+
+
+@pytest.mark.parametrize(
+    "secret", ["hf_AbCdEfGh1234", "waggle://join?charter=1#key=s3cr3t-_x", "passphrase: s3cr3t", "{'token': 's3cr3t'}"]
+)
+def test_secrets_are_taken_out(secret):
+    said = log.without_secrets(f"before {secret} after")
+    assert "s3cr3t" not in said
+    assert "AbCd" not in said
+    assert said.startswith("before ")
+
+
+def test_nothing_logged_is_nothing_found(tmp_path):
+    assert list(log.lines(tmp_path / "none")) == []

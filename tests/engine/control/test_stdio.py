@@ -1,0 +1,37 @@
+"""The engine's standard streams: a reader that is gone, and a stdin that cannot be read."""
+
+import asyncio
+import os
+
+from waggle.engine.control import stdio
+
+
+async def test_what_waits_for_a_reader_that_is_gone_is_dropped():
+    ours, theirs = os.pipe()
+    writer = stdio.Writer(theirs)
+    for _ in range(50):
+        writer(b"x" * 100_000)
+    assert writer.waiting() > 4_000_000, "a pipe holds less"
+    os.close(ours)
+    async with asyncio.timeout(20):
+        while writer.waiting():
+            await asyncio.sleep(0)
+    writer(b"x")
+    writer.close()
+    assert writer.waiting() == 0
+    os.close(theirs)
+
+
+async def test_a_stdin_that_cannot_be_read_has_ended(tmp_path):
+    ended, heard = asyncio.Event(), []
+    kept, unreadable = os.dup(0), os.open(tmp_path / "for writing", os.O_WRONLY | os.O_CREAT)
+    try:
+        os.dup2(unreadable, 0)
+        async with asyncio.timeout(20):
+            stdio.read_lines(asyncio.get_running_loop(), heard.append, ended.set)
+            await ended.wait()
+    finally:
+        os.dup2(kept, 0)
+        for descriptor in (kept, unreadable):
+            os.close(descriptor)
+    assert heard == []

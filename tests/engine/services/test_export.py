@@ -1,0 +1,302 @@
+"""The doors `export` and `token`: with a real checkpoint, a real keychain backend and a hub on this computer."""
+
+import contextlib
+import io
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import keyring
+import pytest
+import torch
+from keyring.backends.fail import Keyring as NoKeyring
+from transformers import AutoModelForCausalLM
+
+from engine.file_keyring import FileKeyring
+from models.local_hub import TOKEN, Hub, local_hub, no_hub
+from models.tiny_models import as_transformers, make_model
+from waggle.cli import main
+from waggle.core import hub_token, paths
+from waggle.core.errors import ExportError, ModelError
+from waggle.models.shared.training_mode import Training
+from waggle.models.storage import checkpoint, export
+from waggle.models.torch.policy import TorchPolicy
+
+CHARTER = "ab" * 32
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch) -> Iterator[Path]:
+    """The file of a keychain that is in use."""
+    monkeypatch.setenv("KEYCHAIN_FILE", str(tmp_path / "keychain.json"))
+    before = keyring.get_keyring()
+    keyring.set_keyring(FileKeyring())
+    yield tmp_path / "keychain.json"
+    keyring.set_keyring(before)
+
+
+def model_with_words(kind: str, folder: Path, *, tied: bool = True) -> Path:
+    make_model(kind, folder, tied=tied)
+    shutil.copy(paths.starter() / "tokenizer.json", folder)
+    return folder
+
+
+def trained(home: Path, model: Path, **training: Any) -> TorchPolicy:
+    """A home whose policy is not what it began as, saved after 12 rounds."""
+    policy = TorchPolicy(model, training=Training(**training))
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in policy._parameters.values():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    root = paths.Home(home).prepare().checkpoints
+    base = checkpoint.base_of(model)
+    checkpoint.save(root, policy, checkpoint.Saved(round=12, step=9, epoch=1, charter=CHARTER, base=base, completions=768))
+    return policy
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    made = tmp_path_factory.mktemp("trained")
+    trained(made, paths.starter())
+    return made
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_transformers_loads_what_was_exported_and_computes_the_same(tmp_path, kind, tied):
+    model = model_with_words(kind, tmp_path / "model", tied=tied)
+    policy = trained(tmp_path / "home", model)
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    ids = torch.arange(2, 40)[None]
+    with torch.no_grad():
+        loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+        assert torch.equal(loaded(input_ids=ids).logits, as_transformers(policy, model)(input_ids=ids).logits)
+
+
+def in_bfloat16(folder: Path) -> Path:
+    model = model_with_words("qwen3", folder)
+    AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16).save_pretrained(model)
+    return model
+
+
+def test_what_was_trained_in_fp32_is_written_in_fp32_whatever_it_began_as(tmp_path):
+    """A step of reinforcement learning is smaller than the distance of two neighbouring numbers of bfloat16."""
+    model = in_bfloat16(tmp_path / "model")
+    policy = trained(tmp_path / "home", model)
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert loaded.dtype == torch.float32
+    for name, parameter in loaded.named_parameters():
+        assert torch.equal(parameter, policy._parameters[name])
+
+
+@pytest.mark.parametrize("method", ["lean", "lora"])
+def test_what_was_trained_in_bfloat16_is_written_in_bfloat16(tmp_path, method):
+    model = in_bfloat16(tmp_path / "model")
+    policy = trained(tmp_path / "home", model, method=method, precision="bfloat16")
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "home"), "--set", f"model.folder={model}"]) == 0
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert loaded.dtype == torch.bfloat16
+    if method == "lean":
+        for name, parameter in loaded.named_parameters():
+            assert torch.equal(parameter, policy._parameters[name])
+        return
+    name = "model.layers.0.mlp.up_proj"
+    a, b = (policy._parameters[f"{name}.lora_{side}.weight"] for side in "AB")
+    exact, weight = policy._model.weights[f"{name}.weight"].float() + 2 * b @ a, loaded.get_parameter(f"{name}.weight").float()
+    assert (weight - exact).abs().max() <= exact.abs().max() / 128
+    assert weight.mean().item() == pytest.approx(exact.mean().item(), abs=1e-4)
+
+
+def test_a_base_that_has_lost_its_weights_is_named(tmp_path, capsys):
+    model = in_bfloat16(tmp_path / "model")
+    trained(tmp_path / "home", model, method="lora")
+    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
+    (model / "model.safetensors").rename(model / "pytorch_model.bin")
+    with pytest.raises(ModelError, match=r"cannot be read: .* is not there"):
+        export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_large_model_is_never_in_memory_as_a_whole(tmp_path):
+    model = model_with_words("llama", tmp_path / "model")
+    make_model("llama", model, inner=100_000)  # six weights of 12.8 MB each
+    trained(tmp_path / "home", model, method="lora")
+    folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").checkpoints, checkpoint.base_of(model))
+    tracemalloc.start()
+    export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < (folder / checkpoint.ADAPTERS).stat().st_size + 4 * 12.8e6
+
+
+def test_the_folder_has_all_that_is_needed_and_says_what_it_is(home, tmp_path, capsys):
+    assert main.main(["export", str(tmp_path / "mine"), "--home", str(home)]) == 0
+    assert "12 rounds of training" in capsys.readouterr().out
+    names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "README.md"}
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == names
+    card = (tmp_path / "mine/README.md").read_text()
+    for said in (
+        "# mine",
+        "| began as | the starter that ships with Waggle |",
+        "| rounds trained | 12 |",
+        CHARTER,
+        "transformers",
+    ):
+        assert said in card
+    assert len({path.stat().st_mode for path in (tmp_path / "mine").iterdir()}) == 1, "whoever may read one may read all"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"], "nothing half written is left"
+
+
+def test_nothing_is_overwritten(home, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("mine")
+    for folder in (tmp_path, tmp_path / "notes.txt"):
+        assert main.main(["export", str(folder), "--home", str(home)]) == 1
+        assert "There is something in" in capsys.readouterr().err
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    assert main.main(["export", str(tmp_path / "empty"), "--home", str(home)]) == 0
+
+
+def test_a_disk_that_takes_no_more_is_named_and_nothing_is_left_on_it(home, tmp_path, capsys):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:
+        assert main.main(["export", str(tmp_path / "out" / "model"), "--home", str(home)]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert f"{tmp_path / 'out' / 'model'} cannot be written: " in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main.main(["export", str(tmp_path / "file/out"), "--home", str(home)]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Where to?"),
+        (["--push", "nonsense"], "is not the name of a model"),
+        (["--push", "a/b@c"], "names a revision"),
+        (["--push", "a/b"], "Pushing needs a token of yours."),
+        (["out", "--set", "model.name=bees/none"], "bees/none is not on this computer yet."),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_made(home, kept, tmp_path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["export", "--home", str(home), *words]) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_of_which_nothing_is_saved_is_not_exported_also_where_something_is_of_another(home, tmp_path, capsys):
+    model = model_with_words("llama", tmp_path / "model")
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(tmp_path / "new")]) == 1
+    assert "Nothing is saved in" in capsys.readouterr().err
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
+    assert f"Nothing is saved in {home / 'models'}" in capsys.readouterr().err
+    (model / "tokenizer.json").unlink()
+    assert main.main(["export", str(tmp_path / "out"), "--home", str(home), "--set", f"model.folder={model}"]) == 1
+    assert "tokenizer.json is missing" in capsys.readouterr().err
+
+
+def program(hub: Hub, kept: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+    """`waggle` as a person runs it, its keychain in a file; by Git LFS, because Xet has no server that fits into a test."""
+    tests, app = Path(__file__).parents[2], Path(main.__file__).parents[2]
+    environment = os.environ | {
+        "PYTHONPATH": f"{app}{os.pathsep}{tests}", "PYTHON_KEYRING_BACKEND": "engine.file_keyring.FileKeyring",
+        "KEYCHAIN_FILE": str(kept), "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1",
+    }  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "waggle", *words], input=typed, capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def test_a_model_is_pushed_with_the_token_of_the_keychain_and_the_token_is_seen_nowhere(home, tmp_path):
+    kept = tmp_path / "keychain.json"
+    with local_hub() as hub:
+        stored = program(hub, kept, "token", typed=f"{TOKEN}\n")
+        pushed = program(hub, kept, "export", "--push", "me/maths", "--home", str(home))
+        assert (stored.returncode, pushed.returncode) == (0, 0), pushed.stderr
+        assert f"Pushed to {hub.endpoint}/me/maths" in pushed.stdout
+        assert [(one["organization"], one["name"], one["visibility"]) for one in hub.created] == [("me", "maths", "private")]
+        assert TOKEN not in stored.stdout + stored.stderr + pushed.stdout + pushed.stderr
+        uploaded = tmp_path / "uploaded"
+        uploaded.mkdir()
+        for name, content in hub.uploaded["me/maths"].items():
+            (uploaded / name).write_bytes(content)
+    assert not any(TOKEN.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert AutoModelForCausalLM.from_pretrained(uploaded).num_parameters() > 0
+    assert "# maths" in (uploaded / "README.md").read_text()
+
+
+def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with local_hub() as hub:
+        with pytest.raises(ExportError, match="does not let your token write to me/maths") as caught:
+            export.push(tmp_path, "me/maths", "hf_read_only", hub.endpoint)
+        assert "hf_read_only" not in str(caught.value)
+    with no_hub() as endpoint, pytest.raises(ExportError, match="The hub cannot be reached"):
+        export.push(tmp_path, "me/maths", TOKEN, endpoint)
+
+
+def test_a_token_is_stored_read_and_forgotten(kept, monkeypatch, capsys):
+    assert hub_token.stored() is None
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"  {TOKEN} \n"))
+    assert main.main(["token"]) == 0
+    assert json.loads(kept.read_text()) == {"waggle/huggingface": TOKEN}
+    assert hub_token.stored() == TOKEN
+    for _ in range(2):
+        assert main.main(["token", "--forget"]) == 0
+        assert hub_token.stored() is None
+    assert TOKEN not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("typed", ["", "\n", "two words\n", "t" * 501, "naïve\n"])
+def test_what_is_no_token_is_not_stored(kept, monkeypatch, capsys, typed):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert main.main(["token"]) == 1
+    assert "That is no token of the hub." in capsys.readouterr().err
+    assert not kept.exists()
+
+
+def test_whoever_ends_the_question_for_a_token_has_given_none():
+    ours, theirs = os.openpty()
+    command, environment = [sys.executable, "-m", "waggle", "token"], {**os.environ, "PYTHONPATH": "app"}
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    ) as asked:  # fmt: skip
+        os.close(theirs)
+        said = b""
+        while b"it is not shown" not in said:
+            said += os.read(ours, 4096)
+        os.write(ours, b"\x04")
+        with contextlib.suppress(OSError):  # as Linux says that the other end was closed
+            while more := os.read(ours, 4096):
+                said += more
+    os.close(ours)
+    assert asked.returncode == 1
+    assert b"\nwaggle: That is no token of the hub." in said.replace(b"\r", b"")
+    assert b"Traceback" not in said
+
+
+def test_a_locked_keychain_and_none_at_all_are_named(kept, monkeypatch, capsys):
+    monkeypatch.setenv("KEYCHAIN_FILE", f"{kept}.locked")
+    for keychain_here in (keyring.get_keyring(), NoKeyring()):
+        keyring.set_keyring(keychain_here)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(TOKEN))
+        assert main.main(["token"]) == 1
+        said = capsys.readouterr().err
+        assert "keychain of this computer cannot be used" in said
+        assert TOKEN not in said
+    assert hub_token.stored() is None, "without a keychain nothing can have been stored"

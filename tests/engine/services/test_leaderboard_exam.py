@@ -1,0 +1,109 @@
+"""A node that takes part answers its exam once an epoch, in a fraction of its time, and never while it is held back."""
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from network.loopback import Ear, fresh_identity, options
+from sapo.test_round import CHARTER, RULES, node
+from waggle.core.errors import Stopped
+from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.services.leaderboard_exam import Sitting
+from waggle.network.messages import answer_sheet
+from waggle.network.messages.events import SheetsMarked
+from waggle.network.node import SwarmNode
+from waggle.rl.batch import nothing
+from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
+from waggle.tasks.sandbox.verifier import Verifier
+
+NOW = 2_000_000_000.0
+
+
+async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_earned_first(
+    tmp_path: Path, verifier: Verifier
+) -> None:
+    moment, ear = [NOW], Ear()
+    swarm = SwarmNode(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: moment[0])
+    await swarm.start()
+    try:
+        me = node(verifier)
+        sit = Sitting(me, RULES, swarm, Gate(nothing), clock=lambda: moment[0])
+        await asyncio.to_thread(sit, 12, 34)
+        (entrant,) = (await ear.hear(SheetsMarked)).comparison.entrants
+        assert (entrant.round, entrant.together, entrant.model, entrant.total) == (12, True, "fake", 16)
+
+        await asyncio.to_thread(sit, 13, 35)  # the same epoch
+        moment[0] += EPOCH_SECONDS
+        await asyncio.to_thread(sit, 14, 36)  # another one, but answering took a while just now
+        assert len(ear.all(SheetsMarked)) == 1
+        sit._rests_until = 0.0
+        await asyncio.to_thread(sit, 15, 0)
+        later = await ear.hear(SheetsMarked, lambda news: news.comparison.sheets == 2)
+        assert (later.comparison.entrants[0].round, later.comparison.entrants[0].together) == (15, False)
+    finally:
+        await swarm.close()
+
+
+@pytest.mark.parametrize("readable", [9, 0])
+async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_place_on_the_sheet(
+    tmp_path: Path, verifier: Verifier, readable: int
+) -> None:
+    me, ear = fresh_identity(tmp_path, "me"), Ear()
+    swarm = SwarmNode(options(leaderboard=True), CHARTER, me, verifier, ear, clock=lambda: NOW)
+    await swarm.start()
+    try:
+        exam = swarm.exams.of(epoch_at(NOW))
+        lengths = sorted(len(CHARTER.prompt_for(question.text)) for question in exam.questions)
+        context = lengths[readable] - 1 + RULES.max_new
+        sit = Sitting(node(verifier), replace(RULES, context=context), swarm, Gate(nothing), clock=lambda: NOW)
+        await asyncio.to_thread(sit, 12, 34)
+        await ear.hear(SheetsMarked)
+        published = answer_sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
+        answer_sheet.require_exam(published, exam)
+        read = [len(CHARTER.prompt_for(question.text)) < lengths[readable] for question in exam.questions]
+        assert [bool(answer.text) for answer in published.answers] == read
+    finally:
+        await swarm.close()
+
+
+async def test_a_pause_in_the_midst_of_it_is_not_earned(tmp_path: Path, verifier: Verifier) -> None:
+    loop, moment, ear = asyncio.get_running_loop(), [0.0], Ear()
+    swarm = SwarmNode(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: NOW)
+
+    def eight_hours_go_by() -> None:
+        moment[0] += 8 * 3600.0
+        loop.call_soon_threadsafe(gate.open)
+
+    gate = Gate(eight_hours_go_by, clock=lambda: moment[0])
+    gate()
+    gate.close()
+    await swarm.start()
+    try:
+        sit = Sitting(node(verifier), RULES, swarm, gate, clock=lambda: NOW)
+        await asyncio.to_thread(sit, 12, 34)
+        await ear.hear(SheetsMarked)
+        assert moment[0] > 0.0
+        assert sit._rests_until <= time.monotonic()
+    finally:
+        await swarm.close()
+
+
+async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_nothing(tmp_path: Path, verifier: Verifier) -> None:
+    ear = Ear()
+    swarm = SwarmNode(options(), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear)
+    await swarm.start()
+
+    gate = Gate(nothing)
+    gate.stop()
+    try:
+        sit = Sitting(node(verifier), RULES, swarm, gate)
+        await asyncio.to_thread(sit, 1, 0)  # it would have raised, had it asked the model
+        swarm.compare(on=True)
+        with pytest.raises(Stopped):
+            await asyncio.to_thread(sit, 1, 0)
+        assert ear.all(SheetsMarked) == []
+    finally:
+        await swarm.close()

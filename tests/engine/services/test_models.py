@@ -1,0 +1,277 @@
+"""Models one may choose: each keeps what it has learned, and what cannot be had is refused or taken back."""
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from waggle.core import paths, settings
+from waggle.core.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
+from waggle.core.settings import Model, Settings
+from waggle.engine.runtime import model_fit, model_source
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.services.models import Models, way_back
+from waggle.models.memory_fit import Machine
+from waggle.models.storage import checkpoint, hub_cache
+from waggle.models.torch.policy import TorchPolicy
+from waggle.protocol import commands
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return paths.Home(tmp_path / "home").prepare()
+
+
+@pytest.fixture
+def changes():
+    return []
+
+
+@pytest.fixture
+def change(changes):
+    """Changes settings, and takes that back."""
+
+    def made(values):
+        changes.append(values)
+        return lambda: changes.append("taken back")
+
+    return made
+
+
+@pytest.fixture
+def starts():
+    """Reasons for starting again, each with its way back."""
+    return []
+
+
+@pytest.fixture
+def models(home, change, starts):
+    return Models(home, Settings(), change, lambda reason, back: starts.append((reason, back)))
+
+
+def downloaded(name: str) -> None:
+    folder = paths.models() / name
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+
+
+async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
+    downloaded("Qwen/Tiny")
+    (home.checkpoints / "r00000007").mkdir()
+    (told,) = await models.obey(commands.ListModels(id="1"))
+    assert [(one.kind, one.name, one.active) for one in told.models] == [("starter", "", True), ("hub", "Qwen/Tiny", False)]
+    assert told.models[0].rounds == 7
+    assert told.models[0].bytes > 1e6
+
+
+async def test_a_model_that_another_engine_uses_is_not_removed(models):
+    downloaded("Qwen/Tiny")
+    folder = paths.models() / "Qwen/Tiny"
+    with hub_cache.hold(folder), hub_cache.hold(folder), pytest.raises(ModelError, match="in use by another engine"):
+        await models.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
+    assert (folder / "config.json").exists()
+    await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))
+    assert list(folder.parent.iterdir()) == []
+
+
+async def test_what_another_program_downloads_now_is_not_removed_under_it(models):
+    half = paths.models() / "Qwen/.downloading-Tiny"
+    half.mkdir(parents=True)
+    with FileLock(hub_cache.lock_of(half)), pytest.raises(ModelError, match="being downloaded by another program"):
+        await models.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
+    assert half.is_dir()
+    await models.obey(commands.RemoveModel(id="2", name="Qwen/Tiny"))
+    assert not half.exists()
+
+
+async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, monkeypatch):
+    downloaded("Qwen/Tiny")
+    part, seen = paths.models() / "Qwen/Tiny/model.part", Path.stat
+    part.write_bytes(b"12345")
+
+    def moved_away(path: Path, **how: bool) -> object:
+        found = seen(path, **how)
+        if path == part:
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "stat", moved_away)
+    (told,) = await models.obey(commands.ListModels(id="1"))
+    assert told.models[1].bytes == len(b"{}12345")
+
+
+async def test_each_model_says_whether_it_fits_this_computer(models):
+    machine = Machine(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
+    downloaded("Qwen/Tiny")
+    big = paths.models() / "Qwen" / "Big"
+    big.mkdir()
+    shape = {"model_type": "qwen2", "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 29568,
+             "vocab_size": 152_064, "num_attention_heads": 64, "num_key_value_heads": 8}  # fmt: skip
+    (big / "config.json").write_text(json.dumps(shape))
+    models.fits = partial(model_fit.words, machine, Settings())
+    (told,) = await models.obey(commands.ListModels(id="1"))
+    said = {one.name: one.fit for one in told.models}
+    assert said[""].startswith("Fits: about ")
+    assert said["Qwen/Tiny"] == "", "nothing is known of it"
+    assert said["Qwen/Big"].startswith("This model does not fit: it needs ")
+
+
+async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_keeps_its(models, home, changes, starts):
+    downloaded("Qwen/Tiny")
+    await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
+    assert changes == [{"model.name": "Qwen/Tiny", "model.folder": None}]
+    assert starts[0][0] == "Going on with Qwen/Tiny."
+    assert model_source.home_of(home, Model(name="Qwen/Tiny")).checkpoints == home.root / "models" / "Qwen--Tiny" / "checkpoints"
+    assert model_source.home_of(home, Model()).checkpoints == home.checkpoints
+    starts[0][1]()
+    assert changes[1:] == ["taken back"]
+
+
+async def test_whoever_chooses_otherwise_before_the_engine_has_started_again_keeps_the_model_of_now(models, changes, starts):
+    downloaded("Qwen/Tiny")
+    await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
+    await models.obey(commands.ChooseModel(id="2"))
+    assert changes[-1] == {"model.name": None, "model.folder": None}
+    assert starts[-1][0] == "Going on with the starter."
+    with pytest.raises(EngineError, match="trained already"):
+        await models.obey(commands.ChooseModel(id="3"))
+
+
+@pytest.mark.parametrize("how", [{"training": "lora"}, {"precision": "bfloat16"}])
+async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, change, how):
+    (home.checkpoints / "r00000007").mkdir()
+    downloaded("Qwen/Tiny")
+    for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
+        training = Models(home, Settings(model=Model(name=name, **how)), change, lambda reason, back: None)
+        (told,) = await training.obey(commands.ListModels(id="1"))
+        assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
+        assert [one.active for one in told.models] == [name == "", name != ""]
+        assert [one.rounds for one in told.models] == rounds
+        with pytest.raises(EngineError, match="trained already"):
+            await training.obey(commands.ChooseModel(id="1", name=name))
+
+
+def test_where_nothing_was_ever_switched_the_home_is_as_it_always_was(home):
+    assert model_source.home_of(home, Model(name="Qwen/Tiny")) == home
+
+
+def gone_on_with(home: paths.Home, chosen: Model) -> int:
+    """Begin as the engine does, play a round and keep it; at which round it began."""
+    home = model_source.home_of(home, chosen).prepare()
+    folder = model_source.folder_of(chosen)
+    policy, base = TorchPolicy(folder), checkpoint.base_of(folder)
+    saved, _ = checkpoint.load_newest(home.checkpoints, policy, base)
+    number = saved.round if saved else 0
+    checkpoint.save(home.checkpoints, policy, checkpoint.Saved(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base))
+    return number
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("order", [("", "bees/tiny"), ("bees/tiny", "")])
+def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_did(home, change, written, order):
+    """`written`: whether whose the home is was written down when its first round was played, or the checkpoints alone say so."""
+    tiny = paths.models() / "bees/tiny"
+    shutil.copytree(paths.starter(), tiny)
+    (tiny / "tokenizer.json").write_bytes(b" " + (paths.starter() / "tokenizer.json").read_bytes())
+    first, second = (Model(name=name) for name in order)
+    assert gone_on_with(home, first) == 0
+    if written:
+        Models(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
+    assert [gone_on_with(home, one) for one in (second, first, second)] == [0, 1, 1]
+    Models(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
+    known = model_source.known(home)
+    assert (known and known.name) == (first.name if written else None), (
+        "a model that has a place of its own says nothing of the home"
+    )
+    assert [gone_on_with(home, one) for one in (first, second)] == [2, 2]
+
+
+def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
+    assert gone_on_with(home, Model()) == 0
+    assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+    Models(home, Settings(), change, lambda reason, back: None).begun()
+    shutil.rmtree(home.checkpoints)
+    assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+
+
+@pytest.fixture
+async def teller(home):
+    made = Teller(home.events)
+    yield made
+    made.close()
+
+
+def begun(home: paths.Home, choices: Choices) -> None:
+    """A round is played with what is chosen."""
+    own = model_source.home_of(home, choices.now.model)
+    Models(own, choices.now, choices.change, lambda reason, back: None).begun()
+
+
+async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(home, teller):
+    choices = Choices(home.settings, (), teller)
+    assert way_back(home, choices.now.model, choices.change) == [], "nothing was ever played"
+    begun(home, choices)
+    assert way_back(home, choices.now.model, choices.change) == []
+    choices.change({"model.folder": "/nowhere", "model.training": "lora"})
+    again = Choices(home.settings, (), teller)  # as after a start in between
+    (back,) = way_back(home, again.now.model, again.change)
+    assert issubclass(HistoryError, back.innocent), "a full disk is no fault of the model"
+    back.go()
+    assert settings.read(home.settings).model == Model(training="lora")
+    downloaded("Qwen/Tiny")
+    again.change({"model.name": "Qwen/Tiny"})
+    begun(home, again)
+    assert way_back(home, again.now.model, again.change) == [], "another way of training it is no other model"
+    choices = Choices(home.settings, ("model.name=Qwen/Other",), teller)
+    (back,) = way_back(home, choices.now.model, choices.change)
+    back.go()
+    assert choices.now.model.name == "Qwen/Tiny"
+    said = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
+    assert said == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
+
+
+async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, teller):
+    downloaded("Qwen/Tiny")
+    choices = Choices(home.settings, ("model.name=Qwen/Tiny",), teller)
+    begun(home, choices)
+    (paths.models() / "Qwen/Tiny").rename(paths.models() / "Qwen/Moved")
+    (back,) = way_back(home, choices.now.model, choices.change)
+    assert (issubclass(MemoryShort, back.innocent), issubclass(ModelMissing, back.innocent)) == (True, False)
+    back.go()
+    assert choices.now.model == Model()
+    assert back.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
+    assert back.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "said"),
+    [
+        ({}, EngineError, "trained already"),
+        ({"name": "no name"}, ModelError, "is not the name of a model"),
+        ({"folder": "/nowhere"}, ModelError, "There is no model in /nowhere"),
+    ],
+)
+async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, wanted, error, said):
+    with pytest.raises(error, match=said):
+        await models.obey(commands.ChooseModel(id="1", **wanted))
+    assert (changes, starts) == ([], [])
+
+
+async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change):
+    downloaded("Qwen/Tiny")
+    downloaded("Qwen/Other")
+    training = Models(home, Settings(model=Model(name="Qwen/Tiny")), change, lambda reason, back: None)
+    with pytest.raises(EngineError, match="is trained now"):
+        await training.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
+    (told,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))
+    assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
+
+
+async def test_an_export_needs_something_trained_and_a_place_that_is_named_whole(models, tmp_path):
+    with pytest.raises(ExportError, match="whole path"):
+        await models.obey(commands.ExportModel(id="1", path="model"))

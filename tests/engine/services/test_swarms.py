@@ -1,0 +1,488 @@
+"""Swarms as a person knows them: created, listed, chosen, forgotten; and every refusal leaves things as they were."""
+
+import asyncio
+import json
+from contextlib import closing
+
+import pytest
+from msgspec.structs import replace
+
+from network.loopback import Ear, fresh_identity, options, serving
+from waggle.core import paths
+from waggle.core.errors import (
+    CharterError,
+    CheckpointError,
+    EngineError,
+    HistoryError,
+    HubAway,
+    IdentityError,
+    MemoryShort,
+    ModelError,
+    QuestionsTooLong,
+    SettingsError,
+    SwarmError,
+    VerifierError,
+)
+from waggle.core.settings import Learning, Settings, Swarm, Web
+from waggle.engine.control.command_queue import Desk
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.services import swarm_connection, swarms
+from waggle.engine.services.swarms import Swarms
+from waggle.network import joined_swarms
+from waggle.network.identity import membership
+from waggle.network.identity.keys import text_of
+from waggle.network.joined_swarms import Book, Entry
+from waggle.network.messages import invite
+from waggle.network.node import SwarmNode
+from waggle.network.swarm_preview import Visited
+from waggle.network.transport.gateway.client import is_light
+from waggle.protocol import commands
+from waggle.tasks import charter as charters
+from waggle.tasks.charter import first_swarm
+
+LOOPBACK = Settings(swarm=Swarm(host="127.0.0.1"))
+OTHER = replace(first_swarm(), name="Another swarm")
+
+
+@pytest.fixture
+def home(tmp_path):
+    made = paths.Home(tmp_path / "home").prepare()
+    (made.charters / f"{OTHER.digest.hex()}.json").write_bytes(charters.encode(OTHER))
+    return made
+
+
+@pytest.fixture
+def reasons():
+    """Why the engine was asked to start again."""
+    return []
+
+
+def again_to(reasons):
+    return lambda reason, back: reasons.append(reason)
+
+
+def unasked(values):
+    """No settings are changed."""
+    raise AssertionError(values)
+
+
+def noting(changes):
+    """Changes settings, and takes that back."""
+
+    def change(values):
+        changes.append(values)
+        return lambda: changes.append("taken back")
+
+    return change
+
+
+@pytest.fixture
+def known(home, reasons):
+    joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
+    return Swarms(home, LOOPBACK, again_to(reasons), unasked)
+
+
+async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
+    (told,) = await known.obey(commands.ListSwarms(id="1"))
+    assert [(one.name, one.shipped) for one in told.swarms] == [("First light", True), ("Another swarm", False)]
+    assert "bf" in {offer.dataset for offer in told.offers}
+    assert told.swarms[0].specialties[0].sample
+
+
+async def test_choosing_writes_the_choice_and_starts_again_there(home, known, reasons):
+    assert await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex())) == ()
+    assert reasons == ["Going to Another swarm."]
+    assert swarms.applied(home, LOOPBACK).swarm.charter == OTHER.digest.hex()
+
+
+async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, known):
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    (back,) = swarms.way_back(home, LOOPBACK)  # as after a start in between
+    back.go()
+    assert swarms.applied(home, LOOPBACK) == LOOPBACK
+    assert not swarms.way_back(home, LOOPBACK), "there is nothing before that"
+
+
+@pytest.mark.parametrize(
+    ("failure", "to_blame"),
+    [(SwarmError, True), (CharterError, True), (VerifierError, True), (QuestionsTooLong, True), (ZeroDivisionError, True)]
+    + [(kind, False) for kind in (MemoryShort, ModelError, HubAway, CheckpointError, HistoryError, IdentityError)],
+)
+async def test_a_swarm_chosen_before_a_start_is_left_for_what_may_be_its_fault_alone(home, known, failure, to_blame):
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    desk = Desk()
+    desk.back += swarms.way_back(home, LOOPBACK)
+    assert bool(desk.go_back(failure)) == to_blame
+    assert joined_swarms.read(home.swarms).active == ("" if to_blame else OTHER.digest.hex())
+
+
+async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known, reasons):
+    third = replace(first_swarm(), name="A third swarm")
+    (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
+    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=third.digest.hex())))
+    for digest in (OTHER.digest.hex(), third.digest.hex()):
+        await known.obey(commands.ChooseSwarm(id="1", charter=digest))
+    swarms.go_back(home)
+    assert joined_swarms.read(home.swarms).active == "", "nobody ever played in the second one"
+    await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
+    there = Swarms(home, swarms.applied(home, LOOPBACK), again_to(reasons), unasked)
+    there.begun()
+    assert not swarms.way_back(home, LOOPBACK)
+    await there.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
+    swarms.go_back(home)
+    assert joined_swarms.read(home.swarms).active == OTHER.digest.hex()
+
+
+async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_which_it_was_played(home, known):
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    known.begun()
+    swarms.go_back(home)
+    assert joined_swarms.read(home.swarms).active == ""
+
+
+async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addresses_stays_chosen(home, known):
+    asked, told = asyncio.Event(), asyncio.Event()
+
+    async def addresses():
+        asked.set()
+        await told.wait()
+        return ["/ip4/192.168.1.2/tcp/4001/p2p/x"]
+
+    joining = asyncio.create_task(known.joined(first_swarm(), addresses))
+    await asked.wait()
+    await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    told.set()
+    await joining
+    after = joined_swarms.read(home.swarms)
+    assert (after.active, after.entry(first_swarm().digest.hex()).port) == (OTHER.digest.hex(), 4001)
+
+
+async def test_choosing_where_one_is_does_nothing(known, reasons):
+    async def addresses():
+        return []
+
+    await known.joined(first_swarm(), addresses)
+    (told,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
+    assert (told.swarms[0].active, reasons) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        (Settings(swarm=Swarm(charter="ff" * 32)), EngineError, "cannot be chosen"),
+        (Settings(learning=Learning(specialties=("chess",))), SettingsError, "has no specialty chess"),
+    ],
+)
+async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, said):
+    with pytest.raises(error, match=said):
+        await Swarms(home, settings, again_to(reasons), unasked).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    assert (joined_swarms.read(home.swarms).active, reasons) == ("", [])
+
+
+async def test_a_swarm_nobody_ever_saw_cannot_be_chosen(known):
+    with pytest.raises(CharterError):
+        await known.obey(commands.ChooseSwarm(id="1", charter="ee" * 32))
+
+
+async def test_a_swarm_that_was_only_looked_at_before_the_engine_started_again_is_not_joined_without_its_invite(home, known):
+    third = replace(first_swarm(), name="A third swarm")
+    (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
+    with pytest.raises(SwarmError, match="looked at before the engine started again"):
+        await known.obey(commands.ChooseSwarm(id="1", charter=third.digest.hex()))
+    assert joined_swarms.read(home.swarms).active == ""
+
+
+async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, known):
+    known.charter = OTHER
+    with pytest.raises(EngineError, match="taken part in now"):
+        await known.obey(commands.ForgetSwarm(id="1", charter=OTHER.digest.hex()))
+    known.charter = first_swarm()
+    (told,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
+    assert [one.name for one in told.swarms] == ["First light"]
+
+
+def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
+    forgotten, chosen = "ab" * 32, OTHER.digest.hex()
+    known = Book(active=chosen, before=forgotten, entries=(Entry(charter=forgotten), Entry(charter=chosen)))
+    joined_swarms.write(home.swarms, known.without(forgotten))
+    swarms.go_back(home)
+    assert swarms.applied(home, LOOPBACK).swarm.charter == chosen, "not the one that is open to all"
+    assert swarms.way_back(home, LOOPBACK) == []
+
+
+@pytest.mark.parametrize("chosen_before", [True, False])
+async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
+    digest = OTHER.digest.hex()
+    membership.keep(home.admission(digest), membership.new_key())
+    await known.obey(commands.ChooseSwarm(id="1", charter=digest))
+    if chosen_before:  # the engine has started again, and is not there yet
+        known = Swarms(home, swarms.applied(home, LOOPBACK), again_to([]), unasked)
+    with pytest.raises(EngineError, match="taken part in now"):
+        await known.obey(commands.ForgetSwarm(id="2", charter=digest))
+    assert swarms.applied(home, LOOPBACK).swarm.charter == digest
+    assert home.admission(digest).exists()
+    known.charter = OTHER
+    await known.obey(commands.ChooseSwarm(id="3", charter=first_swarm().digest.hex()))
+    known = Swarms(home, swarms.applied(home, LOOPBACK), again_to([]), unasked)
+    await known.obey(commands.ForgetSwarm(id="4", charter=digest))
+    assert not home.admission(digest).exists()
+
+
+async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home, known, tmp_path):
+    mine = text_of(fresh_identity(tmp_path, "mine").peer_id)
+
+    async def addresses():
+        return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "192.168.1.7")]
+
+    await known.joined(first_swarm(), addresses)
+    (told,) = await known.obey(commands.WriteInvite(id="1"))
+    assert invite.read(told.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
+    assert told.reach.startswith("It works on your network only")
+    assert joined_swarms.read(home.swarms).entry(first_swarm().digest.hex()).port == 4001, "so that the invite stays true"
+
+
+async def test_alone_by_choice_nobody_is_invited(home, reasons):
+    alone = Swarms(home, Settings(swarm=Swarm(solo=True)), again_to(reasons), unasked)
+    alone.charter = first_swarm()
+    with pytest.raises(EngineError, match="chosen to be alone"):
+        await alone.obey(commands.WriteInvite(id="1"))
+
+
+async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and_again_where_that_fails(home, tmp_path):
+    """It is said on the sheet before. A swarm that nobody else is known in, such as one's own, is no reason."""
+    solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
+    entry = Entry(
+        charter=OTHER.digest.hex(), seeds=(f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}",)
+    )
+    changed, back = [], []
+    known = Swarms(home, solo, lambda reason, go_back: back.append(go_back), noting(changed))
+    joined_swarms.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
+    (told,) = await known.obey(commands.ListSwarms(id="1"))
+    assert not any(one.ends_solo for one in told.swarms)
+    await known.obey(commands.ChooseSwarm(id="2", charter=entry.charter))
+    assert changed == []
+    joined_swarms.write(home.swarms, Book(entries=(entry,)))
+    (told,) = await known.obey(commands.ListSwarms(id="3"))
+    assert [one.ends_solo for one in told.swarms] == [False, True]
+    await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
+    assert changed == [{"swarm.solo": False}]
+    back[-1]()
+    assert changed[1:] == ["taken back"]
+    assert swarms.applied(home, solo) == solo
+
+
+@pytest.mark.parametrize(("hindered", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
+async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, hindered, error):
+    friend = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
+    joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex(), seeds=(friend,)),)))
+    with closing(Teller(home.events)) as teller:
+        choices = Choices(home.settings, ("swarm.solo=true",), teller)
+        known = Swarms(home, choices.now, again_to(reasons), choices.change)
+        (home.root / hindered).mkdir()
+        with pytest.raises(error):
+            await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+    assert (joined_swarms.read(home.swarms).active, choices.now.swarm.solo, reasons) == ("", True, [])
+    assert hindered == "settings.toml" or not home.settings.read_text(), "what held for one run was not written down"
+
+
+async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invited_there(home, reasons, tmp_path):
+    first = first_swarm().digest.hex()
+    friend = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
+    link = invite.write(invite.Invite(charter=first_swarm().digest, seeds=(friend,)))
+    joining = Swarms(home, LOOPBACK, again_to(reasons), unasked)
+    await joining.obey(commands.ReadInvite(id="1", link=link))
+    await joining.obey(commands.ChooseSwarm(id="2", charter=first))
+    assert swarms.applied(home, LOOPBACK).swarm.seeds == (friend,)
+    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=OTHER.digest.hex())))
+    elsewhere = Swarms(home, LOOPBACK, again_to(reasons), unasked)  # the engine starts again with every choice
+    await elsewhere.obey(commands.ChooseSwarm(id="3", charter=OTHER.digest.hex()))
+    assert swarms.applied(home, LOOPBACK).swarm.seeds == ()
+    solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
+    changed = []
+    back = Swarms(home, solo, again_to(reasons), noting(changed))
+    (told,) = await back.obey(commands.ListSwarms(id="4"))
+    assert [one.ends_solo for one in told.swarms] == [True, False]
+    await back.obey(commands.ChooseSwarm(id="5", charter=first))
+    assert (swarms.applied(home, LOOPBACK).swarm.seeds, changed) == ((friend,), [{"swarm.solo": False}])
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody_answered(home, known, monkeypatch, remembered):
+    if not remembered:
+        joined_swarms.write(home.swarms, Book())
+    found = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
+
+    async def visit(*_, **__):
+        return found.pop(0)
+
+    monkeypatch.setattr(swarms, "visit", visit)
+    seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(home.root, 'seed').peer_id)}"
+    link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,)))
+    for members in (3, 3, 5):
+        await known.obey(commands.ReadInvite(id="1", link=link))
+        if not remembered:
+            await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
+        (told,) = await known.obey(commands.ListSwarms(id="3"))
+        assert told.swarms[1].members == members
+
+
+@pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])
+async def test_a_link_that_is_none_is_refused_before_anybody_is_asked(known, link):
+    with pytest.raises(SwarmError):
+        await known.obey(commands.ReadInvite(id="1", link=link))
+
+
+async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
+    wanted = commands.CreateSwarm(id="1", name="Two laptops", specialties=(("bf", "easy"),))
+    created, told = await known.obey(wanted)
+    kept = charters.read(home.charters / f"{created.swarm.charter}.json")
+    assert len(kept.questions_digest) == 64
+    assert [one.name for one in told.swarms] == ["First light", "Another swarm", "Two laptops"]
+
+
+@pytest.mark.parametrize("light", [True, False], ids=["told to", "with no other way in"])
+async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invited(home, reasons, tmp_path, verifier, light):
+    private = replace(OTHER, name="Ours", admission=membership.public_of(key := membership.new_key()))
+    own = fresh_identity(tmp_path, "lender")
+    lender = SwarmNode(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
+    try:
+        await lender.start()
+        gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+        link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
+        known = Swarms(home, Settings(swarm=Swarm(light=light)), again_to(reasons), unasked, lambda: light)
+        (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
+        assert (looked.swarm.name, looked.answered, looked.swarm.private) == ("Ours", True, True)
+        await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
+    finally:
+        await lender.close()
+    assert home.admission(private.digest.hex()).read_bytes() == key
+    chosen = swarms.applied(home, Settings(swarm=Swarm(light=light)))
+    assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
+    assert is_light(swarm_connection.options_of(home, chosen)), "whatever its settings say of all swarms"
+    joined = Swarms(home, chosen, again_to(reasons), unasked)
+    joined.charter = private
+    (written,) = await joined.obey(commands.WriteInvite(id="3"))
+    assert written.link == link
+
+
+async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answers_too(home, known, tmp_path, verifier):
+    own = fresh_identity(tmp_path, "lender")
+    lender = SwarmNode(options(web_port=0, gateway=True), OTHER, own, verifier, Ear())
+    try:
+        await lender.start()
+        gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
+        dead = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(own.peer_id)}"
+        for seed, light in ((dead, True), ((await lender.addresses())[0], False)):
+            link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,), gateways=(gateway,)))
+            (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
+            assert looked.answered
+            await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
+            assert is_light(swarm_connection.options_of(home, swarms.applied(home, LOOPBACK))) == light
+    finally:
+        await lender.close()
+
+
+def test_gateways_of_the_settings_or_of_an_invite_to_a_swarm_created_here_make_nobody_a_light_client(home, known):
+    gateway = "wss://example.org/gateway"
+    entry = Entry(charter=OTHER.digest.hex(), created=True)
+    for found in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
+        joined_swarms.write(home.swarms, Book(entries=(found,), active=found.charter))
+        chosen = swarms.applied(home, replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, gateways=(gateway,))))
+        assert chosen.swarm.gateways == (gateway,), "it stands in the invites that are written here"
+        assert not chosen.swarm.light
+
+
+async def test_who_goes_through_gateways_into_one_swarm_can_look_at_another_by_its_seeds_unless_told_not_to(
+    home, reasons, tmp_path
+):
+    seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
+    link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
+    through = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
+    for light, said in ((False, "Nobody answers"), (True, "takes part through gateways alone")):
+        with pytest.raises(SwarmError, match=said):
+            await Swarms(home, through, again_to(reasons), unasked, lambda light=light: light).obey(
+                commands.ReadInvite(id="1", link=link)
+            )
+
+
+async def test_where_there_is_no_hivemind_an_invite_without_a_gateway_is_refused_in_words(known, monkeypatch, tmp_path):
+    monkeypatch.setattr("waggle.network.swarm_preview.has_hivemind", lambda: False)
+    seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
+    link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
+    with pytest.raises(SwarmError, match="takes part through gateways alone, and this invite names none"):
+        await known.obey(commands.ReadInvite(id="1", link=link))
+
+
+@pytest.mark.parametrize(
+    ("host", "named"), [("0.0.0.0", ["192.168.1.7"]), ("::", ["[2001:db8::7]"]), ("127.0.0.1", []), ("192.168.1.7", [])]
+)
+async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_too(home, reasons, tmp_path, host, named):
+    mine = text_of(fresh_identity(tmp_path, "mine").peer_id)
+
+    async def addresses():
+        hosts = ("ip4/127.0.0.1", "ip4/192.168.1.7", "ip6/2001:db8::7")
+        return [f"/{host}/tcp/4001/p2p/{mine}" for host in hosts] + [f"/ip4/8.8.8.8/tcp/1/p2p/{mine}/p2p-circuit/p2p/{mine}"]
+
+    web = Web(port=8080, gateway=True, host=host)
+    lending = Swarms(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
+    await lending.joined(first_swarm(), addresses)
+    (told,) = await lending.obey(commands.WriteInvite(id="1"))
+    assert invite.read(told.link).gateways == tuple(f"ws://{one}:8080/gateway#{mine}" for one in named)
+
+
+async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):
+    private = replace(OTHER, name="Ours", admission=membership.public_of(key := membership.new_key()))
+    digest, mine = private.digest.hex(), text_of(fresh_identity(tmp_path, "mine").peer_id)
+    (home.charters / f"{digest}.json").write_bytes(charters.encode(private))
+    link = invite.write(invite.Invite(charter=private.digest, seeds=(f"/ip4/127.0.0.1/tcp/9/p2p/{mine}",), key=key))
+
+    (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
+    assert (looked.swarm.private, looked.answered) == (True, False)
+    assert not home.admission(digest).exists(), "looking keeps no key"
+    await known.obey(commands.ChooseSwarm(id="2", charter=digest))
+    assert home.admission(digest).read_bytes() == key
+
+    async def addresses():
+        return [f"/ip4/127.0.0.1/tcp/4001/p2p/{mine}"]
+
+    await known.joined(private, addresses)
+    (written,) = await known.obey(commands.WriteInvite(id="3"))
+    assert invite.read(written.link).key == key
+    with pytest.raises(SwarmError, match="its key is not here"):
+        await known.obey(commands.ReadInvite(id="4", link=link.partition("#")[0]))
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "192.168.1.7", "127.0.0.1"])
+def test_how_far_an_invite_reaches_is_said_in_german_too(host):
+    words = swarms._reach((f"/ip4/{host}/tcp/4001/p2p/12D3KooW",))
+    assert words in told_in_german()
+
+
+def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
+    fixed = Swarms(home, Settings(swarm=Swarm(charter="ff" * 32)), again_to([]), unasked)._fixed()
+    assert fixed in told_in_german()
+
+
+def told_in_german() -> dict[str, str]:
+    return json.loads((paths.resources() / "language/de.json").read_text(encoding="utf-8"))["told"]
+
+
+async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member_again_where_a_seed_answers(home, tmp_path):
+    lost = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'lost').peer_id)}"
+    gateway = f"ws://127.0.0.1:9/gateway#{text_of(fresh_identity(tmp_path, 'lender').peer_id)}"
+    entry = Entry(charter=OTHER.digest.hex(), seeds=(lost,), gateways=(gateway,), only_by_web=True)
+
+    async def starts(entry: Entry) -> bool:
+        joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(entry,)))
+        await swarms.look_again(home, LOOPBACK)
+        return swarms.applied(home, LOOPBACK).swarm.light
+
+    assert await starts(entry)
+    async with serving(fresh_identity(tmp_path, "seed"), OTHER) as seed:
+        assert not await starts(replace(entry, seeds=(lost, seed)))
+        assert not joined_swarms.read(home.swarms).entries[0].only_by_web
+        told = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
+        joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
+        await swarms.look_again(home, told)
+        assert swarms.applied(home, told).swarm.light, "whoever chose so stays"

@@ -1,0 +1,400 @@
+"""Every round is kept, the disk is spared, and a kill between any two operations on files loses nothing."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from killing import killed_after
+from waggle.core.errors import CheckpointError, Stopped
+from waggle.engine.storage.round_saver import AGAIN_SECONDS, Keeper, Remembering, interval, restore
+from waggle.models.shared.training_mode import Training
+from waggle.models.storage import checkpoint, training_journal
+from waggle.models.storage.checkpoint import Saved
+from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
+
+DAY, MEGABYTE = 86_400, 1e6
+
+
+class Counting:
+    """A policy whose weights are the sum of what it learned."""
+
+    training = Training()
+
+    def __init__(self) -> None:
+        self.weights, self.steps = np.zeros(3, np.float32), 0
+
+    def sample(self, prompts, uniforms, params):
+        return []
+
+    def step(self, batches, params) -> StepMetrics:
+        for batch in batches:
+            self.weights = self.weights + params.learning_rate * batch.advantage
+        self.steps += 1
+        return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=1.0)
+
+    def state(self):
+        return {"w": self.weights}, {"m": self.weights * 2}
+
+    def restore(self, weights, moments, steps) -> None:
+        self.weights, self.steps = weights["w"], steps
+
+
+class Node:
+    """A policy that plays rounds and keeps them, with a clock that is set by hand. It may be slow to learn again."""
+
+    def __init__(self, root: Path, slow: "Slow | None" = None) -> None:
+        self.policy, self.now = slow.policy if slow else Counting(), 0.0
+        saved, checkpointed, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
+        self.round = saved.round if saved else 0
+        self.remembering = Remembering(self.policy)
+        self.keeper = Keeper(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
+
+    def learn(self) -> None:
+        self.remembering.sample([], np.zeros(0, np.float32), SampleParams(max_new=1, stop=0))
+        numbers = np.array([self.round, 1, 0.1], np.float32)
+        batch = GroupBatch(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
+        self.remembering.step([batch], StepParams(learning_rate=0.1))
+
+    def keep(self) -> int:
+        self.round += 1
+        return self.keeper.keep(Saved(round=self.round, step=self.policy.steps, epoch=1, charter="c", base="b"))
+
+    def play(self) -> int:
+        self.learn()
+        return self.keep()
+
+
+def folders(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir() if path.name.startswith("r0"))
+
+
+@pytest.mark.parametrize("size", [0.1 * MEGABYTE, 10 * MEGABYTE, 500 * MEGABYTE, 36_000 * MEGABYTE])
+@pytest.mark.parametrize("speed", [20 * MEGABYTE, 2000 * MEGABYTE])
+def test_checkpoints_take_little_of_a_day_and_of_the_disk_whatever_their_size(size, speed):
+    every = interval(size, size / speed)
+    assert DAY / every * size <= 15e9 * 1.001
+    assert size / speed <= 0.01 * every * 1.001
+
+
+def test_rounds_are_kept_in_the_journal_until_a_checkpoint_is_due(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(4):
+        node.play()
+    assert folders(tmp_path) == ["r00000001"]
+    node.now = DAY
+    node.play()
+    assert folders(tmp_path) == ["r00000001", "r00000005"]
+    node.play()
+    again = Node(tmp_path)
+    assert (again.round, again.policy.steps) == (6, 6)
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def test_an_orderly_end_leaves_a_checkpoint_of_the_last_round(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(3):
+        node.play()
+    node.keeper.leave()
+    assert folders(tmp_path) == ["r00000001", "r00000003"]
+
+
+def test_a_stop_while_a_round_cannot_be_kept_leaves_no_step_of_it_behind(tmp_path):
+    node, whole = Node(tmp_path / "stopped"), Node(tmp_path / "whole")
+    for _ in range(3):
+        node.play()
+        whole.play()
+    node.learn()  # and the disk takes nothing until the stop
+    node.keeper.leave()
+    whole.play()
+    again = Node(tmp_path / "stopped")
+    assert (again.round, again.policy.steps) == (3, 3)
+    again.play()
+    assert np.array_equal(again.policy.weights, whole.policy.weights)
+
+
+def test_what_was_learned_again_after_a_kill_is_in_the_checkpoint_of_the_next_end_though_no_round_followed(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(4):
+        node.play()
+    assert folders(tmp_path) == ["r00000001"]
+    Node(tmp_path).keeper.leave()
+    assert folders(tmp_path) == ["r00000001", "r00000004"]
+
+
+def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(tmp_path):
+    node = Node(tmp_path)
+    for node.now in (0.0, 1.0, 1.0 * DAY, 1.0 * DAY):
+        node.play()
+    (tmp_path / "r00000003" / "model.safetensors").write_bytes(b"damaged")
+    again = Node(tmp_path)
+    assert [one.folder.name for one in again.aside] == ["damaged-r00000003"]
+    assert again.round == 4
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+    again.play()
+    assert Node(tmp_path).round == 5
+
+
+def test_where_no_checkpoint_is_whole_nothing_of_the_old_rounds_comes_back(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(3):
+        node.play()
+    (tmp_path / "r00000001" / "model.safetensors").write_bytes(b"damaged")
+    anew = Node(tmp_path)
+    assert (anew.round, anew.policy.steps) == (0, 0)
+    assert [one.folder.name for one in anew.aside] == ["damaged-r00000001", "damaged-journal-r00000001"]
+    anew.play()
+    again = Node(tmp_path)
+    assert (again.round, again.policy.steps, again.aside) == (1, 1, [])
+
+
+def test_journals_go_with_the_checkpoints_they_lead_away_from(tmp_path):
+    node = Node(tmp_path)
+    for day in range(6):
+        node.now = float(day * DAY)
+        node.play()
+        node.play()
+    assert folders(tmp_path) == ["r00000007", "r00000009", "r00000011"]
+    journals = sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("journal"))
+    assert journals == ["journal-r00000007", "journal-r00000009", "journal-r00000011"]
+
+
+def test_a_round_that_cannot_be_written_can_be_kept_later(tmp_path):
+    node = Node(tmp_path)
+    node.play()
+    (tmp_path / "journal-r00000001").mkdir()
+    node.learn()
+    with pytest.raises(CheckpointError, match="Round 1 could not be saved"):
+        node.keep()
+    (tmp_path / "journal-r00000001").rmdir()
+    node.round -= 1
+    node.keep()
+    again = Node(tmp_path)
+    assert again.round == 2
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def test_a_checkpoint_that_the_disk_refuses_is_said_and_tried_again_while_the_journal_keeps_the_rounds(tmp_path):
+    node, refused = Node(tmp_path), []
+    node.keeper.refused = lambda: refused.append(node.round)
+    node.play()
+    node.now = 1.0 * DAY
+    in_the_way = tmp_path / f".writing-{os.getpid()}"
+    in_the_way.write_text("")
+    for _ in range(3):
+        node.play()
+    assert refused == [2], "the disk is left alone for a while"
+    assert folders(tmp_path) == ["r00000001"]
+    in_the_way.unlink()
+    assert Node(tmp_path).round == 4
+    node.now += 2 * AGAIN_SECONDS
+    node.play()
+    assert folders(tmp_path) == ["r00000001", "r00000005"]
+
+
+def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
+    node = Node(tmp_path)
+    in_the_way = tmp_path / f".writing-{os.getpid()}"
+    in_the_way.write_text("")
+    with pytest.raises(CheckpointError, match="Round 0 could not be saved"):
+        node.play()
+
+
+class Newer(training_journal.Entry, frozen=True, kw_only=True):
+    """What a newer version might write."""
+
+    momentum: float = 0.5
+
+
+def two_rounds_and_one_of_another_version(root: Path) -> None:
+    first = Node(root)
+    for _ in range(2):
+        first.play()
+    training_journal.append(root, 1, Newer(saved=Saved(round=3, step=3, epoch=1, charter="c", base="b")))
+
+
+@pytest.mark.parametrize("seconds", [0.1, 100.0], ids=["soon", "slowly"])
+def test_rounds_behind_those_of_another_version_are_not_lost(tmp_path, seconds):
+    two_rounds_and_one_of_another_version(tmp_path)
+    node = Node(tmp_path, Slow(Counting(), seconds))
+    assert (node.round, [one.folder.name for one in node.aside]) == (2, ["damaged-journal-r00000001"])
+    node.play()
+    again = Node(tmp_path)
+    assert (again.round, again.aside) == (3, [])
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def test_rounds_behind_a_damaged_one_are_set_aside_and_that_is_said(tmp_path):
+    node = Node(tmp_path)
+    for _ in range(5):
+        node.play()
+    path = tmp_path / "journal-r00000001"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 4 + 60] ^= 1  # in the second of four
+    path.write_bytes(damaged)
+    again = Node(tmp_path)
+    assert (again.round, [one.folder.name for one in again.aside]) == (2, ["damaged-journal-r00000001"])
+    assert again.aside[0].folder.read_bytes() == damaged
+    again.play()
+    last = Node(tmp_path)
+    assert (last.round, last.aside) == (3, [])
+
+
+def test_rounds_behind_lost_ones_are_never_learned_on_top_of_others(tmp_path):
+    """Neither at once, nor when the rounds that are played instead have come as far."""
+    before = Node(tmp_path)
+    for before.now in (0.0, 0.0, 0.0, 1.0 * DAY, *[1.0 * DAY] * 4, 2.0 * DAY, *[2.0 * DAY] * 4):
+        before.play()
+    assert folders(tmp_path) == ["r00000001", "r00000004", "r00000009"]
+    shutil.rmtree(tmp_path / "r00000001")  # as it is after one more
+    (tmp_path / "r00000009/model.safetensors").write_bytes(b"damaged")
+    path = tmp_path / "journal-r00000004"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1  # in the third of five
+    path.write_bytes(damaged)
+    node = Node(tmp_path)
+    assert (node.round, [one.folder.name for one in node.aside]) == (
+        6, ["damaged-r00000009", "damaged-journal-r00000009", "damaged-journal-r00000004"],
+    )  # fmt: skip
+    node.play()
+    assert Node(tmp_path).round == 7, "what is noted behind the damage is read"
+    node.keeper.leave()
+    assert folders(tmp_path) == ["r00000004", "r00000007"]
+    for _ in range(2):
+        node.play()
+    again = Node(tmp_path)
+    assert (again.round, again.aside) == (9, [])
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+def test_where_what_another_version_wrote_finds_no_room_beside_it_stays_and_that_is_said(tmp_path):
+    two_rounds_and_one_of_another_version(tmp_path)
+    before = (tmp_path / "journal-r00000001").read_bytes()
+    (tmp_path / "damaged-journal-r00000001").mkdir()
+    with pytest.raises(CheckpointError, match="The journal cannot be mended"):
+        Node(tmp_path)
+    assert (tmp_path / "journal-r00000001").read_bytes() == before
+
+
+def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
+    node = Node(tmp_path)
+    node.policy.training = Training("lean")
+    node.play()
+    node.play()
+    assert folders(tmp_path) == ["r00000001"]
+    again = Counting()
+    again.training = Training("lean")
+    saved, _, _ = restore(tmp_path, again, again, "b")
+    assert (saved.round, saved.method, saved.optimiser) == (2, "lean", "adafactor")
+
+
+class Slow:
+    """A clock that each of the first steps moves by so many seconds, and a person who stops after so many steps."""
+
+    def __init__(self, policy: Counting, seconds: float, stops_after: int = 1 << 30, quick_after: int = 1 << 30) -> None:
+        self.policy, self.now, self.told = policy, 0.0, []
+        self._seconds, self._left, self._slow = seconds, stops_after, quick_after
+
+    def step(self, batches, params) -> StepMetrics:
+        params.pause_point()
+        self.now += self._seconds if self.policy.steps < self._slow else 0.0
+        return self.policy.step(batches, params)
+
+    def pause_point(self) -> None:
+        if self.policy.steps >= self._left:
+            raise Stopped
+
+    def restore(self, root: Path):
+        return restore(
+            root, self.policy, self, "b", pause_point=self.pause_point, told=lambda *how_far: self.told.append(how_far),
+            clock=lambda: self.now,
+        )  # fmt: skip
+
+
+def many_rounds_in_the_journal(root: Path) -> Counting:
+    node = Node(root)
+    for _ in range(8):
+        node.play()
+    assert folders(root) == ["r00000001"]
+    return node.policy
+
+
+def test_a_stop_while_rounds_are_learned_again_is_heard_at_once_and_costs_nothing(tmp_path):
+    whole = many_rounds_in_the_journal(tmp_path)
+    with pytest.raises(Stopped):
+        Slow(Counting(), 100.0, stops_after=5).restore(tmp_path)
+    assert folders(tmp_path) == ["r00000001", "r00000005"]
+    again = Slow(Counting(), 0.1)
+    saved, checkpointed, _ = again.restore(tmp_path)
+    assert (saved.round, checkpointed, again.policy.steps) == (8, 5, 8)
+    assert np.array_equal(again.policy.weights, whole.weights)
+
+
+def test_a_journal_is_read_once_to_be_mended_and_once_to_be_learned_from(tmp_path, monkeypatch):
+    many_rounds_in_the_journal(tmp_path)
+    read, parts = [], training_journal._parts
+    monkeypatch.setattr(training_journal, "_parts", lambda path: (read.append(part) or part for part in parts(path)))
+    assert Slow(Counting(), 0.1).restore(tmp_path)[0].round == 8
+    assert len(read) == 2 * 7
+
+
+def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_not_begin_it_anew(tmp_path):
+    many_rounds_in_the_journal(tmp_path)
+    quick = Slow(Counting(), 0.1)
+    quick.restore(tmp_path)
+    assert (quick.told, folders(tmp_path)) == ([], ["r00000001"])
+    slow = Slow(Counting(), 1000.0)
+    saved, checkpointed, _ = slow.restore(tmp_path)
+    assert slow.told == [(done, 7) for done in range(1, 7)]
+    assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
+    assert (saved.round, checkpointed) == (8, 8)
+    assert Node(tmp_path).round == 8
+
+
+def test_a_damaged_checkpoint_costs_nothing_either_where_those_before_were_saved_while_rounds_were_learned_again(tmp_path):
+    many_rounds_in_the_journal(tmp_path)
+    node = Node(tmp_path, Slow(Counting(), 1000.0, quick_after=7))
+    assert (node.round, folders(tmp_path)) == (8, ["r00000003", "r00000005", "r00000007"])
+    for node.now in (-1.0 * DAY, 1.0 * DAY):
+        node.play()
+    assert folders(tmp_path) == ["r00000005", "r00000007", "r00000010"]
+    (tmp_path / "r00000010" / "model.safetensors").write_bytes(b"damaged")
+    again = Node(tmp_path)
+    assert again.round == 10
+    assert np.array_equal(again.policy.weights, node.policy.weights)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("now", [0.0, 1.0 * DAY], ids=["journal", "checkpoint"])
+def test_a_kill_between_any_two_operations_on_files_loses_the_round_in_progress_at_most(tmp_path, now):
+    before = Node(tmp_path)
+    for day in range(4):  # there is something to be dropped
+        before.now = float(day * DAY)
+        before.play()
+    kills = 0
+    while True:
+        node = Node(tmp_path)
+        lived = node.round
+        node.now = now
+        if not killed_after(kills, node.play):
+            break
+        kills += 1
+        again = Node(tmp_path)
+        assert again.aside == [], f"at operation {kills}"
+        assert again.round in (lived, lived + 1)
+        expected = [sum(0.1 * number for number in range(again.round)), 0.1 * again.round]
+        assert np.allclose(again.policy.weights[:2], expected, rtol=1e-4)
+        assert checkpoint.newest(tmp_path, "b")[1].round >= 2
+    assert kills >= (1 if now == 0.0 else 12)
+    assert Node(tmp_path).round == lived + 1
+
+
+def test_what_the_first_released_format_wrote_is_still_read(tmp_path):
+    shutil.copytree(Path(__file__).parents[2] / "models" / "format_1", tmp_path, dirs_exist_ok=True)
+    node = Node(tmp_path)
+    assert (node.round, node.policy.steps, node.aside) == (3, 3, [])
+    assert np.allclose(node.policy.weights, [0.3, 0.3, 0.03])
+    node.play()
+    assert Node(tmp_path).round == 4

@@ -1,0 +1,186 @@
+"""What the computer tells, on this very computer and from answers of others."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import waggle
+from waggle.core.settings import When
+from waggle.engine.system.sensors import Reader, linux
+from waggle.protocol.schedule import Wishes, decide, plain_name
+
+ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 screen")
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [("u 1\n", True), ("u 3\n", True), ("u 2\n", False), ("u 4\n", False), ("u 0\n", None), ("", None), ("no such", None)],
+)
+def test_network_manager_is_understood(said, means):
+    assert linux.metered_of(said) is means
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("t 61500\n", 61.5), ("", None), ("u 3", None)])
+def test_the_idle_monitor_is_understood(said, seconds):
+    assert linux.milliseconds_of(said) == seconds
+
+
+PLUG, NO_PLUG = ({"type": "Mains", "online": online} for online in "10")
+MOUSE = {"type": "Battery", "scope": "Device", "status": "Discharging"}
+
+
+def battery(status):
+    return {"type": "Battery", "status": status}
+
+
+@pytest.mark.parametrize(
+    ("supplies", "means"),
+    [
+        ({}, None),
+        ({"hidpp_battery_0": MOUSE}, None),
+        ({"BAT0": battery("Discharging"), "hidpp_battery_0": MOUSE}, False),
+        ({"BAT0": battery("Charging"), "hidpp_battery_0": MOUSE}, True),
+        ({"BAT0": battery("Not charging"), "ADP1": PLUG}, True),
+        ({"BAT0": battery("Not charging")}, True),
+        ({"BAT0": battery("Full"), "BAT1": battery("Discharging"), "ADP1": NO_PLUG}, False),
+        ({"BAT0": battery("Unknown"), "ADP1": NO_PLUG}, False),
+        ({"BAT0": battery("Discharging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "1"}}, True),
+        ({"BAT0": battery("Charging"), "AC": NO_PLUG, "ucsi-1": {"type": "USB", "online": "2"}}, True),
+        (
+            {"BAT0": battery("Not charging"), "ucsi-1": {"type": "USB", "online": "2"}, "ucsi-2": {"type": "USB", "online": "0"}},
+            True,
+        ),
+        ({"BAT0": battery("Charging"), "ucsi-2": {"type": "USB", "online": "0"}}, True),
+        ({"BAT0": battery("Charging"), "BAT1": battery("Discharging"), "ADP1": NO_PLUG}, False),
+        ({"BAT0": battery("Unknown")}, None),
+        ({"BAT0": {"type": "Battery"}}, None),
+        ({"ups": {"type": "UPS", "status": "Discharging"}}, False),
+    ],
+)
+def test_only_the_computers_own_battery_says_whether_it_is_plugged_in(supplies, means, tmp_path):
+    for name, files in supplies.items():
+        (tmp_path / name).mkdir()
+        for file, word in files.items():
+            (tmp_path / name / file).write_text(f"{word}\n")
+    assert linux.on_power(tmp_path) is means
+
+
+@pytest.mark.parametrize("name", ["Game.exe", "game", r"C:\Games\GAME.EXE", "/usr/bin/game", "Game.app"])
+def test_programs_are_the_same_however_they_are_written(name):
+    assert plain_name(name) == "game"
+
+
+def test_a_program_that_runs_is_seen_and_only_when_asked_for():
+    mine = psutil.Process().name()
+    rules = When(not_while=(mine,))
+    decision = decide(rules, Reader()(rules), Wishes(), 0.0)
+    assert (decision.standing, decision.reason) == ("waiting", f"{mine} is running.")
+    assert Reader()(When()).programs is None
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows does not tell a process that runs")
+def test_the_hours_of_a_week_are_those_of_where_the_computer_is_now(monkeypatch):
+    try:
+        for zone, hour in (("EST+5", 19), ("JST-9", 9)):
+            monkeypatch.setenv("TZ", zone)
+            Reader()(When())
+            assert time.localtime(0.0).tm_hour == hour
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@ONLY_LINUX
+def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(linux, "SECONDS", 60.0)  # of each of many processes: a busy computer is no unknown
+    asked = tmp_path / "asked"
+    bus = tmp_path / "busctl"
+    bus.write_text(f"#!/bin/sh\necho once >> {asked}\necho t 600000\n")
+    bus.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    now, rules = [0.0], When(not_metered=False, not_full_screen=False)
+    read = Reader(clock=lambda: now[0])
+
+    def told(looks: int, rules: When, *, until_away: bool = False) -> tuple[set[float | None], int]:
+        """What each look, two seconds after the one before, told, and how many processes all of them took."""
+        asked.write_text("")
+        said = set()
+        for _ in range(looks):
+            said.add(read(rules, until_away=until_away).idle_seconds)
+            now[0] += 2.0
+        return said, len(asked.read_text().splitlines())
+
+    assert told(60, rules) == ({0.0}, 4)
+    assert told(3, rules, until_away=True) == ({600.0}, 3)
+    assert told(3, When(not_metered=False, not_full_screen=False, idle_minutes=3)) == ({600.0}, 3)
+    bus.write_text("#!/bin/sh\nexit 1\n")
+    assert told(60, rules)[0] == {0.0, None}
+    assert told(3, rules, until_away=True) == ({722.0, 724.0, 726.0}, 0), "whoever was there has left"
+    assert Reader()(rules).idle_seconds is None, "a pause until one is away is refused then"
+
+
+@ONLY_LINUX
+def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
+    if not shutil.which("Xvfb"):
+        pytest.skip("there is no Xvfb")
+    ready, tell = os.pipe()
+    screen = subprocess.Popen(["Xvfb", "-displayfd", str(tell), "-noreset"], pass_fds=[tell], stderr=subprocess.DEVNULL)
+    os.close(tell)  # if the screen dies, the pipe ends
+    try:
+        number = os.read(ready, 20).decode().strip()
+        code = (
+            "from waggle.engine.system.sensors import linux; first = linux.idle_seconds(); second = linux.idle_seconds();"
+            "print(0 <= first <= second, linux.full_screen())"
+        )
+        environment = {**os.environ, "DISPLAY": f":{number}", "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+        environment.pop("WAYLAND_DISPLAY", None)
+        said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+        assert (said.stdout.split(), said.stderr) == (["True", "None"], "")
+    finally:
+        screen.terminate()
+        screen.wait()
+        os.close(ready)
+
+
+@pytest.mark.parametrize(
+    ("said", "screen"),
+    [
+        ('as 3 "LANG=C.UTF-8" "DISPLAY=:0" "XAUTHORITY=/run/user/1000/x"', {"DISPLAY": ":0", "XAUTHORITY": "/run/user/1000/x"}),
+        ('as 2 "WAYLAND_DISPLAY=wayland-0" "NOT_DISPLAY=:1"', {"WAYLAND_DISPLAY": "wayland-0"}),
+        ('as 1 "DISPLAY="', {}),
+        ("as 0", {}),
+        ("", {}),
+    ],
+)
+def test_the_screen_that_systemd_was_told_of_is_understood(said, screen):
+    assert linux.screen_of(said) == screen
+
+
+@ONLY_LINUX
+def test_a_service_that_was_there_first_hears_of_the_screen_of_whoever_logs_in_and_of_the_next(tmp_path, monkeypatch):
+    for name in linux.SCREEN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(linux, "SECONDS", 60.0)
+    monkeypatch.setattr(linux, "LOOK_S", 0.0)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(linux, "_screen", linux._Screen())
+    bus = tmp_path / "busctl"
+    for environment, idle in (("as 0", None), ('as 1 "WAYLAND_DISPLAY=wayland-0"', 600.0), ("as 0", None)):
+        bus.write_text(f"#!/bin/sh\ncase \"$*\" in *systemd1*) echo '{environment}';; *) echo t 600000;; esac\n")
+        bus.chmod(0o755)
+        assert linux.idle_seconds() == idle
+
+
+def test_without_a_screen_nothing_is_told():
+    environment = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
+    code = "from waggle.engine.system.sensors import linux; print(linux.idle_seconds(), linux.full_screen())"
+    environment["PYTHONPATH"] = str(Path(waggle.__file__).parents[1])
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["None", "None"]

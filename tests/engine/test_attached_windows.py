@@ -1,0 +1,240 @@
+"""Following an engine: a real socket on one side, a real pipe to the window on the other."""
+
+import asyncio
+import os
+import select
+import socket
+import threading
+import time
+
+import pytest
+
+from waggle.core.paths import Home
+from waggle.engine import attached_windows
+from waggle.engine.control import server
+from waggle.engine.control.command_queue import Desk
+from waggle.engine.control.stdio import Writer
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.commands import Follow
+from waggle.protocol.state import Snapshot, State
+from waggle.rl.batch import nothing
+
+WAITING = "Waiting for the engine that runs without a window"
+
+
+async def obey(command):
+    return (events.CommandDone(id=command.id),)
+
+
+async def never(command):
+    await asyncio.Event().wait()
+
+
+def once(follow):
+    """The first who follows is told this; whoever comes then finds nobody who lets itself be followed."""
+    left = [follow]
+
+    def told(way):
+        if not left:
+            return server.of_a_window(way)
+        return left.pop()(way)
+
+    return told
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(attached_windows, "AGAIN_SECONDS", 0.3)
+    monkeypatch.setattr(attached_windows, "AGAIN_LOOK_SECONDS", 0.01)
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "h").prepare()
+
+
+@pytest.fixture
+async def teller(home):
+    """What the engine says that runs in this folder."""
+    made = Teller(home.events, service=True)
+    async with server.serving(home, obey, attached_windows.told_to(made, Desk())):
+        yield made
+    made.close()
+
+
+@pytest.fixture
+def window():
+    """What a window reads, and who writes there."""
+    reading, writing = os.pipe()
+    writer = Writer(writing)
+    with os.fdopen(reading, "rb", buffering=0) as ours:
+        yield ours, writer
+    writer.close()
+    os.close(writing)
+
+
+async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(home, teller, window):
+    reads, writer = window
+    desk = Desk()
+    followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=False))
+    async with asyncio.timeout(20):
+        while writer.waiting() <= attached_windows.MOST_AHEAD:
+            teller.tell(events.Warned(title="x" * 4000, advice=""))
+            await asyncio.sleep(0)
+        for _ in range(200):  # are still on their way then
+            teller.tell(events.Warned(title="x" * 4000, advice=""))
+        reads.close()
+        desk.stop()
+        assert await followed
+
+
+def line_of(reads):
+    assert select.select([reads], [], [], 20.0)[0], "a window waits in vain"
+    return reads.readline()
+
+
+async def told_to_window(reads, kind):
+    """The next that a window reads, which is of this kind. That it follows now is no news to it."""
+    event = json_lines.event(await asyncio.to_thread(line_of, reads))
+    if event == events.CommandDone(id="follow"):
+        event = json_lines.event(await asyncio.to_thread(line_of, reads))
+    assert isinstance(event, kind), event
+    return event
+
+
+def nothing_more(reads, writer):
+    """Whether a window has read all that was written for it."""
+    writer.close()
+    os.set_blocking(reads.fileno(), False)
+    return reads.read() is None
+
+
+async def leave(desk, followed):
+    """The window is closed, and what stands for the engine ends at once."""
+    desk.stop()
+    async with asyncio.timeout(20):
+        assert await followed
+
+
+async def test_an_engine_that_is_started_anew_is_followed_again_and_asked_again(home, window):
+    reads, writer = window
+    desk = Desk()
+    first, second = (Teller(home.events, service=True) for _ in range(2))
+    async with server.serving(home, obey, attached_windows.told_to(first, Desk())):
+        followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=True))
+        await told_to_window(reads, Snapshot)
+        assert "left out" in (await told_to_window(reads, events.Warned)).title
+        first.tell(events.EngineStopped(round=1))
+        await told_to_window(reads, events.EngineStopped)
+    assert (await told_to_window(reads, events.Preparing)).part == WAITING
+    asked = asyncio.create_task(desk.obey(commands.Resume(id="meanwhile")))
+    async with server.serving(home, obey, attached_windows.told_to(second, Desk())):
+        await told_to_window(reads, Snapshot)
+        assert (await told_to_window(reads, events.CommandDone)).id == "meanwhile", "it waited, and nothing is said twice"
+        await asked
+        await leave(desk, followed)
+    first.close()
+    second.close()
+
+
+async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_may_leave_while_it_is_waited_for(home, window):
+    reads, writer = window
+    desk = Desk()
+
+    def told(way):
+        way.write(json_lines.line(Snapshot(state=State(service=True))))
+        return nothing
+
+    async with server.serving(home, never, told):
+        followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=False))
+        await told_to_window(reads, Snapshot)
+        await desk.obey(commands.Resume(id="one"))
+    refused = await told_to_window(reads, events.CommandRefused)
+    assert (refused.id, refused.title) == ("one", "The engine ended before it answered.")
+    assert refused.at == pytest.approx(time.time(), abs=60), "a journal says when"
+    await told_to_window(reads, events.Preparing)
+    await leave(desk, followed)
+    assert nothing_more(reads, writer), "nothing ended that it wanted"
+
+
+@pytest.mark.parametrize(
+    ("last", "then"),
+    [
+        (events.EngineStopped(round=1), [events.Preparing, events.EngineStopped]),
+        (events.Warned(title="Hot.", advice=""), [events.Preparing, events.EngineFailed]),
+        (events.EngineFailed(title="No room.", advice=""), []),
+    ],
+)
+async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_one_that_failed_says_why(
+    home, window, soon, last, then
+):
+    def ends(way):
+        way.write(json_lines.line(Snapshot(state=State(service=True))) + json_lines.line(last))
+        way.close()
+        return nothing
+
+    reads, writer = window
+    async with server.serving(home, obey, once(ends)), asyncio.timeout(20):
+        assert await attached_windows.follow(home, Desk(), writer, overruled=False)
+    for kind in (Snapshot, type(last), *then):
+        await told_to_window(reads, kind)
+    assert nothing_more(reads, writer)
+
+
+async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, window, soon):
+    def killed(way):
+        way.write(json_lines.line(Snapshot(state=State(service=True))) + b'{"type":"Warned","ti')
+        way.close()
+        return nothing
+
+    reads, writer = window
+    async with server.serving(home, obey, once(killed)):
+        assert await attached_windows.follow(home, Desk(), writer, overruled=False)
+    writer.close()
+    assert isinstance(json_lines.event(reads.readline()), Snapshot)
+    assert json_lines.event(reads.readline()).part == WAITING
+    assert "without a window has ended" in json_lines.event(reads.readline()).title
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_line_without_an_end_ends_following_and_not_the_window(home, window, soon, monkeypatch, known):
+    monkeypatch.setattr(json_lines, "MAX_LINE", 1 << 16)
+
+    def endless(way):
+        way.write((json_lines.line(Snapshot(state=State(service=True))) if known else b"") + b"x" * (1 << 18))
+        return nothing
+
+    reads, writer = window
+    async with server.serving(home, obey, once(endless)):
+        assert await attached_windows.follow(home, Desk(), writer, overruled=False) == known
+    writer.close()
+    if known:
+        assert isinstance(json_lines.event(reads.readline()), Snapshot)
+        assert json_lines.event(reads.readline()).part == WAITING
+        assert "has ended" in json_lines.event(reads.readline()).title
+
+
+def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home, monkeypatch):
+    monkeypatch.setattr(server, "LAST_SECONDS", 20.0)
+    heard: list[bytes] = []
+
+    async def engine() -> tuple[socket.socket, threading.Thread]:
+        teller = Teller(home.events, service=True)
+        async with server.serving(home, obey, attached_windows.told_to(teller, Desk())):
+            connection = await asyncio.to_thread(server.connect, home, 20.0)
+            connection.sendall(json_lines.line(Follow(id="follow")))
+            told = connection.makefile("rb")
+            assert isinstance(json_lines.event(await asyncio.to_thread(told.readline)), Snapshot)
+            for number in range(500):  # more than a socket holds
+                teller.tell(events.Warned(title="x" * 4000, advice=str(number)))
+            teller.tell(events.EngineStopped(round=1))
+            reads = threading.Thread(target=lambda: heard.extend(told))
+            reads.start()
+        teller.close()
+        return connection, reads
+
+    connection, reads = asyncio.run(engine())
+    with connection:
+        reads.join(20)
+    assert isinstance(json_lines.event(heard[-1]), events.EngineStopped)

@@ -1,0 +1,198 @@
+"""What a person chose reaches the round."""
+
+import asyncio
+import json
+import os
+import shutil
+import typing
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM, Qwen3Config
+
+from end_to_end.programs import children_named
+from waggle.core import paths
+from waggle.core.errors import ModelError, SettingsError
+from waggle.core.settings import Computer, Learning, Model, Settings, Swarm
+from waggle.engine.runtime import model_fit
+from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.startup import Prepared, prepare
+from waggle.engine.storage import round_saver
+from waggle.engine.system.memory_backoff import Frugality
+from waggle.models import memory_fit
+from waggle.models.shared import model_config
+from waggle.models.shared.training_mode import Training
+from waggle.protocol import json_lines
+from waggle.protocol.events import Preparing
+from waggle.rl.update_rules import RULES
+from waggle.tasks.sandbox.verifier import Verifier
+
+
+async def prepared(
+    folder, learning: Learning, divided: Callable[[int], int] = int, gate: Gate | None = None,
+    asked: Callable[[], Computer] | None = None, **more: Any
+) -> Prepared:  # fmt: skip
+    home = paths.Home(folder).prepare()
+    chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
+    async with AsyncExitStack() as stack:
+        teller = Teller(home.events)
+        stack.callback(teller.close)
+        threads = stack.enter_context(ThreadPoolExecutor(1))
+        return await prepare(
+            home, chosen, teller, threads, stack, gate=gate or Gate(lambda: None), stopped=asyncio.Event(), divided=divided,
+            computer=asked or (lambda: chosen.computer),
+        )  # fmt: skip
+
+
+class Lent:
+    """The checker of the session: whoever it is lent to does not end it."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._verifier, name)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No checker is started for a test that is about something else."""
+    monkeypatch.setattr("waggle.engine.startup.Verifier", lambda *_, **__: Lent(verifier))
+
+
+async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
+    made = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
+    assert made.rules.rule is RULES["dr_grpo"]
+    assert made.node.specialties == ("bf", "arc_1d")
+    assert {question.dataset for question in made.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
+
+
+@pytest.mark.usefixtures("lent")
+async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_path):
+    gate, computer = Gate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
+    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, computer=computer)
+    assert gate.percent == 40
+
+
+@pytest.mark.usefixtures("lent")
+async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
+    gate, shares, held = Gate(lambda: None), [100], []
+
+    def restore(*_: object, pause_point: Callable[[], None], told: object) -> tuple[None, None, list[object]]:
+        for shares[0] in (40, 20):
+            pause_point()
+            held.append(gate.percent)
+        return None, None, []
+
+    monkeypatch.setattr(round_saver, "restore", restore)
+    computer = lambda: Computer(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
+    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, asked=computer)
+    assert held == [40, 20]
+
+
+@pytest.mark.usefixtures("lent")
+async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monkeypatch):
+    def restore(*_: object, pause_point: object, told: Callable[[int, int], None]) -> tuple[None, None, list[object]]:
+        told(3, 40)
+        return None, None, []
+
+    monkeypatch.setattr(round_saver, "restore", restore)
+    await prepared(tmp_path, Learning(held_out_questions=1))
+    (record,) = (tmp_path / "events").glob("*.jsonl")
+    told = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
+    assert [event.long for event in told if "3 of 40 rounds" in event.part] == [True]
+    assert sum(event.long for event in told) == 1
+
+
+async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
+    folder = shutil.copytree(paths.starter(), tmp_path / "model")
+    (folder / "model.safetensors").write_bytes(b"damage")
+    before = children_named(os.getpid(), "verifier_child")  # of other tests
+    with pytest.raises(ModelError, match="cannot be read"):
+        await prepared(tmp_path, Learning(held_out_questions=1), model=Model(folder=str(folder)))
+    assert children_named(os.getpid(), "verifier_child") == before
+
+
+@pytest.mark.usefixtures("lent")
+async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures_before(tmp_path):
+    pictures = tmp_path / "album"
+    pictures.mkdir()
+    (pictures / "r00000064.safetensors").write_bytes(b"weights")
+    made = await prepared(tmp_path, Learning(held_out_questions=1))
+    assert made.round == 0
+    assert [one.rounds for one in made.trying.moments.kept()] == [0]
+    assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
+
+
+async def test_a_specialty_the_swarm_does_not_have_is_answered_with_those_it_has(tmp_path):
+    with pytest.raises(SettingsError, match="has no specialty chess") as caught:
+        await prepared(tmp_path, Learning(specialties=("bf", "chess")))
+    assert "base_conversion" in caught.value.advice
+    assert not paths.Home(tmp_path).identity.exists(), "refused before anything was made"
+
+
+def test_the_settings_offer_exactly_the_rules_there_are():
+    assert set(typing.get_args(typing.get_type_hints(Learning)["rule"])) == set(RULES)
+
+
+@pytest.fixture(scope="module")
+def twelve_million(tmp_path_factory):
+    """A model too large to be of the starter's kind, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("model")
+    small = {"vocab_size": 583, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 12, "head_dim": 64,
+             "num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 1}  # fmt: skip
+    AutoModelForCausalLM.from_config(Qwen3Config(**small)).save_pretrained(folder)
+    for words in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(paths.starter() / words, folder)
+    return folder
+
+
+@pytest.mark.usefixtures("lent")
+async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets_it_and_the_engine_says_so(
+    tmp_path, twelve_million
+):
+    learning = Learning(held_out_questions=1, max_new_tokens=24)
+    model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.86, device="cpu", threads=1)
+    made = await prepared(tmp_path, learning, model=model, computer=little)
+    assert made.opened.policy.training == Training("lean", "bfloat16", recompute=True)
+    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "Fits: about " in said
+    assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in said
+    assert made.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
+    less = Computer(memory_gb=0.8, device="cpu", threads=1)
+    divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
+    assert divided.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=4)
+    with pytest.raises(ModelError, match=r"does not fit: it needs 0.7 GB at the least, and 0.5 GB are free"):
+        await prepared(tmp_path / "other", learning, model=model, computer=Computer(memory_gb=0.5, device="cpu", threads=1))
+
+
+@pytest.mark.usefixtures("lent")
+async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller_parts_and_the_engine_says_so(
+    tmp_path, twelve_million
+):
+    learning, less = Learning(held_out_questions=1, max_new_tokens=24), Computer(memory_gb=0.8, device="cpu", threads=1)
+    frugality = Frugality(paths.Home(tmp_path).prepare(), "")
+    frugality.more()
+    model = Model(folder=str(twelve_million))
+    made = await prepared(tmp_path, learning, frugality.divided, model=model, computer=less)
+    assert made.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
+    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "is divided into 8 parts." in said
+
+
+def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, tmp_path):
+    shutil.copytree(twelve_million, tmp_path, dirs_exist_ok=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 256}))
+    lengths = [
+        model_fit.longest(Settings(learning=Learning(max_new_tokens=wanted)), model_config.read(tmp_path))
+        for wanted in (0, 24, 512)
+    ]
+    assert lengths == [128, 24, 128]

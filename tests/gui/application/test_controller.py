@@ -1,0 +1,637 @@
+"""What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QLockFile, Qt
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon
+from pytestqt.qtbot import QtBot
+
+import waggle
+from gui.recorded import ready
+from waggle.cli import main
+from waggle.core import cuda_download, paths, settings
+from waggle.core.paths import Home
+from waggle.gui.application import main as app
+from waggle.gui.application import single_instance, tray, window_state
+from waggle.gui.application.controller import FRAME, Shell
+from waggle.gui.application.qt_application import Application
+from waggle.gui.application.single_instance import OnlyOne
+from waggle.gui.application.tray import Tray
+from waggle.gui.engine_client.engine_process import EngineProcess
+from waggle.gui.engine_client.replay import Replay
+from waggle.gui.pages.help.page import HelpPage
+from waggle.gui.pages.settings.cuda_download import CudaView
+from waggle.gui.pages.settings.page import SettingsPage
+from waggle.gui.state.notifications import notices
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets import pause_menu, system_tray
+from waggle.gui.widgets.buttons import Button
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, Pause, Resume
+from waggle.protocol.state import AnyEvent, Snapshot, State
+
+SOON_MS = 60_000
+SECOND = """
+import sys
+from pathlib import Path
+from waggle.gui.application import single_instance
+single_instance.PATIENCE_MS, single_instance.ANSWER_MS = int(sys.argv[2]), 60_000
+single_instance.WINDOWS = single_instance.WINDOWS or "windows" in sys.argv
+print("asks", flush=True)
+print(single_instance.OnlyOne(Path(sys.argv[1])).call("waggle://join?x"))
+"""
+FAKE = Path(__file__).parents[1] / "fake_engine.py"
+CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
+
+
+def test_only_the_first_claims_a_home(tmp_path: Path, qtbot: QtBot) -> None:
+    first, second, elsewhere = OnlyOne(tmp_path), OnlyOne(tmp_path), OnlyOne(tmp_path / "..")
+    assert first.claim()
+    assert not second.claim()
+    first.release()
+    assert second.claim()
+    second.release()
+    elsewhere.release()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="who holds a file is another process's number there")
+def test_a_home_that_came_from_another_computer_is_opened_and_that_of_a_living_window_is_not(
+    tmp_path: Path, qtbot: QtBot
+) -> None:
+    (tmp_path / "window.lock").write_text(f"{os.getppid()}\nwaggle\nelsewhere\n{'0' * 32}\n{'1' * 32}\n")
+    plain = QLockFile(str(tmp_path / "window.lock"))
+    plain.setStaleLockTime(0)
+    assert not plain.tryLock(0), "Qt takes it for held, whether it is or not"
+    here = OnlyOne(tmp_path)
+    assert here.claim()
+    assert not OnlyOne(tmp_path).claim()
+    here.release()
+
+
+def test_a_window_for_another_computer_is_another_window(tmp_path: Path, qtbot: QtBot) -> None:
+    here, far = OnlyOne(tmp_path), OnlyOne(tmp_path, host="server")
+    assert here.claim()
+    assert far.claim()
+    assert not OnlyOne(tmp_path, host="server").claim()
+    here.release()
+    far.release()
+
+
+@pytest.mark.parametrize(("host", "kept"), [("", True), ("server", False)])
+def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, kept: bool
+) -> None:
+    made: list[Choices] = []
+    monkeypatch.setattr(app, "_first", lambda _look, _home, choices, _arguments: made.append(choices) or 0)
+    assert app.run(app.Arguments(home=tmp_path, on=host)) == 0
+    made[0].set({"computer.threads": 2})
+    assert (tmp_path / "settings.toml").exists() == kept
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    engine = EngineProcess([sys.executable, str(FAKE), "well"])
+    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path), host="anna@nas-kiel")
+    shell.begin("home")
+    window = shell.window
+    engine.told.emit(events.EngineFailed(title="anna@nas-kiel cannot be reached by ssh.", advice="anna: no", detail="nas-kiel"))
+    shell._current.flush()
+    window.show_page("help")
+    help_page = window.pages["help"]
+    assert isinstance(help_page, HelpPage)
+    for words in (window.home.hero.report(shell._current.state), help_page._report._text.toPlainText()):
+        assert "HOST cannot be reached by ssh." in words
+        assert not [name for name in ("anna", "nas-kiel") if name in words]
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_nothing_else(
+    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, starts = Home(tmp_path), list[bool]()
+    home.settings.write_text("[window")
+    engine = EngineProcess([sys.executable, str(FAKE), "well"])
+    monkeypatch.setattr(engine, "start", lambda: starts.append(True))
+    shell = Shell(look, Current(), engine, Choices(home.settings), home)
+    shell.begin("home")
+    window, hero = shell.window, shell.window.home.hero
+    engine.told.emit(events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file."))
+    shell._current.flush()
+    assert (hero._main.text(), hero._main.property("kind"), hero._second.text()) == (
+        "Set it aside and start", "primary", "Copy report",
+    )  # fmt: skip
+    hero._second.click()
+    assert "cannot be read" in QApplication.clipboard().text()
+    assert (home.settings.read_text(), starts) == ("[window", [])
+    hero._main.click()
+    aside = tmp_path / "settings.toml.broken"
+    assert (aside.read_text(), home.settings.exists(), starts) == ("[window", False, [True])
+    assert window.status._notice._shown[0] == f"Your settings of before are in {aside}; all is set as it ships."
+    shell._current.flush()
+    window.redraw()
+    assert (hero._main.text(), hero._second.text()) == ("Copy report", "Start again"), "another failure is not the file's"
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sockets have names there")
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        home = Home(tmp_path / ("x" * 90)).prepare()
+        place = home.socket("window.sock").parent
+        if taken:
+            place.mkdir()
+            place.chmod(0o777)
+        first, heard = OnlyOne(home.root), list[str]()
+        first.called.connect(heard.append)
+        assert first.claim()
+        assert (place.stat().st_mode & 0o777, first._server.isListening()) == ((0o777, False) if taken else (0o700, True))
+        where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1]), "TMPDIR": short}
+        asks = [sys.executable, "-c", SECOND, str(home.root), "60000"]
+        second = subprocess.Popen(asks, stdout=subprocess.PIPE, env=where)
+        qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
+        assert second.communicate()[0].split() == [b"asks", b"False" if taken else b"True"]
+        assert heard == ([] if taken else ["waggle://join?x"])
+        first.release()
+        assert not place.exists()
+
+
+def test_a_second_start_waits_for_a_window_that_is_still_being_made(tmp_path: Path, qtbot: QtBot) -> None:
+    first, heard = OnlyOne(tmp_path), list[str]()
+    first.called.connect(heard.append)
+    assert first.claim()
+    where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+    asks = [sys.executable, "-c", SECOND, str(tmp_path), "100"]
+    with subprocess.Popen(asks, stdout=subprocess.PIPE, env=where) as second:
+        assert second.stdout is not None
+        assert second.stdout.readline().strip() == b"asks"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            second.wait(2)  # far longer than it waits to be connected, and meanwhile nothing is heard here
+        qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
+        assert second.stdout.read().strip() == b"True"
+    assert heard == ["waggle://join?x"]
+    first.release()
+
+
+def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_home(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single_instance, "WINDOWS", True)
+    first, heard = OnlyOne(tmp_path), list[str]()
+    first.called.connect(heard.append)
+    assert first.claim()
+    named = (tmp_path / "control/window.pipe").read_text()
+    assert first._server.serverName() == f"waggle-window-{named}"
+    where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+    asks = [sys.executable, "-c", SECOND, str(tmp_path), "60000", "windows"]
+    second = subprocess.Popen(asks, stdout=subprocess.PIPE, env=where)
+    qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
+    assert second.communicate()[0].split() == [b"asks", b"True"]
+    assert heard == ["waggle://join?x"]
+    first.release()
+    assert first.claim()
+    assert (tmp_path / "control/window.pipe").read_text() != named, "each window has its own"
+    first.release()
+
+
+def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
+    assert OnlyOne(tmp_path / "missing").claim()
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_the_very_first_window_is_no_larger_than_the_screen(look: Look, qtbot: QtBot, recording: Path) -> None:
+    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell.begin("home")
+    window = shell.window
+    there = window.screen().availableGeometry()
+    assert window.height() == min(800, max(there.height() - FRAME.height(), window.minimumHeight()))
+    assert window.width() == min(1280, max(there.width() - FRAME.width(), window.minimumWidth()))
+    assert window.height() < there.height()
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def test_nobody_answers_where_no_window_is(tmp_path: Path, qtbot: QtBot) -> None:
+    assert not OnlyOne(tmp_path).call()
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")
+def test_a_start_while_it_is_leaving_is_a_start_afterwards(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.called("")
+    assert shell.wanted_again is None
+    shell.leave()
+    shell.called("waggle://join?charter=ab")
+    shell.called("")
+    assert shell.wanted_again == "waggle://join?charter=ab"
+    started: list[list[str]] = []
+    monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
+    chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
+    app._start_again(Home(tmp_path), chosen, shell.wanted_again)
+    asked = main.parsed(started[0][len(paths.window()) :])
+    assert (asked.home, asked.on, asked.set, asked.invite) == (tmp_path, "server", ["swarm.solo=true"], shell.wanted_again)
+
+
+def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "window.json"
+    assert window_state.read(path) == window_state.Kept()
+    remembered = window_state.Kept(geometry=window_state.geometry_text(b"\x01\xff"), page="live", tray_told=True)
+    window_state.write(path, remembered)
+    assert window_state.read(path) == remembered
+    assert window_state.read(path).geometry_bytes == b"\x01\xff"
+    path.write_text("{")
+    assert window_state.read(path) == window_state.Kept()
+
+
+def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbot: QtBot) -> None:
+    made, asked = Tray(look), list[AnyCommand]()
+    made.commanded.connect(asked.append)
+    made.show_state(CONTRIBUTING)
+    assert "Answering questions for Maths swarm, round 7." in made.icon.toolTip()
+    assert shown(made) == ["Contributing: Answering questions for Maths swarm, round 7.", "Open Waggle", "Pause",
+                           "Pause for a while", "Quit"]  # fmt: skip
+    made._pause.trigger()
+    made.show_state(replace(CONTRIBUTING, phase="paused"))
+    assert shown(made) == ["Paused by you: Paused.", "Open Waggle", "Resume", "Quit"]
+    made._resume.trigger()
+    made.show_state(replace(CONTRIBUTING, phase="waiting"))
+    assert shown(made)[1:] == ["Open Waggle", "Pause", "Pause for a while", "Quit"]
+    made._pause.trigger()
+    assert [type(command) for command in asked] == [Pause, Resume, Pause]
+
+
+def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, said = Tray(look), list[str]()
+    made.show_state(CONTRIBUTING)
+    monkeypatch.setattr(made.icon, "setToolTip", said.append)
+    made.show_state(replace(CONTRIBUTING, answered=7))
+    assert said == []
+    made.show_state(replace(CONTRIBUTING, phase="paused"))
+    assert len(said) == 1
+
+
+def test_the_tray_says_what_quitting_leaves_running(look: Look, qtbot: QtBot) -> None:
+    made = Tray(look)
+    made.show_state(replace(CONTRIBUTING, service=True))
+    assert shown(made)[-1] == "Quit; the engine goes on"
+    made.show_state(CONTRIBUTING)
+    assert shown(made)[-1] == "Quit"
+
+
+def shown(made: Tray) -> list[str]:
+    return [action.text() for action in made.menu.actions() if action.isVisible() and not action.isSeparator()]
+
+
+def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
+    problem = events.EngineFailed(title="A sentence that is long. " * 20, advice="")
+    assert len(tray.tooltip(State(phase="problem", problem=problem))) <= tray.LONGEST_TIP
+
+
+def test_a_strangers_swarm_is_no_markup_in_a_tooltip(look: Look, qtbot: QtBot) -> None:
+    made = Tray(look)
+    made.show_state(replace(CONTRIBUTING, ready=ready(swarm="<b>Loud</b><img src=x>")))
+    assert "Loud" in made.icon.toolTip()
+    assert "<" not in made.icon.toolTip()
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_a_strangers_specialty_is_no_markup_in_a_notification(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, told = Tray(look), list[str]()
+    made.show()
+    monkeypatch.setattr(made.icon, "showMessage", lambda *words: told.extend(words[:2]))  # no test reads a system's
+    aha = replace(AHA, specialty="<b>Logic</b>", name="<a href=x>Brisk Otter</a>")
+    (notice,) = notices(CONTRIBUTING, replace(CONTRIBUTING, ahas=(aha,)))
+    made.say(notice.title, notice.words)
+    assert [("Logic" in told[0], "Brisk Otter" in told[1]), "<" in "".join(told)] == [(True, True), False]
+    made.hide()
+
+
+def test_ways_to_pause_name_their_end() -> None:
+    hour, tomorrow, away, after = (command for _words, command in pause_menu.ways(1000.0))
+    assert hour.until == 4600.0
+    assert tomorrow.until is not None
+    assert away.until_away
+    assert after.after_round
+
+
+AHA = events.Aha(round=3, at=20.0, specialty="Logic", name="Brisk Otter")
+
+
+@pytest.mark.parametrize(
+    ("after", "kinds"),
+    [
+        (replace(CONTRIBUTING, ahas=(AHA,)), ["discoveries"]),
+        (replace(CONTRIBUTING, ahas=(replace(AHA, at=5.0),)), []),
+        (replace(CONTRIBUTING, phase="problem", problem=events.EngineFailed(title="No room.", advice="")), ["problems"]),
+        (replace(CONTRIBUTING, round=8), []),
+    ],
+)
+def test_few_things_are_worth_a_notification(after: State, kinds: list[str]) -> None:
+    assert [notice.kind for notice in notices(CONTRIBUTING, after)] == kinds
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support raise")  # the platform without a screen says so
+@pytest.mark.parametrize(("wanted", "there", "hidden"), [(True, True, True), (True, False, False), (False, True, False)])
+def test_closing_goes_to_the_tray_only_where_there_is_one(
+    look: Look, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, wanted: bool, there: bool, hidden: bool
+) -> None:
+    monkeypatch.setattr(system_tray, "available", lambda: there)  # no test can have a system's tray come and go
+    choices, home = Choices(None), Home(tmp_path)
+    choices.set({"window.close_to_tray": wanted})
+    shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
+    shell.begin("live")
+    shell.window.close()
+    assert shell.window.isHidden() == hidden
+    assert shell.window.leaving != hidden
+    assert window_state.read(tmp_path / "window.json").page == "live"
+    shell.called("")
+    assert shell.window.isVisible()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+@pytest.mark.parametrize(("kind", "words"), [("fails slowly", "Start again"), ("stops slowly", "Start")])
+def test_starting_is_offered_once_the_process_is_gone(
+    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+) -> None:
+    """However long it takes to go after it said why: until then no start could be carried out."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    current, process = Current(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
+    shell = Shell(look, current, process, Choices(tmp_path / "settings.toml"))
+    shell.begin("home")
+    with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
+        shell.start()
+    assert process.running
+    assert words not in offered(shell)
+    assert not process.send(Pause(id="nobody reads it"))
+    shell.choices.set({"computer.threads": 3})
+    assert settings.read(tmp_path / "settings.toml", ()).computer.threads == 3
+    process._process.closeWriteChannel()  # at which it goes
+    qtbot.waitUntil(lambda: words in offered(shell), timeout=20_000)
+    assert shell.choices.settings.computer.threads == 3
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+ENGINE = """
+import json, sys
+from gui.fake_engine import tell
+from waggle.protocol import events
+from waggle.core.settings import Computer, Settings
+with open(sys.argv[1], "a") as begun:
+    begun.write(json.dumps([one for one in sys.argv[2:] if "=" in one]) + "\\n")
+tell(events.SettingsChanged(settings=Settings(computer=Computer(threads=1, cpu_percent=70))))
+if sys.stdin.readline() and len(open(sys.argv[1]).readlines()) == 1:
+    tell(events.SettingsChanged(settings=Settings(computer=Computer(threads=4, cpu_percent=70))))
+    sys.exit(7)
+"""
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_command_line_said_it(
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    begun, shells = tmp_path / "begun", list[Shell]()
+    monkeypatch.setattr(app, "command_line", lambda arguments: [sys.executable, "-c", ENGINE, str(begun), *arguments])
+    monkeypatch.setattr(app, "_shown", lambda shell, _arguments, first: shells.append(shell) or 0)
+    said = ("computer.threads=1", "computer.cpu_percent=70")
+    app.run(app.Arguments(home=tmp_path / "home", overrides=said))
+    (shell,), source = shells, shells[0]._source
+    assert isinstance(source, EngineProcess)
+    shell.start()
+    qtbot.waitUntil(lambda: shell._current.state.settings is not None, timeout=60_000)
+    shell.choices.set({"computer.threads": 4})
+    qtbot.waitUntil(lambda: len(begun.read_text().splitlines()) == 2, timeout=60_000)
+    assert [json.loads(line) for line in begun.read_text().splitlines()] == [[*said], [said[1]]]
+    with qtbot.waitSignal(source.ended, timeout=60_000):
+        source.stop()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def offered(shell: Shell) -> list[str]:
+    return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]
+
+
+@pytest.fixture
+def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Shell]:
+    made = Shell(look, Current(), Replay(recording), Choices(None))
+    made.begin("home")
+    yield made
+    window = made.window
+    shiboken6.delete(made)
+    shiboken6.delete(window)
+    look.set_text(100)
+    look.dress()
+
+
+NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+
+
+@NO_SCREEN
+def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[str, str]] = []
+    monkeypatch.setattr(Tray, "say", lambda _tray, *words: said.append(words))  # no test can read a system's notifications
+    window, words = shell.window, "This computer does not tell whether you are using it."
+    window.refused(words, "")
+    assert not said
+    window.hide()
+    window.refused(words, "")
+    assert said == [("Waggle", words)]
+    window._notice_end.timeout.emit()
+    assert window.status._notice._shown[0] == words
+    shell.raise_window()
+    assert window._notice_end.isActive()
+    window._notice_end.timeout.emit()
+    assert window.status._notice._shown[0] == ""
+
+
+NO_MODEL = events.Warned(title="The hub has no model Qwen/Typo.", advice="Check its name. All is as it was before.", at=5000.0)
+
+
+def tell(shell: Shell, *told: AnyEvent) -> None:
+    for event in told:
+        shell._current.take(event)
+    shell._current.flush()
+
+
+@NO_SCREEN
+def test_a_choice_that_failed_is_said_where_it_was_made(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(shell.window, "notice", said.append)
+    shell.window.show_page("swarms")
+    old = replace(NO_MODEL, at=1000.0)  # of an engine that was there before
+    tell(shell, Snapshot(state=State(warnings=(old,)), at=4990.0))
+    tell(shell, NO_MODEL, replace(NO_MODEL, title="The clock is wrong.", advice=""))
+    assert said == ["The hub has no model Qwen/Typo. Check its name. All is as it was before.", "The clock is wrong."]
+    tell(shell, events.PhaseChanged(phase="contributing", round=7, at=5001.0))
+    assert len(said) == 2, "it was said before"
+
+
+@NO_SCREEN
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_warning_that_nobody_sees_is_a_notification_only_for_who_wants_such(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Tray, "say", lambda _tray, _title, words: said.append(words))  # no test reads a system's notifications
+    shell.choices.set({"window.notify_problems": wanted})
+    shell.window.hide()
+    tell(shell, NO_MODEL)
+    assert len(said) == wanted
+
+
+@NO_SCREEN
+def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu(shell: Shell, qapp: QApplication) -> None:
+    before = shell.tray
+    menu = before.menu
+    shell.choices.set({"window.language": "de"})
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not shiboken6.isValid(before)
+    assert not shiboken6.isValid(menu)
+    assert shown(shell.tray)[-1] == "Beenden"
+
+
+@NO_SCREEN
+def test_a_maximised_window_stays_maximised(shell: Shell, qtbot: QtBot) -> None:
+    shell.window.setGeometry(40, 40, 1040, 700)
+    shell.window.showMaximized()
+    shell.choices.set({"window.text_percent": 115})
+    assert shell.window.isMaximized()
+    assert shell.window.normalGeometry().size().toTuple() == (1040, 700)
+    shell.window.showMinimized()
+    qtbot.waitUntil(shell.window.isMinimized)
+    shell.raise_window()
+    assert (shell.window.isMinimized(), shell.window.isMaximized()) == (False, True)
+
+
+@NO_SCREEN
+def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Shell, qtbot: QtBot) -> None:
+    def seen() -> tuple[bool, float]:
+        """Whether the row's control has the focus and is seen, and how far down the page stands."""
+        page = shell.window.pages["settings"]
+        assert isinstance(page, SettingsPage)
+        (row,) = (made for made in page._rows() if made.key == "window.text_percent")
+        bar = page._area.verticalScrollBar()
+        return row.focused and not row._control.visibleRegion().isEmpty(), bar.value() / bar.maximum()
+
+    shell.window.show_page("settings")
+    page = shell.window.pages["settings"]
+    assert isinstance(page, SettingsPage)
+    (row,) = (made for made in page._rows() if made.key == "window.text_percent")
+    row.take_focus()
+    page._area.ensureWidgetVisible(row)
+    assert seen()[0]
+    before = seen()[1]
+    assert before > 0.1
+    shell.choices.set({"window.text_percent": 150})
+    assert seen() == (True, pytest.approx(before, abs=0.05))
+    shell.window.pages["settings"]._search.setText("words")  # type: ignore[attr-defined]
+    shell.choices.set({"window.language": "de"})
+    assert shell.window.pages["settings"]._search.text() == "words"  # type: ignore[attr-defined]
+
+
+@NO_SCREEN
+def test_a_self_test_goes_on_in_other_words(shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
+    monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", told])
+    shell.window.show_page("help")
+    help_page = shell.window.pages["help"]
+    assert isinstance(help_page, HelpPage)
+    help_page.self_test.ask()
+    qtbot.waitUntil(lambda: "begun" in help_page.self_test.output, timeout=20_000)
+    shell.window.show_page("settings")
+    shell.choices.set({"window.language": "de"})
+    renewed = shell.window.pages["help"]
+    assert isinstance(renewed, HelpPage)
+    assert renewed.self_test.busy
+    assert "dauert etwa" in renewed.self_test._says.text()
+    with qtbot.waitSignal(renewed.self_test.done, timeout=20_000):
+        renewed.self_test._program.process.write(b"\n")
+    assert renewed.self_test.output.split() == ["begun", "played"]
+
+
+def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    told = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
+    pack = cuda_download.shipped()
+    before, after = (CudaView(look, pack, tmp_path / "cuda", [sys.executable, "-c", told]) for _ in range(2))
+    before.act.click()
+    qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)
+    after.go_on(before)
+    shiboken6.delete(before)
+    assert after._bar.value() == 25
+    after.program.process.write(b"\n")
+    qtbot.waitUntil(lambda: after._bar.value() == 50, timeout=20_000)
+    after.stop()
+    shiboken6.delete(after)
+
+
+@NO_SCREEN
+@pytest.mark.parametrize(("platform", "raised"), [("linux", True), ("win32", True), ("darwin", False)])
+def test_a_press_on_the_tray_raises_the_window_where_it_opens_no_menu(
+    shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    shell.window.hide()
+    shell.tray.icon.activated.emit(QSystemTrayIcon.ActivationReason.Trigger)
+    assert shell.window.isVisible() == raised
+
+
+@NO_SCREEN
+@pytest.mark.parametrize(("platform", "raised"), [("linux", False), ("darwin", True)])
+def test_the_dock_brings_a_closed_window_back(
+    shell: Shell, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    shell.window.hide()
+    qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationInactive)
+    assert not shell.window.isVisible()
+    qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
+    assert shell.window.isVisible() == raised
+
+
+@NO_SCREEN
+def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_engine_its_time(
+    look: Look, qapp: Application, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its commit another program may still call it off; and the system asks as often as it likes."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    engine, told = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
+    engine.told.connect(told.append)
+    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path))
+    monkeypatch.setattr(qapp, "leave", shell.leave_with_system)
+    shell.begin("home")
+    shell.start()
+    qtbot.waitUntil(lambda: any(isinstance(event, events.Ready) for event in told), timeout=SOON_MS)
+    qapp.commitDataRequest.emit(None)
+    assert not shell.window.leaving
+    assert window_state.read(tmp_path / "window.json").geometry
+    with qtbot.waitSignal(shell.left, timeout=SOON_MS):
+        for _ in range(2):
+            QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
+    assert isinstance(told[-1], events.EngineStopped)
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)

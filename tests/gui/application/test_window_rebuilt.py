@@ -1,0 +1,283 @@
+"""A window that is made anew, in other words or larger ones: what was chosen, typed and waited for is there; no passphrase is."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit
+from pytestqt.qtbot import QtBot
+
+from gui.pages.live.test_page import arrived
+from gui.pages.swarms.playground.test_chat import OFFERED, turn
+from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER
+from gui.recorded import ready
+from waggle.core.paths import Home
+from waggle.gui.application.controller import Shell
+from waggle.gui.application.main_window import Window
+from waggle.gui.engine_client.engine_process import EngineProcess
+from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.swarms.page import CREATE, JOIN, SHEET
+from waggle.gui.pages.swarms.swarm_cards import Sheet
+from waggle.gui.pages.you.page import GOODBYE, IDENTITY
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.text import Line
+from waggle.protocol import events
+from waggle.protocol.events_chat import TurnGrew
+from waggle.protocol.events_identity import BackupWritten
+from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_swarms import InviteRead, SwarmCreated, SwarmShown, SwarmsTold
+from waggle.protocol.state import AnyEvent
+
+pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+SILENT = [sys.executable, "-c", "import sys; sys.stdin.read()"]  # an engine that takes its time with everything
+HERE_NOW = SwarmShown(charter=HERE, name="First light", specialties=(EASY,), known=True, active=True)
+BEGUN = (
+    ready(charter=HERE, swarm="First light"),
+    events.PhaseChanged(phase="contributing", round=613),
+    SwarmsTold(swarms=(HERE_NOW, OTHER), offers=OFFERS),
+)
+WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
+
+
+@pytest.fixture
+def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Shell]:
+    engine = EngineProcess(SILENT, backoff=())
+    made = Shell(look, Current(), engine, Choices(None), Home(tmp_path).prepare())
+    made.begin("home")
+    with qtbot.waitSignal(engine._process.started, timeout=60_000):
+        made.start()
+    tell(made, *BEGUN)
+    yield made
+    with qtbot.waitSignal(engine.ended, timeout=60_000):
+        engine.stop()
+    window = made.window
+    shiboken6.delete(made)
+    shiboken6.delete(window)
+    look.set_text(100)
+    look.dress()
+
+
+def tell(shell: Shell, *told: AnyEvent) -> None:
+    for event in told:
+        shell._current.take(event)
+    shell._current.flush()
+
+
+def renew(shell: Shell, way: dict[str, str | int]) -> Window:
+    """As a person does: in Settings, whichever page they come from. And they go back to it."""
+    before, came_from = shell.window, shell.window.page
+    before.show_page("settings")
+    shell.choices.set(way)
+    assert shell.window is not before
+    shell.window.show_page(came_from)
+    return shell.window
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_form_that_is_being_filled_in_goes_on(shell: Shell, way: dict[str, str | int]) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms._new.click()
+    form = shell.window.swarms._form
+    form._name.setText("My class")
+    form._hint.setText("Qwen")
+    form._filter.setText("iv")
+    form._private.setChecked(True)
+    form._level.choose(2)
+    chosen = form._items()[1]
+    chosen.setCheckState(Qt.CheckState.Checked)
+    after = renew(shell, way).swarms
+    assert after._views.currentIndex() == CREATE
+    anew = after._form
+    assert anew is not form
+    assert [anew._name.text(), anew._hint.text(), anew._filter.text()] == ["My class", "Qwen", "iv"]
+    assert (anew._private.isChecked(), anew._level.index) == (True, 2)
+    assert anew._chosen() == [chosen.data(Qt.ItemDataRole.UserRole)]
+    assert anew._create.isEnabled()
+
+
+def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: Shell) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms._new.click()
+    form = shell.window.swarms._form
+    form._name.setText("My class")
+    form._items()[0].setCheckState(Qt.CheckState.Checked)
+    form._create.click()
+    after = renew(shell, WAYS[0]).swarms
+    assert not after._form._create.isEnabled()
+    tell(shell, SwarmCreated(swarm=OTHER))
+    assert after._views.currentIndex() == SHEET
+    assert after._form._name.text() == ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Shell, way: dict[str, str | int]) -> None:
+    shell.window.show_join("waggle://join?charter=cd")
+    after = renew(shell, way).swarms
+    assert after._views.currentIndex() == JOIN
+    assert after._link.text() == "waggle://join?charter=cd"
+    assert after._said.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
+    tell(shell, InviteRead(swarm=OTHER, answered=True))
+    assert after._views.currentIndex() == SHEET
+    again = renew(shell, {"window.text_percent": 90}).swarms
+    assert again._views.currentIndex() == SHEET
+    (sheet,) = again.findChildren(Sheet)
+    assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
+
+
+def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Shell) -> None:
+    shell.window.show_join("waggle://join?charter=cd")
+    after = renew(shell, WAYS[0])
+    after.refused("Nobody is there.", "", after.swarms._asked)
+    assert after.swarms._said.text() == "Nobody is there."
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_message_and_what_was_guessed_go_on(shell: Shell, way: dict[str, str | int]) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms.show_trying()
+    trying = shell.window.swarms.trying
+    trying.which.choose(1)
+    trying.chat.blind.setChecked(True)
+    tell(shell, OFFERED, TurnGrew(said="x", number=0, turn=turn()))
+    (box,) = trying.chat._boxes
+    box._asks[0].click()
+    said, guess = trying.chat._tally.words(), box.guess
+    trying.chat.message.setPlainText("a long draft")
+    anew = renew(shell, way).swarms.trying
+    assert (anew.which.index, anew._views.currentIndex()) == (1, 1)
+    assert anew.chat.message.toPlainText() == "a long draft"
+    assert anew.chat.blind.isChecked()
+    assert [one.guess for one in anew.chat._boxes] == [guess]
+    assert bool(anew.chat._tally.words()) == bool(said)
+
+
+def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Shell) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms.show_trying()
+    shell.window.swarms.trying.which.choose(1)
+    tell(shell, OFFERED)
+    shell.window.swarms.trying.chat.message.setPlainText("Hello")
+    shell.window.swarms.trying.chat.button.click()
+    anew = renew(shell, WAYS[0]).swarms.trying.chat
+    assert anew.button.text() == "Stop"
+    assert len(anew._boxes) == 1
+    shell.window.refused("It is thinking of something else.", "", anew._asked_by)
+    assert (anew.button.text(), anew.message.toPlainText()) == ("Send", "Hello")
+
+
+def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) -> None:
+    shell.window.show_page("swarms")
+    shell.window.swarms.show_trying()
+    tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
+    asked = shell.window.swarms.trying.ask
+    asked._mine.setText("2")
+    asked._go.click()
+    anew = renew(shell, WAYS[0]).swarms.trying.ask
+    assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
+    assert not anew._go.isEnabled()
+    right = events.ShownCompletion(text="<answer>2</answer>", judged=True, reward=1.0, reason="right")
+    answers = (Answered(rounds=0, completion=right), Answered(rounds=613, completion=right))
+    tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
+    assert not anew._answers.isHidden()
+    again = renew(shell, WAYS[1]).swarms.trying.ask
+    assert not again._answers.isHidden()
+    assert again._mine.text() == "2"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int]) -> None:
+    def live() -> Live:
+        made = shell.window.pages["live"]
+        assert isinstance(made, Live)
+        return made
+
+    tell(shell, arrived(30))
+    shell.window.show_page("live")
+    live()._whose.choose(2)
+    live()._feed._cards[0]._toggle()
+    live()._freeze.setChecked(True)
+    tell(shell, arrived(40))
+    renew(shell, way)
+    tell(shell, arrived(50))
+    assert live()._whose.index == 2
+    assert live()._freeze.isChecked()
+    (shown,) = [made for made in live()._feed._cards if not made.isHidden()]
+    assert shown._card is not None
+    assert (shown._card.key, shown.is_open) == ("p/(30,)", True)
+    assert "2" in live()._line.words()
+    live()._chooser("Fractions")()
+    renew(shell, {"window.text_percent": 90})
+    assert live()._specialty == "Fractions"
+    assert [action.isChecked() for action in live()._menu.actions()].index(True) == 1
+    assert live()._menu_button.text() == ("Brüche" if "window.language" in way else "Fractions")
+
+
+def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Shell) -> None:
+    tell(shell, *(events.PeerChanged(peer=events.PeerInfo(id=name, name=name, connection="direct")) for name in ("a", "b")))
+    shell.window.show_page("peers")
+    shell.window.peers.choose("b")
+    shell.window.show_page("help")
+    shell.window.pages["help"]._log.search.setText("asked")  # type: ignore[attr-defined]
+    shell.window.show_page("progress")
+    shell.window.pages["progress"]._axis.choose(1)  # type: ignore[attr-defined]
+    shell.window.pages["progress"].show_table(True)  # type: ignore[attr-defined]
+    pages = renew(shell, WAYS[1]).pages
+    assert pages["progress"]._axis.index == 1  # type: ignore[attr-defined]
+    assert pages["progress"]._as_table.isChecked()  # type: ignore[attr-defined]
+    assert pages["help"]._log.search.text() == "asked"  # type: ignore[attr-defined]
+    shell.window.show_page("peers")
+    assert shell.window.peers._chosen == "b"
+    assert [row.row() for row in shell.window.peers._view.selectionModel().selectedRows()] == [1]
+
+
+def secrets(window: Window) -> list[str]:
+    return [field.text() for field in window.you.findChildren(QLineEdit) if field.echoMode() == QLineEdit.EchoMode.Password]
+
+
+def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Shell) -> None:
+    shell.window.show_page("you")
+    shell.window.you._acts[0].click()
+    identity = shell.window.you._identity
+    identity._path.setText("/somewhere/me.identity")
+    for field in (identity._words, identity._again):
+        field.setText("correct horse battery")
+    identity._go.click()
+    after = renew(shell, WAYS[0])
+    assert after.you._views.currentIndex() == IDENTITY
+    assert after.you._identity._path.text() == "/somewhere/me.identity"
+    assert secrets(after) == ["", ""]
+    tell(shell, BackupWritten(path="/somewhere/me.identity"))
+    assert after.you._identity._said.text().startswith("Written to /somewhere/me.identity")
+
+
+def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text("")
+    shell.window.show_page("you")
+    shell.window.you.show_goodbye()
+    goodbye = shell.window.you._goodbye
+    goodbye._keeps[0].box.toggle()
+    chosen = goodbye.chosen()
+    goodbye._forward()
+    after = renew(shell, WAYS[0]).you
+    assert after._views.currentIndex() == GOODBYE
+    assert after._goodbye.chosen() == chosen
+    assert not after._goodbye._asked
+
+
+def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Shell) -> None:
+    """A page that is not seen takes nobody's focus."""
+    shell.window.show_page("you")
+    shell.window.you._acts[0].click()
+    shell.window.show_join("waggle://join?charter=cd")
+    tell(shell, InviteRead(swarm=OTHER, answered=True))
+    for page in ("home", "settings"):
+        shell.window.show_page(page)
+        shell.choices.set({"window.text_percent": 130 if page == "home" else 100})
+        assert shell.window.page == page
+        focused = shell.window.focusWidget()
+        assert focused is None or shell.window.pages[page].isAncestorOf(focused) or focused is shell.window

@@ -1,0 +1,171 @@
+"""The charts on real screens: how wide their lines are on one that is twice as dense; and where the words for an aha stand."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+from pyqtgraph import InfiniteLine, ScatterPlotItem
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
+from pytestqt.qtbot import QtBot
+
+import waggle
+from gui.recorded import START
+from waggle.gui.application.main_window import Window
+from waggle.gui.application.screenshot import settled
+from waggle.gui.charts import progress_charts
+from waggle.gui.charts.progress_charts import Chart
+from waggle.gui.pages.progress.page import Progress
+from waggle.gui.state.chart_series import AXES
+from waggle.gui.theme.theme import Look
+from waggle.protocol import events
+from waggle.protocol.state import AnyEvent
+
+SCRIPT = """
+from PySide6.QtCore import Qt
+from waggle.gui.application.main import application
+from waggle.gui.charts.progress_charts import Band, Chart
+from waggle.gui.theme.theme import Look
+
+app = application()
+chart = Chart(Look("light"), "chart", shows_axis=True)
+chart.resize(300, 200)
+chart.move(10, 10)
+chart.show()
+app.processEvents()
+chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
+chart.band(Band(1.0, 2.0, "pause"), named=False)
+chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
+
+
+def say():
+    app.processEvents()
+    grid, region, line, _dot = chart.getPlotItem().items
+    print(chart.devicePixelRatioF(), grid.opts["pen"].widthF(), region.lines[0].pen.widthF(), line.opts["pen"].widthF())
+
+
+say()
+chart.move(1400, 10)
+say()
+chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
+chart.band(Band(1.0, 2.0, "pause"), named=False)
+chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
+say()
+chart.move(10, 10)
+say()
+"""
+
+
+def test_lines_are_as_wide_on_a_dense_screen(tmp_path: Path) -> None:
+    plain = {"y": 0, "width": 1280, "height": 800, "logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1}
+    screens = [{"name": "plain", "x": 0, **plain}, {"name": "dense", "x": 1280, **plain}]
+    configured = tmp_path / "screens.json"
+    configured.write_text(json.dumps({"synchronousWindowSystemEvents": False, "windowFrameMargins": True, "screens": screens}))
+    platform = f"offscreen:configfile={configured}"
+    env = {
+        **os.environ,
+        "QT_QPA_PLATFORM": platform,
+        "QT_SCREEN_SCALE_FACTORS": "plain=1;dense=2",
+        "PYTHONPATH": str(Path(waggle.__file__).parents[1]),
+    }
+    ran = subprocess.run([sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, timeout=60, check=True)
+    on_plain, on_dense = "1.0 1.0 1.0 2.6", "2.0 2.0 2.0 5.2"
+    assert ran.stdout.splitlines() == [on_plain, on_dense, on_dense, on_plain]
+
+
+AHAS = (
+    events.Aha(round=614, at=START - 4000, specialty="Logic"),
+    events.Aha(round=616, at=START - 180, specialty="Fractions", origin="p", name="Brisk\nOtter"),
+    events.Aha(round=617, at=START - 160, specialty="<b>Sums</b>", origin="q", name="Immeasurably Thoughtful Hippopotamus"),
+    events.Aha(round=624, at=START - 10, specialty="Chain sum"),
+)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
+@pytest.mark.parametrize("axis", range(3))
+def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
+    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot, size: tuple[int, int], axis: int
+) -> None:
+    window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS)], *size)
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    page._axis.choose(axis)
+    held, reward = page._held, page._reward
+    assert held is not None
+    assert reward is not None
+    ends = progress_charts.ends(window._current.state, AXES[axis])
+    qtbot.waitUntil(lambda: held._ends == reward._ends == ends and len(held._notes) == 3)
+    settled(window)  # words are moved when they are painted
+    for chart in (held, reward):
+        lines = [one for one in chart.getPlotItem().items if isinstance(one, InfiniteLine)]
+        assert [(line.angle, line.pen.style()) for line in lines] == [(90, Qt.PenStyle.DashLine)] * 3
+    words = [one for one, _ in (*held._notes, *held._labels)]
+    assert all(one.isVisible() for one in words)
+    boxes = [one.mapRectToScene(one.boundingRect()).adjusted(1, 1, -1, -1) for one in words]
+    assert not any(one.intersects(other) for one, other in combinations(boxes, 2))
+    plot = held.getViewBox().sceneBoundingRect()
+    assert all(plot.contains(box) for box in boxes)
+    assert held.accessibleName().endswith(
+        ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus, round 617."
+        " Aha: Fractions, from Brisk Otter, round 616"
+    )
+
+
+def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
+    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    scores = [events.HeldOutScore(round=number, at=START - 1, right=number // 100, total=60) for number in (620, 624)]
+    window = window_told([*written, *(events.HeldOutMeasured(score=score) for score in scores)])
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    qtbot.waitUntil(lambda: page._held is not None and bool(page._held._labels))
+    assert page._held is not None
+    assert [[x for x, _, _ in curve][-2:] for curve in page._held._stretches] == [[550.0, 600.0], [620.0, 624.0]]
+    (line,) = [one for one in page._held.getPlotItem().items if isinstance(one, InfiniteLine)]
+    assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
+    assert page._held.accessibleName().endswith(". The questions change here, round 620")
+
+
+def test_ahas_newer_than_the_last_score_leave_its_label_alone(
+    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+) -> None:
+    story = [event for event in written if not isinstance(event, events.HeldOutMeasured)]  # the last one is that of round 600
+    ahas = [events.Aha(round=number, at=START, specialty=f"Logic {number}") for number in (590, 605, 620)]
+    window = window_told([*story, *(events.AhaHappened(aha=aha) for aha in ahas)])
+    window.show_page("progress")
+    page = window.pages["progress"]
+    assert isinstance(page, Progress)
+    qtbot.waitUntil(lambda: page._held is not None and len(page._held._notes) == 3)
+    assert page._held is not None
+    settled(window)
+    cells = [one for one in page._held.getPlotItem().items if isinstance(one, ScatterPlotItem) and one.opts["symbol"] == "h"]
+    assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
+    (label,) = (note for note, _ in page._held._labels)
+    lines = [one for one in page._held.getPlotItem().items if isinstance(one, InfiniteLine)]
+    assert label.fill.color() == page.look.colour("surface"), "lines pass behind it"
+    assert label.zValue() > max(line.zValue() for line in lines)
+    box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
+    assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._held._notes)
+
+
+@pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])
+def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(look: Look, qtbot: QtBot, wide: int) -> None:
+    chart = Chart(look, "chart", shows_axis=True)
+    qtbot.addWidget(chart)
+    chart.resize(wide, 200)
+    with qtbot.waitExposed(chart):
+        chart.show()
+    chart.begin(1.0, shares=True, x=(0.0, 8.0), axis="round")
+    metrics, pixel = QFontMetricsF(look.font("caption")), chart.getViewBox().viewPixelSize()[0]
+    (shown,) = chart.getAxis("bottom")._tickLevels
+    spans = [(at - half, at + half) for at, words in shown if (half := metrics.horizontalAdvance(words) / 2 * pixel)]
+    assert all(first[1] < second[0] for first, second in pairwise(spans)), shown
+    assert shown[0] == (1.0, "round 1")
+    assert (len(shown) == 8) == (wide == 900), shown

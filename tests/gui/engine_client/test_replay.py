@@ -1,0 +1,262 @@
+"""A recorded run in the engine's place."""
+
+from pathlib import Path
+
+import pytest
+import shiboken6
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import Run
+from waggle.cli import main
+from waggle.core import paths
+from waggle.core.errors import WaggleError
+from waggle.gui.application import main as app
+from waggle.gui.application.controller import Shell
+from waggle.gui.application.main import Arguments, run
+from waggle.gui.application.main_window import Window
+from waggle.gui.engine_client.replay import Replay
+from waggle.gui.i18n import translator
+from waggle.gui.pages.live.page import Live
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets import system_tray
+from waggle.gui.widgets.buttons import Button
+from waggle.protocol import events, json_lines
+from waggle.protocol.commands import Pause, QueryHistory, Resume
+from waggle.protocol.state import AnyEvent
+from waggle.protocol.status_text import sentence
+
+
+def collect(replay: Replay) -> list[AnyEvent]:
+    told: list[AnyEvent] = []
+    replay.told.connect(told.append)
+    return told
+
+
+def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> None:
+    path = tmp_path / "run.jsonl"
+    lines = [b'{"type":"FromTheFuture","seq":1}\n', b"not json\n", json_lines.line(events.TrafficMeasured(up=1, down=2)), b"{}\n"]
+    path.write_bytes(b"".join(lines))
+    replay = Replay(path)
+    told = collect(replay)
+    with qtbot.waitSignal(replay.ended) as ended:
+        replay.play_all()
+    assert ended.args == [3]
+    assert told == [events.TrafficMeasured(up=1, down=2)]
+
+
+def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(
+        json_lines.line(events.PhaseChanged(phase="contributing", round=1)) + json_lines.line(events.EngineStopped(round=1))
+    )
+    replay = Replay(path)
+    told = collect(replay)
+    replay.play_all()
+    assert [type(event) for event in told] == [events.PhaseChanged]
+
+
+def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(json_lines.line(events.TrafficMeasured(up=n, down=0, at=1000.0 + n)) for n in range(4)))
+    now = [0.0]
+    replay = Replay(path, speed=2.0, clock=lambda: now[0])
+    told = collect(replay)
+    replay.start()
+    qtbot.waitUntil(lambda: len(told) == 1)
+    now[0] = 0.6
+    qtbot.waitUntil(lambda: len(told) == 2)
+    now[0] = 60.0
+    with qtbot.waitSignal(replay.ended):
+        pass
+    assert len(told) == 4
+
+
+def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
+    replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1.0)
+    told = collect(replay)
+    replay.start()
+    qtbot.waitUntil(lambda: bool(told))
+    assert replay.send(Pause(id="a"))
+    assert isinstance(told[-1], events.PhaseChanged)
+    assert told[-1].phase == "paused"
+    count = len(told)
+    qtbot.wait(200)
+    assert len(told) == count
+    assert replay.send(Resume(id="b"))
+    assert not replay.send(QueryHistory(id="c"))
+    replay.stop()
+
+
+NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged")  # the platform without a screen says so
+
+
+def offered(window: Window) -> list[str]:
+    return [button.text() for button in window.home.hero._buttons.findChildren(Button) if button.isVisible()]
+
+
+@NO_SCREEN
+def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e9)
+    shell = Shell(look, Current(), replay, Choices(None))
+    shell.begin("home")
+    for begin in (shell.start, lambda: shell.window.home.hero._main.click()):
+        with qtbot.waitSignal(replay.ended, timeout=20_000):
+            begin()
+            assert shell.window.windowTitle() == "Waggle: Replay of a recorded run"
+            assert "Play again" not in offered(shell.window)
+        assert shell.window.windowTitle() == "Waggle: Replay of a recorded run: it has ended"
+        assert offered(shell.window) == ["Play again"]
+    shell._renew()  # as for another language
+    assert offered(shell.window) == ["Play again"]
+    shell.window.show_replay(example=True, over=True)
+    assert shell.window.windowTitle() == "Waggle: Example, recorded: it has ended"
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_the_key_for_pausing_does_not_begin_a_recorded_run_anew_before_it_has_ended(
+    look: Look, qtbot: QtBot, tmp_path: Path
+) -> None:
+    replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e-9)
+    shell = Shell(look, Current(), replay, Choices(None))
+    shell.begin("home")
+    window = shell.window
+    with qtbot.waitSignal(replay.told):
+        shell.start()
+    begun = shell._current.state
+    assert (begun.phase, sentence(begun).action) == ("preparing", "none")
+    window._pause_or_resume()
+    assert (shell.window, shell._current.state) == (window, begun)
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_a_recorded_run_that_is_closed_has_ended_also_where_there_is_a_tray(
+    look: Look, qtbot: QtBot, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(system_tray, "available", lambda: True)
+    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell.begin("home")
+    with qtbot.waitSignal(shell.left, timeout=1000):
+        shell.window.close()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_a_recorded_run_is_shown_as_its_person_wants_windows_to_be_and_changes_no_file(
+    tmp_path: Path, qtbot: QtBot, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('[window]\nlanguage = "de"\nless_motion = "on"\nclose_to_tray = false\n[computer]\nthreads = 3\n')
+    before, made = file.read_bytes(), list[Shell]()
+    monkeypatch.setattr(app, "_shown", lambda shell, _arguments: made.append(shell) or 0)
+    assert run(Arguments(home=tmp_path, replay=recording)) == 0
+    (shell,) = made
+    assert shell._look.less_motion == "on"
+    assert not shell.choices.settings.window.close_to_tray
+    assert shell.choices.value("computer.threads") == 3, "the page of settings says what is chosen"
+    shell.choices.set({"window.text_percent": 115})
+    assert translator.translated("Copied") == "Kopiert", "the language is still the person's"
+    assert file.read_bytes() == before
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
+    app.watch_example(tmp_path)
+    app.watch_example(None)
+    asked, by_default = (main.parsed(one[len(paths.window()) :]) for one in started)
+    assert (asked.home, asked.replay) == (tmp_path, paths.example())
+    assert (by_default.home, by_default.replay) == (None, paths.example())
+
+
+@NO_SCREEN
+def test_a_press_on_live_asks_for_an_example(look: Look, qtbot: QtBot, recording: Path) -> None:
+    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell.begin("live")
+    live = shell.window.pages["live"]
+    assert isinstance(live, Live)
+    with qtbot.waitSignal(shell.example_wanted, timeout=1000):
+        live._example.click()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@NO_SCREEN
+def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    shell = Shell(look, Current(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), Choices(None))
+    shell._source.play_all()
+    shell.begin("live")
+    shell._current.flush()
+    live_in(shell.window)._freeze.setChecked(True)
+    shell._renew()
+    assert live_in(shell.window)._freeze.isChecked()
+    assert live_in(shell.window)._pace.cards
+    shell._play_again()
+    assert not live_in(shell.window)._freeze.isChecked()
+    assert not live_in(shell.window)._pace.cards
+    shell._source.stop()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def live_in(window: Window) -> Live:
+    page = window.pages["live"]
+    assert isinstance(page, Live)
+    return page
+
+
+@NO_SCREEN
+def test_a_recorded_run_has_no_model_to_ask(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    shell = Shell(look, Current(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), Choices(None))
+    shell._source.play_all()
+    shell.begin("swarms")
+    swarms, words = shell.window.swarms, "This is a recorded run: there is no model to ask."
+    swarms.show_models()
+    assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
+    swarms.show_trying()
+    assert (swarms.trying.ask._about.words(), swarms.trying.ask._go.isEnabled()) == (words, False)
+    swarms.trying.which.choose(1)
+    assert (swarms.trying.chat._empty.text(), swarms.trying.chat.button.isEnabled()) == (words, False)
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "cannot be read"), (b"", "no recorded run"), (b"\x00\xff {}\n" * 9, "no recorded run")]
+)
+def test_what_is_no_recording_is_refused_before_a_window_opens(tmp_path: Path, content: bytes | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / "run").write_bytes(content)
+    with pytest.raises(WaggleError, match=said):
+        run(Arguments(replay=tmp_path / "run"))
+    with pytest.raises(WaggleError, match="cannot be read"):
+        run(Arguments(replay=tmp_path, screenshot=tmp_path / "page.png"))
+
+
+def test_a_picture_that_cannot_be_taken_says_why(tmp_path: Path, recording: Path) -> None:
+    with pytest.raises(WaggleError, match=r"missing/page\.png cannot be written"):
+        run(Arguments(replay=recording, screenshot=tmp_path / "missing/page.png"))
+    with pytest.raises(WaggleError, match="of a recorded run"):
+        run(Arguments(screenshot=tmp_path / "page.png"))
+
+
+@pytest.mark.parametrize("page", ["home", "live", "progress", "peers"])
+def test_a_page_is_taken_as_a_picture(tmp_path: Path, recording: Path, qtbot: QtBot, page: str) -> None:
+    picture = tmp_path / "page.png"
+    assert run(Arguments(replay=recording, screenshot=picture, page=page, theme="dark")) == 0
+    assert picture.stat().st_size > 20_000

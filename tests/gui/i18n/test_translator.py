@@ -1,0 +1,470 @@
+"""Two whole languages: every word of the window and every sentence from below it; the invented one shows what was forgotten."""
+
+import datetime
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import shiboken6
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFontMetrics
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import Run
+from protocol.test_activity_text import TABLE as WEATHER
+from protocol.test_status_text import TABLE
+from waggle.core.errors import CharterError
+from waggle.core.settings import When
+from waggle.gui.application.controller import Shell
+from waggle.gui.application.main_window import Window
+from waggle.gui.charts.axis import axis_ticks
+from waggle.gui.charts.progress_charts import Chart
+from waggle.gui.engine_client.replay import Replay
+from waggle.gui.i18n import translator
+from waggle.gui.i18n.formatting import ago, day, decimal, figure, percent, plural, reward, short_ago, size, told, tr, whole_day
+from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.live import question_card
+from waggle.gui.pages.live.round_stepper import Stepper
+from waggle.gui.pages.peers.peer_table import COLUMNS, SIGN, SIGNS, WIDTHS
+from waggle.gui.pages.progress.page import verdict
+from waggle.gui.pages.settings.rows import PARTS, control
+from waggle.gui.state import shortcuts
+from waggle.gui.state.pages import PAGES
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.inputs import Number, Picker
+from waggle.gui.widgets.painted import Stages
+from waggle.network.messages import handshake
+from waggle.network.messages.handshake import Greeting
+from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
+from waggle.protocol.peer_text import about
+from waggle.protocol.schedule import Readings, Wishes, decide
+from waggle.protocol.state import AnyEvent, Card, State, apply
+from waggle.protocol.status_text import sentence
+from waggle.tasks import charter as charters
+from waggle.tasks.catalogue import shipped
+from waggle.tasks.charter import PROTOCOL
+
+ROOT = Path(__file__).resolve().parents[3]
+Told = Callable[..., Window]
+AS_IT_IS = ("No room.", "Make some.")  # the table's own words for a failure
+
+
+def test_no_word_of_the_window_lacks_a_translation() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "packaging/translations.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> None:
+    translator.use("de")
+    said = sentence(row[0], clock=lambda at: "18:40")
+    for words in (said.word, said.says, said.detail):
+        assert words in AS_IT_IS or told(words) != words or words == "Problem"
+    assert "Nothing was lost" not in told(said.detail)
+
+
+def test_every_specialty_that_is_offered_has_a_title_in_german() -> None:
+    translator.use("de")
+    assert [offer.title for offer in shipped() if told(offer.title) == offer.title] == ["Kakurasu", "Sudoku", "Survo", "Tsumego"]
+
+
+@pytest.mark.parametrize("row", WEATHER)
+def test_the_weather_is_told_in_german(row: tuple[State, str]) -> None:
+    translator.use("de")
+    said = told(row[1])
+    assert said != row[1]
+    assert not any(word in said for word in ("peers", "groups", "minute,"))
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        Readings(),
+        Readings(
+            idle_seconds=1,
+            on_power=False,
+            programs=frozenset({"steam"}),
+            full_screen=True,
+            metered=True,
+            celsius=99,
+            kwh_today=2.0,
+        ),
+        Readings(
+            idle_seconds=999, on_power=True, programs=frozenset(), full_screen=False, metered=False, celsius=30, kwh_today=0.2
+        ),
+    ],
+)
+def test_every_rule_is_told_in_german(readings: Readings) -> None:
+    translator.use("de")
+    rules = When(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,), kwh_a_day=1.0)
+    for wishes in (Wishes(), Wishes(paused=True), Wishes(paused=True, until=2e9), Wishes(paused=True, until_away=True)):
+        for tick in decide(rules, readings, wishes, 1_790_000_000.0).why:
+            assert told(tick.says) != tick.says
+            assert not tick.ends or told(tick.ends) != tick.ends
+
+
+def test_a_pause_until_one_is_away_ends_after_a_while_without_anybody_in_german_too() -> None:
+    translator.use("de")
+    wishes = Wishes(paused=True, until_away=True)
+    decision = decide(When(idle_minutes=3), Readings(idle_seconds=1), wishes, 1_790_000_000.0)
+    assert told(decision.ends) == "Geht weiter, sobald du den Computer 3 min nicht benutzt hast."
+    ends = "weiter, sobald du den Computer 3 min nicht benutzt hast."
+    paused = State(phase="paused", round=7, decision=decision)
+    assert told(sentence(paused).detail).endswith(f"Runde 7 geht {ends}")
+    loading = replace(paused, downloading=Downloading(model="m", done=1, total=2))
+    assert told(sentence(loading).detail).endswith(f"Download geht {ends}")
+
+
+def test_one_address_is_one_in_german_too() -> None:
+    translator.use("de")
+    assert "(1 Adresse versucht)" in told(sentence(State(phase="contributing", reach="connecting", seeds_tried=1)).detail)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system is told by its environment")
+@pytest.mark.parametrize(
+    ("locale", "read", "spoken"),
+    [
+        ("de_DE.UTF-8", "", "de"),
+        ("de_AT.UTF-8", "en:de", "en"),
+        ("fr_FR.UTF-8", "fr:de:en", "de"),
+        ("fr_FR.UTF-8", "", "en"),
+        ("C.UTF-8", "", "en"),
+    ],
+)
+def test_the_systems_language_is_the_first_of_those_its_menus_are_read_in_that_is_spoken(
+    locale: str, read: str, spoken: str
+) -> None:
+    code = "from waggle.gui.i18n.translator import chosen; print(chosen('system'), chosen('en'), chosen('de'), chosen('tlh'))"
+    without = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
+    environment = without | {"LANG": locale, "PYTHONPATH": str(ROOT / "app")} | ({"LANGUAGE": read} if read else {})
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [spoken, "en", "de", "en"]
+
+
+def test_the_page_of_settings_has_one_name_in_german() -> None:
+    translator.use("de")
+    name = tr("Settings")
+    assert name in tr("Settings offers to use your NVIDIA card")
+    assert name in told("Change them on the page Settings.")
+
+
+@pytest.mark.parametrize(("act", "other"), [("Mute", "Muted"), ("Block", "Blocked"), ("Freeze", "Frozen"), ("Frozen", "Stopped")])
+def test_what_a_button_does_is_no_state_and_a_frozen_feed_no_stopped_engine_in_german(act: str, other: str) -> None:
+    translator.use("de")
+    assert tr(act).lower() not in (told(other).lower(), told(other.lower()).lower())
+
+
+def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> None:
+    translator.use("de")
+    assert tr("Nothing has been joined yet.") == "Du bist noch nicht beigetreten."
+    assert tr("You see what the swarm is and what would be shared; nothing is joined until you say so.").endswith(
+        "du trittst erst bei, wenn du es sagst."
+    )
+    assert tr("It trains on") == "Er übt"
+
+
+@pytest.mark.parametrize("word", [word for _, word, _ in SIGNS.values()])
+def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(look: Look, word: str) -> None:
+    translator.use("de")
+    room = look.px(WIDTHS[SIGN]) - look.size["icon_small"] - 30  # beside the icon and between the edges
+    assert QFontMetrics(look.font("small")).horizontalAdvance(tr(word)) <= room
+
+
+def test_names_inside_a_sentence_stay_as_they_are() -> None:
+    translator.use("de")
+    assert told("Answering questions for First light, round 812.") == "Beantwortet Fragen für First light, Runde 812."
+    said = told("Your model is answering, with 3 peers. It stops when you pause.")
+    assert said == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
+    assert told("A sentence nobody translated.") == "A sentence nobody translated."
+    assert told("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
+
+
+@pytest.mark.parametrize(("title", "width"), list(zip(COLUMNS[1:], WIDTHS[1:], strict=True)))
+def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(look: Look, title: str, width: int) -> None:
+    translator.use("de")
+    assert QFontMetrics(look.font("small")).horizontalAdvance(tr(title)) <= look.px(width) - 16
+
+
+def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
+    translator.use("de")
+    assert (tr("You used"), tr("They took")) == ("Genutzt", "Geholt")
+    assert plural(6, "", "; %n peers took groups of yours") == "; 6 Peers holten Gruppen von dir"
+    assert {tr("Standing"), tr("Look at it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
+
+
+def test_hundredths_are_written_as_is_the_custom(look: Look, qtbot: QtBot) -> None:
+    book = translator.read("de")
+    signs = [words[max(0, found.start() - 1)] for words in (*book.words.values(), *book.told.values())
+             for found in re.finditer(r"%(?![\dn])", words)]  # fmt: skip
+    assert set(signs) == {"\u202f", "-"}
+    rows = [row for part in PARTS for row in part.rows if row.key in ("window.text_percent", "computer.cpu_percent")]
+    for spoken, gap in (("en", ""), ("de", "\u202f")):
+        translator.use(spoken)  # type: ignore[arg-type]
+        assert (percent(0.256), percent(0.256, 1)) == (f"26{gap}%", f"25{'.' if spoken == 'en' else ','}6{gap}%")
+        for row in rows:
+            made = control(look, row)
+            qtbot.addWidget(made)
+            made.show_value(90)
+            assert (made.currentText() if isinstance(made, Picker) else made.text()) == f"90{gap}%"
+
+
+@pytest.mark.parametrize("answer", ["Monday", "3 days", "1,234", "5. Home", "It is plugged in.", "%1 or %2", "it is running."])
+def test_what_a_model_answered_stays_as_it_is(answer: str) -> None:
+    for spoken, wrong in (("en", "wrong"), ("de", "falsch")):
+        translator.use(spoken)  # type: ignore[arg-type]
+        assert told(f"wrong: {answer}") == f"{wrong}: {answer}"
+
+
+@pytest.mark.parametrize("name", ["Home", "Calendar", "3 days", "Maths. Fun", "A. B. Calm", "First %2", "the swarms"])
+def test_what_people_named_stays_as_it_is(name: str) -> None:
+    translator.use("de")
+    assert told(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+    said = f"{name} is a private swarm, and its key is not here. Try again later."
+    assert told(said) == f"{name} ist ein privater Schwarm, und sein Schlüssel ist nicht hier. Versuche es später noch einmal."
+    assert told(f"{name} is running.") == f"{name} läuft."
+    assert told(f"There is no setting {name}.") == f"Es gibt keine Option {name}."
+
+
+def test_a_pattern_with_words_of_ours_in_it_is_one_that_the_book_has() -> None:
+    assert translator.read("de").told.keys() >= translator._OURS
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "A part of the journal is damaged, or another version of Waggle wrote it.", "It is incomplete.",
+        "The rounds that it follows are lost.",
+    ],
+)  # fmt: skip
+def test_what_was_set_aside_is_told_with_its_reason(reason: str) -> None:
+    translator.use("de")
+    (warned,) = apply(State(), CheckpointSetAside(folder="damaged", reason=reason)).warnings
+    assert told(warned.title) == f"Ein gespeicherter Stand war nicht lesbar: {told(reason)}"
+    assert told(reason) != reason
+    assert told(warned.advice) == "Der davor wurde benutzt."
+
+
+def test_figures_are_written_as_is_the_custom() -> None:
+    translator.use("de")
+    assert figure(12_480) == "12\u202f480"
+    card = Card(key="k", specialty="Logic", question="q", completions=(), round=12_480, at=0.0)
+    assert "12\u202f480" in question_card._when(card, State(), 12.0)
+    assert decimal(0.256, 2) == "0,26"
+    assert size(1_200_000) == "1,2 MB"
+    assert told("The engine used more than the 1.5 GB of memory that you allow.").startswith(
+        "Der Motor brauchte mehr als die 1,5 GB"
+    )
+    assert reward(ShownCompletion(text="", judged=True, reward=0.25, reason="")) == "0,25"
+    assert plural(1, "%n peer", "%n peers") == "1 Peer"
+    assert short_ago(0.0, 12.0) == "12 s"
+
+
+def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays() -> None:
+    peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, useful=1248, rejected=2001)
+    translator.use("de")
+    said = told(about(peer, 0.0))
+    assert said.endswith("1\u202f248 seiner 1\u202f234\u202f567 Gruppen waren nützlich, 2\u202f001 wurden abgelehnt.")
+    for name in ("a1,248", "1,24", "1,2480", "1248,", "1,248,9"):
+        assert told(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+
+
+@pytest.mark.parametrize("reason", ["not the payload that was announced", "reserved question", "too old"])
+def test_why_something_was_refused_is_told_in_german(reason: str) -> None:
+    translator.use("de")
+    peer = PeerInfo(id="x", name="Brisk Otter", reason=reason, doubted_until=60.0)
+    said = told(about(peer, 0.0))
+    assert said.startswith("Er brach eine Regel (")
+    assert reason not in said
+
+
+def test_what_stands_behind_the_sentence_of_another_is_told_in_german() -> None:
+    translator.use("de")
+    assert told("Try again later. All is as it was before.") == "Versuche es später noch einmal. Alles ist wie vorher."
+    back = "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
+    assert told(back) == "Stattdessen wird Qwen/Tiny trainiert. Wähle ein anderes auf der Seite Schwärme, unter Modelle."
+    assert told("The starter is trained instead.") == "Stattdessen wird der Starter trainiert."
+    assert told("Try another network. It goes on by itself then.").endswith("Danach geht es von selbst weiter.")
+
+
+def test_a_day_is_named_in_the_windows_language_whatever_the_systems() -> None:
+    at = time.mktime((2026, 5, 4, 18, 40, 0, 0, 0, -1))
+    assert (whole_day(datetime.date(2026, 5, 4)), day(datetime.date(2026, 5, 4))) == ("4 May 2026", "4 May")
+    assert ago(at, at + 90_000) == "4 May, 18:40"
+    assert axis_ticks("clock", (at, at + 4 * 86_400))[0][1].startswith("5 May")
+    translator.use("de")
+    assert whole_day(datetime.date(2026, 5, 4)) == "4. Mai 2026"
+    assert ago(at, at + 90_000) == "4. Mai, 18:40"
+    assert axis_ticks("clock", (at, at + 9 * 86_400))[0][1] == "5. Mai"
+
+
+def test_the_verdict_on_progress_is_german() -> None:
+    translator.use("de")
+    scores = (HeldOutScore(round=0, at=0, right=1, total=100), HeldOutScore(round=216, at=0, right=24, total=100))
+    played = RoundSummary(round=216, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
+    said = "Nach 216 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
+    assert verdict(State(rounds=(played,), held_out=scores)) == f"{said}; am Anfang waren es 1"
+    assert verdict(State(rounds=(played,), held_out=scores[1:])) == said
+    assert "verdient dein Modell eine Belohnung von 0,40;" in verdict(State(rounds=(played,)))
+
+
+@pytest.mark.parametrize(("spoken", "shown"), [("en", "0.35 kWh"), ("de", "0,35 kWh")])
+def test_point_and_comma_both_stand_before_decimals(look: Look, qtbot: QtBot, spoken: Language, shown: str) -> None:
+    translator.use(spoken)
+    for typed in ("0.35", "0,35"):
+        number = Number(look, "Energy", 0, 1000, unit="kWh", whole=False)
+        qtbot.addWidget(number)
+        number.selectAll()
+        qtbot.keyClicks(number, typed)
+        number.interpretText()
+        assert (number.value(), number.text()) == (0.35, shown), "and never 35"
+
+
+def test_what_is_on_screen_was_given_to_a_translator(window_told: Told, written: list[AnyEvent]) -> None:
+    translator.use("pseudo")
+    window = window_told(list(Run(rounds=2).told()))
+    for page in PAGES:
+        window.show_page(page)
+        shown = [each for kind in (QLabel, QAbstractButton) for each in window.findChildren(kind) if each.isVisible()]
+        plain = {each.text() for each in shown if each.text().isascii() and any(letter.isalpha() for letter in each.text())}
+        assert {words for words in plain if "Ctrl" not in words} <= {"Waggle"}, page
+
+
+def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: Told, written: list[AnyEvent]) -> None:
+    translator.use("mirrored")
+    window = window_told(written)
+    assert qapp.layoutDirection() == Qt.LayoutDirection.RightToLeft
+    assert window.rail.x() > window.width() / 2
+    window.show_page("progress")
+    for _ in range(3):
+        qapp.processEvents()
+    assert window.rail.property("side") == "right"
+    chart = window.findChildren(Chart)[0]
+    axes = [chart.getAxis("left").sceneBoundingRect().left(), chart.getViewBox().sceneBoundingRect().left()]
+    assert axes == sorted(axes), "time runs from left to right all the same"
+
+
+def inked(widget: QWidget, colour: QColor) -> list[int]:
+    """The columns of a widget's picture that hold this colour."""
+    picture = widget.grab().toImage()
+    return [x for x in range(picture.width()) if any(picture.pixelColor(x, y) == colour for y in range(picture.height()))]
+
+
+@pytest.mark.parametrize("spoken", ["en", "mirrored"])
+def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, look: Look, spoken: Language) -> None:
+    translator.use(spoken)
+    stepper, stages = Stepper(look), Stages(look)
+    stepper.resize(800, 40)
+    stepper.show_state(State(stage="draw"))
+    stages.show_stage(1, 6)
+    for widget in (stepper, stages):
+        places = inked(widget, look.colour("accent"))
+        assert places
+        first = max(places) < widget.width() / 2 if spoken == "en" else min(places) > widget.width() / 2
+        assert first, widget
+    button = Button(look, "Pause", join="left")
+    assert button.property("join") == ("left" if spoken == "en" else "right")
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Look, recording: Path, qtbot: QtBot) -> None:
+    choices = Choices(None)
+    shell = Shell(look, Current(), Replay(recording), choices)
+    shell.begin("settings")
+    choices.set({"window.language": "de"})
+    assert shell.window.page == "settings"
+    assert shell.window.isVisible()
+    assert shell.window.rail._buttons["settings"].text() == "Optionen"
+    choices.set({"window.theme": "dark", "window.text_percent": 150})
+    assert look.mode == "dark"
+    assert look.font("body").pixelSize() == 21
+    choices.set({"window.language": "en", "window.text_percent": 100, "window.theme": "light"})
+    assert tr("Settings") == "Settings"
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+@pytest.mark.parametrize(
+    ("english", "german"),
+    [
+        ("This computer's clock is 2 days fast.", "Die Uhr dieses Computers geht 2 Tage vor."),
+        ("Paused until Tuesday 06:15.", "Pausiert bis Dienstag 06:15."),
+        ("Paused until 24 Dec 2026 06:15.", "Pausiert bis 24. Dez 2026 06:15."),
+        ("Your rules wait until Sunday 00:30.", "Deine Regeln warten bis Sonntag 00:30."),
+        (
+            "Nothing was lost; round 3 goes on then, or when you resume.",
+            "Nichts ging verloren; Runde 3 geht dann weiter, oder wenn du fortsetzt.",
+        ),
+        (
+            "This invite names no seed, one seed twice, or more than 16. Ask for the link again, and copy it whole.",
+            "Diese Einladung nennt keinen Seed, einen doppelt oder mehr als 16. Bitte noch einmal um den Link, und kopiere ihn "
+            "vollständig.",
+        ),
+        ("Another engine is running for this folder.", "Für diesen Ordner läuft schon ein Motor."),
+        (
+            "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory.",
+            "Passt: etwa 40 Antworten je Stunde, 3,1 von 8,0 GB Arbeitsspeicher.",
+        ),
+        (
+            "May not fit: about 40 answers an hour, 3.1 of 3.0 GB of memory. Adapters (LoRA) are trained in bfloat16. Memory is "
+            "short: what usually runs together is divided into 4 parts.",
+            "Passt vielleicht nicht: etwa 40 Antworten je Stunde, 3,1 von 3,0 GB Arbeitsspeicher. Adapter (LoRA) werden in "
+            "bfloat16 trainiert. Der Speicher ist knapp: Was sonst zusammen läuft, wird in 4 Teile geteilt.",
+        ),
+    ],
+)
+def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) -> None:
+    translator.use("de")
+    assert told(english) == german
+
+
+@pytest.mark.parametrize("version", ["9.0.1", ""])
+@pytest.mark.parametrize(
+    ("protocol", "german"),
+    [
+        (PROTOCOL + 1, "das neuer ist: Aktualisiere dieses Waggle, um mit ihm zu trainieren."),
+        (PROTOCOL - 1, "das älter ist: Er muss aktualisiert werden, um mit diesem hier zu trainieren."),
+        (PROTOCOL, "Er trainiert unter einer anderen Charta (01010101): Einer von beiden muss mit der Einladung des anderen "
+         "beitreten."),
+    ],
+)  # fmt: skip
+def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, version: str, german: str) -> None:
+    translator.use("de")
+    refusal = handshake.refusal(Greeting(protocol, version, b"\x01" * 32), bytes(32))
+    said = told(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
+    runs = f"Bei ihm läuft {f'Waggle {version}' if version else 'ein anderes Waggle'}, "
+    assert said == (german if protocol == PROTOCOL else runs + german)
+
+
+@pytest.mark.parametrize(
+    ("ours", "german"),
+    [
+        (PROTOCOL - 1, "Dieser Schwarm braucht ein neueres Waggle: Aktualisiere dieses hier."),
+        (PROTOCOL + 1, "Dieser Schwarm ist älter: Seine Mitglieder müssen aktualisieren."),
+    ],
+)
+def test_a_charter_of_another_protocol_is_refused_in_german(monkeypatch: pytest.MonkeyPatch, ours: int, german: str) -> None:
+    translator.use("de")
+    document = charters.encode(charters.first_swarm())
+    monkeypatch.setattr(charters, "PROTOCOL", ours)
+    with pytest.raises(CharterError) as refused:
+        charters.decode(document)
+    assert told(refused.value.advice) == german
+
+
+def test_keys_are_written_as_the_keyboard_has_them() -> None:
+    assert shortcuts.written(shortcuts.PAUSE, shortcuts.BLOCK) == "Ctrl+P, Ctrl+B"
+    translator.use("de")
+    assert shortcuts.written(shortcuts.PAUSE, shortcuts.BLOCK) == "Strg+P, Strg+B"

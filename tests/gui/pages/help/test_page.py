@@ -1,0 +1,266 @@
+"""Help asks other doors of Waggle, in processes of their own, and only when a person presses."""
+
+import logging
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QPoint, QProcess, Qt
+from PySide6.QtGui import QHelpEvent, QTextDocument
+from PySide6.QtWidgets import QApplication, QLabel, QToolTip
+
+import waggle
+from gui.recorded import ready
+from waggle.core import paths
+from waggle.gui.i18n import translator
+from waggle.gui.pages.help.page import WORDS, HelpPage, Log
+from waggle.gui.state.event_log import KEPT, Journal, JournalLines, Notes
+from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
+from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
+from waggle.protocol.state import State
+
+KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())
+
+
+def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(look, qtbot, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
+    page = HelpPage(look, Journal(), None)
+    qtbot.addWidget(page)
+    asked = page.update_asked
+    assert not asked.output
+    with qtbot.waitSignal(asked.done, timeout=30_000):
+        asked.ask()
+    assert "without a key for updates" in asked.output
+    page.close()
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
+def test_the_keyboard_waits_in_the_answer_while_its_button_rests(look, qtbot, monkeypatch):
+    monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", "print('Round 1.')"])
+    page = HelpPage(look, Journal(), None)
+    qtbot.addWidget(page)
+    page.show()
+    asked = page.self_test
+    asked._run.setFocus()
+    with qtbot.waitSignal(asked.done, timeout=30_000):
+        qtbot.keyClick(asked._run, Qt.Key.Key_Return)
+        assert page.focusWidget() is asked._output
+    assert page.focusWidget() is asked._run
+
+
+def test_the_words_that_are_no_daily_ones_are_explained_first(look, qtbot):
+    translator.use("de")
+    page = HelpPage(look, Journal(), None)
+    qtbot.addWidget(page)
+    said = [label.text() for label in page.findChildren(QLabel)]
+    assert said.index("Was die Wörter bedeuten") < said.index("Gibt es ein neueres Waggle?")
+    assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in said
+    assert len(WORDS) == 7
+
+
+def test_one_peer_is_no_peers_in_the_log():
+    journal = Journal()
+    journal.take(ReachChanged(reach="connected", peers=1))
+    journal.take(ReachChanged(reach="connected", peers=2))
+    assert [entry.words for entry in journal.entries] == ["Reach: connected, 1 peer", "Reach: connected, 2 peers"]
+
+
+def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(look, qtbot, monkeypatch):
+    says = "print('Waggle 0.9.1 is the newest.'); print('Waggle 1.0.0 of 2027-01-02 is newer than this one (0.9.1).')"
+    monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", says])
+    translator.use("de")
+    try:
+        page = HelpPage(look, Journal(), None)
+        qtbot.addWidget(page)
+        with qtbot.waitSignal(page.update_asked.done, timeout=30_000):
+            page.update_asked.ask()
+    finally:
+        translator.use("en")
+    assert page.update_asked.output.splitlines() == [
+        "Waggle 0.9.1 ist das neueste.", "Waggle 1.0.0 vom 2027-01-02 ist neuer als dieses hier (0.9.1)."
+    ]  # fmt: skip
+
+
+def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_log(look, qtbot, caplog):
+    journal, log = Journal(), logging.getLogger("waggle.gui.somewhere")
+    notes = Notes(journal)
+    logging.getLogger().addHandler(notes)
+    page = HelpPage(look, journal, None)
+    qtbot.addWidget(page)
+    page.show_state(State(), 0.0)
+    page._log.model.find("xyzzy")
+
+    def fail():
+        try:
+            raise KeyError("disk")
+        except KeyError:
+            log.exception("fault in the window, token=hf_abcdefghijkl")
+
+    fail()
+    page.show_state(State(), 0.0)
+    report = page._report._text.toPlainText()
+    assert "window  fault in the window" in report
+    assert "KeyError: 'disk'" in report
+    assert "hf_abcdefghijkl" not in report
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    assert len(journal.entries) == 1, "what another thread says is heard in this one"
+    qtbot.waitUntil(lambda: len(journal.entries) == 2, timeout=20_000)
+    logging.getLogger().removeHandler(notes)
+    caplog.clear()
+
+
+def test_what_was_asked_goes_with_the_window(look, qtbot, qapp, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
+    page = HelpPage(look, Journal(), None)
+    qtbot.addWidget(page)
+    asked = page.self_test
+    asked.ask()
+    assert asked._program.process.waitForStarted()
+    qapp.aboutToQuit.emit()
+    assert asked._program.process.state() == QProcess.ProcessState.NotRunning
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of the tooltip
+def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
+    journal = Journal()
+    journal.take(EngineFailed(title="The engine ran out of memory.", advice="Choose a smaller model. " * 20, at=1.0))
+    journal.take(EngineStopped(round=7, at=2.0))
+    page = HelpPage(look, journal, None)
+    qtbot.addWidget(page)
+    page.show()
+    page.show_state(State(), 0.0)
+    view = page._log._view
+    place = view.visualRect(page._log.model.index(1, 0))
+    assert view.fontMetrics().horizontalAdvance(journal.lines()[1]) > place.width(), "it is cut"
+    pointed = QPoint(20, place.center().y())
+    qapp.sendEvent(view.viewport(), QHelpEvent(QEvent.Type.ToolTip, pointed, view.viewport().mapToGlobal(pointed)))
+    said = QTextDocument()
+    said.setHtml(QToolTip.text())
+    assert said.toPlainText() == journal.lines()[1]
+    shown = next(each for each in QApplication.allWidgets() if each.objectName() == "qtooltip_label")
+    assert shown.width() < 1000, "it is broken into lines"
+    QToolTip.hideText()
+
+
+@pytest.mark.parametrize("host", ["anna@nas-kiel", "nas-kiel"])
+def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_behind_ssh(look, qtbot, host):
+    journal, here = Journal(), ready(swarm="Anna's\tclass", name="Brisk Otter", at=1.0)
+    events = (
+        Warned(title=f"{here.swarm} is away.", advice="Brisk Otter asks again.", at=2.0),
+        EngineGone(code=255, host=host, restarts=1, at=3.0),
+    )
+    for event in events:
+        journal.take(event)
+    journal.complain(f"{host}: Permission denied (publickey).")
+    page = HelpPage(look, journal, None, host)
+    qtbot.addWidget(page)
+    said = []
+    for state in (
+        State(phase="contributing", ready=here, round=7),
+        State(phase="problem", gone=events[1], ready=here),
+        State(phase="preparing", preparing=Preparing(part="Going to Anna's home", done=0, parts=1), swarms=KNOWN),
+        State(phase="problem", problem=EngineFailed(title=f"There is no Waggle on {host}.", advice="nas-kiel: not found")),
+    ):
+        page.show_state(state, 0.0)
+        said.append(page._report._text.toPlainText())
+    page.show_state(State(ready=here), 0.0)
+    page._log._copy.click()
+    copied = QApplication.clipboard().text()
+    assert "Answering questions for the swarm, round 7." in said[0]
+    assert "The connection to HOST broke." in said[1]
+    assert "Going to a swarm." in said[2]
+    assert "There is no Waggle on HOST." in said[3]
+    assert "Warning: the swarm is away. this node asks again." in copied
+    assert "Anna's home" not in said[2]
+    for words in (*said[:2], copied):
+        assert not [name for name in ("class", "Otter", "anna", "nas-kiel") if name in words]
+    assert not [name for name in ("anna", "nas-kiel") if name in said[3]]
+
+
+@pytest.mark.qt_log_ignore("propagateSizeHints")
+def test_a_report_stays_while_it_is_read(look, qtbot):
+    journal = Journal()
+    for number in range(60):
+        journal.complain(f"line {number}")
+    page, state = HelpPage(look, journal, None), State(phase="contributing")
+    qtbot.addWidget(page)
+    page.resize(900, 640)
+    page.show()
+    page.show_state(state, 0.0)
+    read, words = page._report._text, page._report._text.toPlainText()
+    bar = read.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    at = bar.value()
+    assert at > 0
+    page.show_state(replace(state, round=1), 0.0)
+    assert (read.toPlainText(), bar.value()) == (words, at)
+    bar.setValue(0)
+    read.selectAll()
+    page.show_state(replace(state, round=2), 0.0)
+    assert read.textCursor().selectedText()
+    page.show_state(replace(state, phase="problem", round=2), 0.0)
+    assert read.toPlainText() != words, "a failure is in every report"
+    page.show_state(replace(state, phase="problem", round=3), 0.0)
+    assert "3" in read.toPlainText()
+
+
+@pytest.mark.qt_log_ignore("propagateSizeHints")
+def test_who_reads_the_log_keeps_the_place_while_lines_come(look, qtbot):
+    journal = Journal()
+    for number in range(200):
+        journal.complain(f"line {number}")
+    log = Log(look, journal)
+    qtbot.addWidget(log)
+    log.resize(900, 300)
+    log.show()
+    view, model = log._view, log.model
+    view.setCurrentIndex(model.index(100, 0))
+    view.scrollTo(model.index(90, 0), view.ScrollHint.PositionAtTop)
+    qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).row() == 90)
+    top = view.indexAt(QPoint(4, 4)).data()
+    journal.complain("newer")
+    journal.complain("newest")
+    log.catch_up()
+    qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).row() == 92)
+    assert view.indexAt(QPoint(4, 4)).data() == top
+    assert view.currentIndex().row() == 102
+    assert model.index(0, 0).data().endswith("newest")
+    view.scrollToTop()
+    journal.complain("newest of all")
+    log.catch_up()
+    qtbot.wait(50)
+    assert view.indexAt(QPoint(4, 4)).row() == 0
+
+
+def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
+    journal = Journal()
+    lines = JournalLines(journal)
+    journal.complain("first")
+    for _ in range(KEPT):
+        journal.complain("line")
+    lines.catch_up()
+    assert lines.rowCount() == KEPT
+    assert "first" not in lines.text()
+    lines.find("l7")
+    journal.complain("l6")
+    journal.complain("l7")
+    lines.catch_up()
+    assert [line[-2:] for line in lines.text().splitlines()] == ["l7"]
+
+
+@pytest.mark.parametrize("then", [lambda log: log._journal.complain("newer"), lambda log: log.search.setText("line")])
+def test_what_was_copied_of_the_log_is_said_only_while_it_is_what_stands_there(look, qtbot, then):
+    journal = Journal()
+    journal.complain("line")
+    log = Log(look, journal)
+    qtbot.addWidget(log)
+    log._copy.click()
+    log.catch_up()
+    assert log._copy.text() == "Copied"
+    then(log)
+    log.catch_up()
+    assert log._copy.text() == "Copy"

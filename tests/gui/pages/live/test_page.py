@@ -1,0 +1,379 @@
+"""Live with a model far faster than a person: what is read, pointed at or pressed stays where it is; the rest goes on."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.gui.application.main_window import Window
+from waggle.gui.pages.home.status_card import progress_words
+from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.live.question_card import QuestionCard
+from waggle.gui.pages.live.round_stepper import Stepper
+from waggle.gui.state.feed_pacing import LINGER, LOOK
+from waggle.gui.state.round_steps import TITLES
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.highlighted_text import lines_of
+from waggle.gui.widgets.painted import Painted, Stages
+from waggle.protocol import events
+from waggle.protocol.events_swarms import StartedAgain
+from waggle.protocol.state import STAGES, Card, Stage, State
+
+LONG = "step by step " * 200
+AWAY = QPoint(20, 20)  # from the feed
+Told = Callable[..., Window]
+
+
+class Swift:
+    """A window on Live, told whole rounds of eight questions; `later` moves the clock that paces the feed."""
+
+    def __init__(self, window: Window) -> None:
+        self.window, self.time, self.round = window, 0.0, 0
+        window.show_page("live")
+        live = window.pages["live"]
+        assert isinstance(live, Live)
+        self.live, self.feed = live, live._feed
+        live._pace.clock = lambda: self.time
+        self.play()
+
+    def play(self, rounds: int = 1) -> None:
+        for _ in range(rounds):
+            self.round += 1
+            blank = tuple(
+                events.ShownGroup(key=f"{self.round}/{i}", specialty="Logic", question=f"Which, {self.round} or {i}?")
+                for i in range(8)
+            )
+            self.window._current.take(events.QuestionsDrawn(round=self.round, epoch=1, groups=blank, group_size=4))
+        self.window._current.flush()
+
+    def judge(self) -> None:
+        answers = tuple(events.ShownCompletion(text=LONG, judged=True, reason=f"wrong: {i}") for i in range(4))
+        judged = tuple(
+            events.ShownGroup(key=f"{self.round}/{i}", specialty="Logic", question="Which?", completions=answers)
+            for i in range(8)
+        )
+        self.window._current.take(events.GroupsJudged(round=self.round, groups=judged))
+        self.window._current.flush()
+
+    def later(self, seconds: float) -> None:
+        self.time += seconds
+        self.window._current.flush()
+
+    def settle(self, qtbot: QtBot) -> None:
+        """Wait until each card has its widget, in its place."""
+        qtbot.waitUntil(lambda: not self.feed._later.isActive())
+        QApplication.processEvents()
+
+    @property
+    def keys(self) -> list[str]:
+        return [made._card.key for made in self.feed._cards if made._card and not made.isHidden()]
+
+    @property
+    def says(self) -> str:
+        return self.live._line.words()
+
+
+def test_whoever_comes_back_finds_the_newest_whatever_was_open_before(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)
+    swift.feed._cards[0]._toggle()
+    swift.later(LOOK + LINGER)
+    swift.play()
+    assert swift.keys[0].startswith("1/"), "an open card holds the feed"
+    swift.window.show_page("home")
+    swift.play()
+    swift.window.show_page("live")
+    swift.window._current.flush()
+    swift.settle(qtbot)
+    assert swift.keys[0].startswith("3/")
+
+
+@pytest.fixture
+def swift(window_told: Told, qtbot: QtBot) -> Swift:
+    made = Swift(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))
+    made.settle(qtbot)
+    rest_on(made.window, AWAY)
+    return made
+
+
+def rest_on(window: Window, place: QPoint) -> None:
+    """Lay the pointer there, as a hand does."""
+    QTest.mouseMove(window.windowHandle(), place)
+    QApplication.processEvents()
+
+
+def test_cards_stand_for_as_long_as_it_takes_to_look_and_go_on_growing(swift: Swift) -> None:
+    assert swift.keys == [f"1/{i}" for i in range(8)]
+    swift.judge()
+    assert all(answer.judged for made in swift.feed._cards if made._card for answer in made._card.completions)
+    swift.play(3)
+    swift.later(LOOK / 2)
+    assert swift.keys == [f"1/{i}" for i in range(8)]
+    assert "Round 4" in swift.says, "nothing is held: they only stand for a moment"
+    swift.later(LOOK / 2)
+    assert swift.keys[0] == "4/0"
+
+
+def test_nothing_that_waits_is_forgotten_when_the_swarm_falls_silent(swift: Swift, qtbot: QtBot) -> None:
+    swift.play()
+    swift.time += LOOK
+    qtbot.waitUntil(lambda: swift.keys[0] == "2/0")
+
+
+def test_the_card_under_the_pointer_is_the_one_that_is_pressed(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)  # its button has come
+    top = swift.feed._cards[0]
+    place = top._reader.mapTo(swift.window, top._reader.rect().center())
+    rest_on(swift.window, place)
+    for _ in range(20):
+        swift.play()
+        swift.later(LOOK)
+    assert swift.keys[0] == "1/0"
+    assert swift.says.startswith("Feed held while the pointer is on it. ")
+    QTest.mouseClick(swift.window.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
+    assert swift.feed._opened == {"1/0"}
+    rest_on(swift.window, AWAY)
+    swift.later(LINGER + LOOK)
+    assert swift.keys[0] == "1/0"
+    assert swift.says.startswith("Feed held while a card is open. ")
+    top._reader.click()
+    swift.later(LINGER)
+    assert swift.keys[0] == "21/0"
+    assert swift.says == "Round 21: your model is answering"
+
+
+def test_a_pointer_that_only_passes_or_slips_turns_nothing(swift: Swift) -> None:
+    inside = swift.feed.mapTo(swift.window, swift.feed.rect().center())
+    swift.play()
+    rest_on(swift.window, inside)
+    swift.later(LOOK / 2)
+    assert swift.says.startswith("Round 2"), "no newer card was due"
+    swift.later(LOOK / 2)
+    held = swift.says
+    assert held == "Feed held while the pointer is on it. 8 newer questions are waiting"
+    rest_on(swift.window, AWAY)
+    swift.later(LINGER / 2)
+    assert (swift.keys[0], swift.says) == ("1/0", held)
+    rest_on(swift.window, inside)
+    swift.later(LINGER / 2)
+    assert (swift.keys[0], swift.says) == ("1/0", held)
+
+
+def test_the_keyboard_and_the_scroll_bar_hold_it_too(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)
+    swift.window.activateWindow()
+    reader = swift.feed._cards[0]._reader
+    reader.setFocus(Qt.FocusReason.TabFocusReason)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is reader)
+    swift.play()
+    swift.later(LOOK)
+    assert swift.says.startswith("Feed held while you are in it. ")
+    bar = swift.feed.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)
+    bar.setValue(50)
+    swift.live._freeze.setFocus(Qt.FocusReason.TabFocusReason)
+    swift.later(LINGER)
+    assert swift.says.startswith("Feed held while it is scrolled down. ")
+    bar.setValue(0)
+    swift.later(LINGER)
+    assert swift.keys[0] == "2/0"
+
+
+def test_a_click_leaves_no_focus_behind_that_would_hold_it(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    swift.settle(qtbot)
+    swift.window.activateWindow()
+    qtbot.waitUntil(swift.window.isActiveWindow)
+    before = QApplication.focusWidget()
+    for _ in range(2):  # opened, and closed again
+        qtbot.mouseClick(swift.feed._cards[0]._reader, Qt.MouseButton.LeftButton)
+    assert not swift.feed._opened
+    assert QApplication.focusWidget() is before
+
+
+def test_what_is_frozen_is_what_was_seen(swift: Swift) -> None:
+    swift.play(2)
+    swift.live._freeze.setChecked(True)
+    swift.later(10 * LOOK)
+    assert swift.keys[0] == "1/0"
+    assert swift.says == "Feed held. 16 newer questions are waiting"
+    swift.live._freeze.setChecked(False)
+    assert swift.keys[0] == "3/0"
+
+
+def test_another_swarms_cards_are_held_for_nobody(swift: Swift) -> None:
+    swift.feed._cards[0]._toggle()
+    swift.window._current.take(StartedAgain(reason="Another swarm was chosen."))
+    swift.window._current.flush()
+    assert not swift.keys
+
+
+def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:
+    answers = (
+        events.ShownCompletion(text="So it is\n<b>7</b>.\u202e", judged=True, reward=1.0, reason="right"),
+        events.ShownCompletion(text="9", judged=True, reason="wrong: 9"),
+        events.ShownCompletion(text="", judged=True, reason="no answer tag"),
+    )
+    group = events.ShownGroup(key="p/1", specialty="Logic", question="Which?\nThis\u200b?", completions=answers)
+    swift.window._current.take(events.PeerGroupsArrived(origin="p", name="Brisk\nOtter", round=7, model="m", groups=(group,)))
+    lesson = events.Lesson(key="p/1", effects=(1, -1, 0))
+    swift.window._current.take(events.PolicyUpdated(round=1, step=1, metrics=events.Metrics(), lessons=(lesson,)))
+    swift.later(LOOK)
+    top = swift.feed._cards[0]
+    (copy,) = top._menu.actions()
+    copy.trigger()
+    head, *rest = QGuiApplication.clipboard().text().split("\n\n")
+    assert head.startswith("Brisk Otter, Logic, round 7, ")
+    assert rest == [
+        "Which?\nThis\ufffd?",
+        "1. 1.0  right  \u2191\nSo it is\n<b>7</b>.\ufffd",
+        "2. 0.0  wrong: 9  \u2193\n9",
+        "3. 0.0  no answer tag",
+        "Judged again on this computer. 1 answer made likelier, 1 less likely.  mean reward 0.33",
+    ]
+    assert not QGuiApplication.clipboard().mimeData().hasHtml()
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a menu
+def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swift, qtbot: QtBot) -> None:
+    swift.judge()
+    top = swift.feed._cards[0]
+    place = top._tiles[0].rect().center()
+    QTest.mouseClick(top._tiles[0], Qt.MouseButton.RightButton, pos=place)
+    asked = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, top._tiles[0].mapToGlobal(place))
+    QApplication.sendEvent(top._tiles[0], asked)
+    assert top._menu.isVisible()
+    assert not swift.feed._opened
+    swift.play()
+    swift.later(LOOK)
+    assert swift.keys[0] == "1/0"
+    top._menu.close()
+    swift.later(LINGER)
+    assert swift.keys[0] == "2/0"
+
+
+def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: Swift) -> None:
+    swift.judge()
+    names = [(made.accessibleName(), made._reader.accessibleName(), made._more.accessibleName()) for made in swift.feed._cards]
+    assert names[:2] == [(f"You: {q}", f"Read all: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
+    swift.feed._cards[1]._reader.click()
+    assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"
+
+
+def arrived(*lengths: int) -> events.PeerGroupsArrived:
+    """A peer's question, short itself, whose answers have so many characters and come all at once."""
+    answers = tuple(events.ShownCompletion(text=LONG[:length], judged=True, reason="wrong: 7") for length in lengths)
+    group = events.ShownGroup(key=f"p/{lengths}", specialty="Logic", question="Which?", completions=answers)
+    return events.PeerGroupsArrived(origin="p", name="Otter", round=7, model="m", groups=(group,))
+
+
+def is_cut(card: QuestionCard) -> bool:
+    """Whether some answer needs more lines than are drawn."""
+    return any(
+        lines_of(tile.look, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
+    )
+
+
+def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(window_told: Told, qtbot: QtBot) -> None:
+    """Its parts are wider than they will be until they have got their places."""
+    story = [arrived(30, length, 40, 30) for length in (30, 55, 62, 75, 100, 137)]
+    swift = Swift(window_told([ready(round=0), *story], 1024, 640))
+    swift.settle(qtbot)
+    cut = [is_cut(made) for made in swift.feed._cards]
+    assert sum(cut) == 5
+    assert [made._reader.isVisible() for made in swift.feed._cards] == cut
+
+
+def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_settles(swift: Swift, qtbot: QtBot) -> None:
+    swift.window.resize(1500, 640)
+    swift.window._current.take(arrived(137, 62, 40, 100))
+    swift.later(LOOK)
+    swift.settle(qtbot)
+    card = swift.feed._cards[0]
+    card._reader.click()
+    assert not is_cut(card)
+    before = card._tiles[0]._lines
+    swift.window.resize(900, 640)
+    for _ in range(5):  # the rail becomes narrow, which leaves more room again
+        QApplication.processEvents()
+    assert not is_cut(card)
+    assert card._tiles[0]._lines > before
+    counted = Arrangements(card)
+    for _ in range(5):
+        QApplication.processEvents()
+    assert counted.number == 0, "nothing goes on being arranged"
+
+
+class Arrangements(QObject):
+    """How often a widget is asked to arrange its parts."""
+
+    def __init__(self, widget: QuestionCard) -> None:
+        super().__init__()
+        self.number = 0
+        widget.installEventFilter(self)
+
+    def eventFilter(self, _widget: QObject, event: QEvent) -> bool:
+        self.number += event.type() == QEvent.Type.LayoutRequest
+        return False
+
+
+def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wider(look: Look, qtbot: QtBot) -> None:
+    answers = tuple(events.ShownCompletion(text=LONG[:70], judged=True) for _ in range(4))
+    room = QWidget()
+    qtbot.addWidget(room)
+    card = QuestionCard(look, set())
+    card.setParent(room)
+    card.resize(1700, 300)
+    room.show()
+    card.show_card(Card(key="k", origin="p", round=1, at=0.0, specialty="s", question="q", completions=answers), State(), 0.0)
+    for width, columns, cut in ((1700, 4, False), (900, 4, True), (900, 2, False), (900, 4, True), (1700, 4, False)):
+        card.resize(width, 300)
+        card.set_columns(columns)
+        QApplication.processEvents()
+        assert (is_cut(card), card._reader.isVisible()) == (cut, cut)
+
+
+def is_honey(widget: Painted) -> bool:
+    picture, honey = widget.grab().toImage(), widget.look.colour("accent")
+    return any(picture.pixelColor(x, y) == honey for x in range(picture.width()) for y in range(picture.height()))
+
+
+@pytest.mark.parametrize("phase", ["paused", "waiting"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phase: events.Phase, stage: Stage) -> None:
+    going = State(phase="contributing", stage=stage, asked=8, answers_expected=64)
+    held = replace(going, phase=phase)
+    assert progress_words(held)[0].startswith(f"Stopped at: {TITLES[stage]}")
+    assert progress_words(held)[1:] == progress_words(going)[1:]
+    stepper, cells = Stepper(look), Stages(look)
+    stepper.resize(900, 40)
+    for state in (going, held):
+        stepper.show_state(state)
+        cells.show_stage(*progress_words(state)[1:], held=state is held)
+        assert is_honey(stepper) == (state is going)
+        assert is_honey(cells) == (state is going and stage != "draw")
+    assert not {"picking", "judging", "sharing"} & set(stepper.accessibleName().split())
+
+
+@pytest.mark.parametrize(
+    ("phase", "round_", "when"),
+    [
+        ("contributing", 0, "as soon as the first round begins"),
+        ("paused", 33, "when you resume"),
+        ("waiting", 33, "as soon as the next round begins"),
+        ("contributing", 33, "as soon as the next round begins"),
+    ],
+)
+def test_an_empty_feed_says_when_something_comes(look: Look, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
+    live = Live(look)
+    qtbot.addWidget(live)
+    live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
+    assert live._feed._empty.text() == f"Questions and answers appear here {when}."

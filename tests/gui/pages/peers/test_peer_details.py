@@ -1,0 +1,327 @@
+"""A peer is chosen, explained in one sentence, muted, blocked, welcomed back: by button, menu, keyboard and a real pipe."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+import waggle
+from gui.recorded import ready
+from pictures.screenshots import with_peers
+from waggle.gui.application.main_window import Window
+from waggle.gui.engine_client.engine_process import EngineProcess
+from waggle.gui.engine_client.replay import Replay
+from waggle.gui.i18n import translator
+from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.peers.page import Peers
+from waggle.gui.pages.peers.peer_details import HINT
+from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, SIGN, PeerTable
+from waggle.gui.theme.theme import Look
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, ChoosePeer
+from waggle.protocol.events import Choice, PeerInfo
+from waggle.protocol.state import AnyEvent
+
+Told = Callable[..., Window]
+NOW = 1_790_000_000.0
+FAKE = Path(__file__).parents[2] / "fake_engine.py"
+OTTER = PeerInfo(id="12D3KooWOtter", name="Brisk Otter", received=40, useful=12, used=10, taken=9, trusted=True, seen_at=NOW)
+WREN = PeerInfo(id="12D3KooWWren", name="Clever Wren", received=4, useful=1, used=1, seen_at=NOW)
+
+
+def met(*peers: PeerInfo) -> list[AnyEvent]:
+    """A running engine that has met these."""
+    running = events.PhaseChanged(phase="contributing", round=1, at=NOW)
+    return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
+
+
+def page_of(window: Window, chosen: str = "") -> tuple[Peers, list[AnyCommand]]:
+    """The page Peers with this peer chosen, and what it asks of the engine."""
+    window.show_page("peers")
+    window.peers.choose(chosen)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    return window.peers, sent
+
+
+def tell(window: Window, *told: AnyEvent) -> None:
+    for event in told:
+        window._current.take(event)
+    window._current.flush()
+
+
+def asked(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
+    return [(command.peer, command.choice) for command in sent if isinstance(command, ChoosePeer)]
+
+
+def offered(page: Peers) -> dict[str, bool]:
+    """Words of the buttons that are seen, and whether each can be pressed."""
+    return {button.text(): button.isEnabled() for button in page._strip._buttons.values() if not button.isHidden()}
+
+
+def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Told, qapp: QApplication) -> None:
+    many = [replace(WREN, id=f"12D3KooW{i}", name=f"Wren {i:02}") for i in range(40)]
+    window = window_told(met(OTTER, *many))
+    page, _ = page_of(window, OTTER.id)
+    bar = page._view.verticalScrollBar()
+    bar.setValue(20)
+    tell(window, events.PeerChanged(peer=replace(WREN, name="Zwren"), at=NOW))
+    qapp.processEvents()
+    assert bar.value() == 20
+    assert page._view.selectionModel().selectedRows()[0].data() == "Brisk Otter"
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ({}, "–"),
+        ({"trusted": True}, "Trusted"),
+        ({"doubted_until": NOW + 60, "reason": "too large"}, "In doubt"),
+        ({"doubted_until": NOW, "reason": "too large"}, "–"),
+        ({"refusal": "runs Waggle 0.2"}, "Differs"),
+        ({"choice": "muted", "trusted": True}, "Muted"),
+        ({"choice": "blocked"}, "Blocked"),
+    ],
+)
+def test_a_row_says_how_its_peer_stands(look: Look, fields: dict[str, object], word: str) -> None:
+    table = PeerTable(look)
+    table.show_peers([replace(WREN, **fields)], NOW)
+    assert table.index(0, SIGN).data() == word
+
+
+def test_a_row_that_only_changes_its_standing_is_said_to_change(look: Look) -> None:
+    table = PeerTable(look)
+    peers = [replace(OTTER, seen_at=0.0), replace(WREN, seen_at=0.0, doubted_until=NOW + 60, reason="too large")]
+    table.show_peers(peers, NOW)
+    assert table.index(1, SIGN).data() == "In doubt"
+    changed: list[int] = []
+    table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
+    table.show_peers(peers, NOW + 30)
+    assert changed == []
+    table.show_peers(peers, NOW + 61)
+    assert changed == [1]
+    assert table.index(1, SIGN).data() == "–"
+
+
+def test_the_sentence_is_read_out_and_shown_on_hovering(look: Look) -> None:
+    table = PeerTable(look)
+    table.show_peers([replace(WREN, doubted_until=NOW + 60, reason="<b>\u202etoo large")], NOW)
+    says = "It broke a rule (<b>\ufffdtoo large): it is asked again in 60 s."
+    assert table.index(0, 0).data(Qt.ItemDataRole.AccessibleDescriptionRole) == says
+    assert "&lt;b&gt;\ufffdtoo large" in str(table.index(0, SIGN).data(Qt.ItemDataRole.ToolTipRole))
+
+
+def test_nothing_is_chosen_until_a_person_chooses(window_told: Told) -> None:
+    page, _ = page_of(window_told(met(OTTER, WREN)))
+    assert page._strip._says.text() == HINT
+    assert offered(page) == {}
+    assert not any(action.isEnabled() for action in page._strip.menu())
+
+
+def test_the_chosen_peer_is_explained_in_plain_text(window_told: Told) -> None:
+    strange = replace(OTTER, name="<i>Otter\u202e", trusted=False, refusal="runs <b>0.2\n")
+    page, _ = page_of(window_told(met(strange)), OTTER.id)
+    assert page._strip._name.words() == "<i>Otter\ufffd"
+    assert page._strip._says.text() == "It runs <b>0.2\u21b5."
+    assert page._strip._says.textFormat() == Qt.TextFormat.PlainText
+
+
+@pytest.mark.parametrize(("verb", "choice", "stands"), [("Mute", "muted", "Muted"), ("Block", "blocked", "Blocked")])
+def test_a_choice_is_asked_for_told_and_taken_back(window_told: Told, verb: str, choice: Choice, stands: str) -> None:
+    window = window_told(met(OTTER, WREN))
+    page, sent = page_of(window, OTTER.id)
+    assert offered(page) == {"Mute": True, "Block": True}
+    page._strip._buttons[choice].click()
+    assert asked(sent) == [(OTTER.id, choice)]
+    assert set(offered(page).values()) == {False}, "one press is one command"
+    tell(window, events.PeerChanged(peer=replace(OTTER, delay_ms=3.0)))
+    assert set(offered(page).values()) == {False}, "that was another change"
+    tell(window, events.PeerChanged(peer=replace(OTTER, choice=choice)))
+    assert offered(page) == {"Welcome back": True}
+    assert page._model.index(0, SIGN).data() == stands
+    page._strip._buttons[""].click()
+    tell(window, events.PeerChanged(peer=OTTER))
+    assert asked(sent) == [(OTTER.id, choice), (OTTER.id, "")]
+    assert offered(page) == {"Mute": True, "Block": True}
+
+
+def test_while_one_peer_waits_another_can_be_muted(window_told: Told) -> None:
+    page, sent = page_of(window_told(met(OTTER, WREN)), OTTER.id)
+    page._strip._buttons["muted"].click()
+    assert offered(page) == {"Muting…": False, "Block": False}
+    page.choose(WREN.id)
+    assert offered(page) == {"Mute": True, "Block": True}
+    page._strip._buttons["blocked"].click()
+    assert asked(sent) == [(OTTER.id, "muted"), (WREN.id, "blocked")]
+
+
+def test_a_refusal_is_shown_and_the_button_can_be_pressed_again(window_told: Told) -> None:
+    window = window_told(met(OTTER))
+    page, _ = page_of(window, OTTER.id)
+    page._strip._buttons["muted"].click()
+    window.refused("The swarm is not joined yet.", "Try again in a moment.")
+    assert offered(page) == {"Mute": True, "Block": True}
+    assert window.status._notice._shown[0] == "The swarm is not joined yet. Try again in a moment."
+
+
+def test_a_replay_cannot_be_changed_and_says_so(window_told: Told, recording: Path) -> None:
+    window = window_told(met(OTTER))
+    window.show_replay()
+    page, _ = page_of(window, OTTER.id)
+    window.commanded.connect(Replay(recording).send)
+    assert offered(page) == {"Mute": False, "Block": False}
+    assert page._strip._hindrance.words() == "A recorded run cannot be changed."
+    assert page._strip._buttons["muted"].toolTip() == page._strip._buttons["muted"].accessibleDescription()
+    assert [action.text() for action in page._strip.menu() if action.isEnabled()] == ["Copy peer id"]
+
+
+@pytest.mark.parametrize(
+    ("told", "why_not"),
+    [
+        (events.EngineGone(code=9, restarts=1), "The engine is not running."),
+        (events.Preparing(part="Loading the model", done=1, parts=3), "The engine is still starting."),
+    ],
+)
+def test_an_engine_that_cannot_answer_is_not_asked(window_told: Told, told: AnyEvent, why_not: str) -> None:
+    window = window_told(met(OTTER))
+    page, _ = page_of(window, OTTER.id)
+    page._strip._buttons["muted"].click()
+    tell(window, told)
+    assert offered(page) == {"Mute": False, "Block": False}
+    assert page._strip._hindrance.words() == why_not
+    tell(window, events.PhaseChanged(phase="contributing", round=2))
+    assert offered(page) == {"Mute": True, "Block": True}, "what the last engine was asked is forgotten"
+
+
+def test_a_chosen_row_stays_chosen_when_peers_come(window_told: Told) -> None:
+    window = window_told(met(WREN))
+    page, _ = page_of(window, WREN.id)
+    tell(window, events.PeerChanged(peer=OTTER))
+    assert page._model.place_of(WREN.id) == 1, "the newcomer stands before it"
+    assert [index.row() for index in page._view.selectionModel().selectedRows()] == [1]
+    assert page._strip._name.words() == "Clever Wren"
+
+
+def test_all_of_it_is_done_by_keyboard(window_told: Told, qtbot: QtBot, qapp: QApplication) -> None:
+    window = window_told(met(OTTER, WREN))
+    page, sent = page_of(window)
+    with qtbot.waitActive(window, timeout=20_000):
+        window.activateWindow()
+    page._view.setFocus()
+    qtbot.keyClick(page._view, Qt.Key.Key_Down)
+    qtbot.keyClick(page._view, Qt.Key.Key_Down)
+    assert page._strip._name.words() == "Clever Wren"
+    qtbot.keyClick(page._view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert qapp.clipboard().text() == WREN.id
+    qtbot.keyClick(page._view, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+    tell(window, events.PeerChanged(peer=replace(WREN, choice="blocked")))
+    qtbot.keyClick(page._view, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+    assert asked(sent) == [(WREN.id, "blocked"), (WREN.id, "")]
+    tell(window, events.PeerChanged(peer=WREN))
+    qtbot.keyClick(page._view, Qt.Key.Key_Tab)
+    assert qapp.focusWidget() is page._strip._buttons["muted"]
+    qtbot.keyClick(page._strip._buttons["muted"], Qt.Key.Key_Space)
+    assert asked(sent)[-1] == (WREN.id, "muted")
+    assert qapp.focusWidget() is page._view, "the resting button hands the focus to the row"
+
+
+def test_a_key_that_is_held_does_not_take_its_own_choice_back(window_told: Told) -> None:
+    page, _ = page_of(window_told(met(OTTER)), OTTER.id)
+    assert not any(act.autoRepeat() for act in page._strip.menu())
+
+
+def test_the_menu_of_a_row_offers_what_the_buttons_do(window_told: Told) -> None:
+    window = window_told(met(OTTER, replace(WREN, choice="muted")))
+    page, sent = page_of(window, OTTER.id)
+    assert page._view.contextMenuPolicy() == Qt.ContextMenuPolicy.ActionsContextMenu
+    assert [act.text() for act in page._view.actions() if act.isVisible()] == ["Mute", "Block", "Copy peer id"]
+    page.choose(WREN.id)
+    assert [act.text() for act in page._view.actions() if act.isVisible()] == ["Welcome back", "Copy peer id"]
+    page._view.actions()[2].trigger()
+    assert asked(sent) == [(WREN.id, "")]
+
+
+def test_columns_drop_out_so_that_names_keep_their_room(window_told: Told) -> None:
+    for width, dropped in ((1280, 0), (1024, 1), (900, 3)):
+        page, _ = page_of(window_told(met(OTTER), width, 640))
+        hidden = [column for column in DROPPED if page._view.isColumnHidden(column)]
+        assert hidden == list(DROPPED[:dropped])
+        assert page._view.columnWidth(0) >= NAME_ROOM
+
+
+def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    window = window_told([])
+    engine = EngineProcess([sys.executable, str(FAKE), "met"], farewell=1.0)
+    engine.told.connect(window._current.take)
+    engine.refused.connect(window.refused)
+    window.commanded.connect(engine.send)
+    engine.start()
+    qtbot.waitUntil(lambda: len(window._current.state.peers) == 2, timeout=20_000)
+    page, _ = page_of(window, "12D3KooWKnown")
+    page._strip._buttons["muted"].click()
+    qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=20_000)
+    page.choose("12D3KooWUnknown")
+    page._strip._buttons["blocked"].click()
+    qtbot.waitUntil(lambda: "no peer's id" in window.status._notice._shown[0], timeout=20_000)
+    assert offered(page) == {"Mute": True, "Block": True}
+    with qtbot.waitSignal(engine.ended, timeout=20_000):
+        engine.stop()
+
+
+@pytest.mark.parametrize("spoken", ["en", "de"])
+@pytest.mark.parametrize("percent", [100, 130, 200])
+def test_the_window_as_it_opens_has_room_for_every_column(
+    window_told: Told,
+    told: list[AnyEvent],
+    look: Look,
+    qapp: QApplication,
+    spoken: Language,
+    percent: int,
+    request: pytest.FixtureRequest,
+) -> None:
+    """With a scroll bar beside them, and no head, connection, figure or standing cut; of larger words, for those that stay."""
+    request.addfinalizer(lambda: translator.use("en"))
+    translator.use(spoken)
+    look.set_text(percent)
+    window = window_told(with_peers(told), 1280, 800)
+    window.show_page("peers")
+    for _ in range(3):
+        qapp.processEvents()
+    view, model = window.peers._view, window.peers._model
+    assert view.verticalScrollBar().isVisible()
+    seen = [column for column in range(len(COLUMNS)) if not view.isColumnHidden(column)]
+    assert len(seen) == {100: 10, 130: 8, 200: 4}[percent]
+    assert sum(view.columnWidth(column) for column in seen) == view.viewport().width()
+    assert view.columnWidth(0) >= look.px(NAME_ROOM)
+    small, caption = QFontMetricsF(look.font("small")), QFontMetricsF(look.font("caption"))
+    for column in seen[1:]:
+        room = view.columnWidth(column) - 24
+        assert caption.horizontalAdvance(str(model.headerData(column, Qt.Orientation.Horizontal))) <= room
+        icon = 22 if column in (1, SIGN) else 0
+        words = [model.index(row, column).data() for row in range(model.rowCount())]
+        assert COLUMNS[column] == "Model" or all(small.horizontalAdvance(each) + icon <= room for each in words), COLUMNS[column]
+
+
+@pytest.mark.parametrize(("percent", "scrolls"), [(100, False), (130, True), (200, True)])
+def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
+    window_told: Told, told: list[AnyEvent], look: Look, qapp: QApplication, percent: int, scrolls: bool
+) -> None:
+    look.set_text(percent)
+    window = window_told(with_peers(told), 1024, 640)
+    window.show_page("peers")
+    for _ in range(3):
+        qapp.processEvents()
+    page = window.peers
+    assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
+    assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
+    assert page._view.viewport().height() >= 2 * look.size["row"]
+    for line in (page._reach._head, *page._reach._lines.values()):
+        assert line.height() >= line.sizeHint().height()
+        assert not line.isVisible() or line.width() >= line.sizeHint().width(), line.words()

@@ -1,0 +1,95 @@
+"""CUDA as a person meets it in the settings: offered with its size, on its way, here, or what went wrong."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.core import cuda_download
+from waggle.core.cuda_download import Pack
+from waggle.gui.application.main_window import Window
+from waggle.gui.pages.settings.cuda_download import CudaView
+from waggle.gui.pages.settings.page import SettingsPage
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+
+PACK = cuda_download.shipped()
+HALF = "import sys, time; print('[1300000000, 2500000000]', flush=True); time.sleep(60)"
+REFUSED = "import sys; sys.exit('waggle: The package index cannot be reached.')"
+ARRIVED = f"import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); print([9, 9])  # {PACK.torch}"
+
+
+@pytest.fixture
+def view(look: Look, qtbot: QtBot, tmp_path: Path) -> Callable[..., CudaView]:
+    def make(*words: str, pack: Pack = PACK) -> CudaView:
+        made = CudaView(look, pack, tmp_path, [sys.executable, "-c", *words] if words else ())
+        qtbot.addWidget(made)
+        return made
+
+    return make
+
+
+def test_it_says_what_it_takes_before_anything_comes(view: Callable[..., CudaView]) -> None:
+    made = view()
+    assert made.act.text() == "Download 2.5 GB"
+    assert made._more.text().startswith("4.0 GB on the disk.")
+    assert made.offered == cuda_download.DRIVER.exists()
+
+
+def test_it_shows_how_far_it_is_and_a_stop_keeps_what_has_come(
+    view: Callable[..., CudaView], qtbot: QtBot, tmp_path: Path
+) -> None:
+    (tmp_path / f".downloading-{PACK.torch}").mkdir()
+    made = view(HALF)
+    assert made.offered
+    assert made.act.text() == "Go on"
+    assert not made.remove.isHidden()
+    made.act.click()
+    qtbot.waitUntil(lambda: made._says.text().startswith("1.3 GB of 2.5 GB have come"), timeout=20_000)
+    assert made._bar.value() == 52
+    assert made.act.text() == "Stop"
+    made.act.click()
+    assert not made.program.running
+    assert made.act.text() == "Go on"
+    assert made._problem.isHidden(), "a stop is no failure"
+
+
+def test_what_went_wrong_is_said(view: Callable[..., CudaView], qtbot: QtBot) -> None:
+    made = view(REFUSED)
+    with qtbot.waitSignal(made.program.ended, timeout=20_000):
+        made.act.click()
+    assert made._problem.text() == "The package index cannot be reached."
+    assert made.act.text() == "Download 2.5 GB"
+
+
+def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaView], qtbot: QtBot, tmp_path: Path) -> None:
+    made = view(ARRIVED, str(tmp_path / PACK.torch))
+    with qtbot.waitSignal(made.program.ended, timeout=20_000):
+        made.act.click()
+    assert made._says.text() == "CUDA is here. The engine uses it from its next start."
+    assert made.act.isHidden()
+    assert not made.remove.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("far", "offer"),
+    [(False, "Settings offers to use your NVIDIA card"), (True, "There, waggle cuda --get uses the NVIDIA card")],
+)
+def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
+    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, far: bool, offer: str
+) -> None:
+    monkeypatch.setattr(cuda_download, "fits", lambda _pack: True)
+    current = Current()
+    window = Window(look, current, choices=Choices(None, far=far))
+    qtbot.addWidget(window)
+    current.take(ready(device_reason=cuda_download.OFFERED))
+    window.show_page("settings")
+    settings = window.pages["settings"]
+    assert isinstance(settings, SettingsPage)
+    assert (settings.cuda is None) == far
+    window.home.show_state(current.state, 0.0)
+    assert window.home.hero._fact.words().endswith(f". {offer}")

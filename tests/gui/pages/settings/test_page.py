@@ -1,0 +1,522 @@
+"""Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.core import settings
+from waggle.core.errors import SettingsError
+from waggle.gui.application.main_window import Window
+from waggle.gui.i18n import translator
+from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.help.page import Log
+from waggle.gui.pages.home.rules_popup import Why, unheld
+from waggle.gui.pages.settings.page import Setting, SettingsPage
+from waggle.gui.pages.settings.rows import PARTS
+from waggle.gui.pages.settings.sent_messages import Privacy
+from waggle.gui.state.event_log import Journal, JournalLines
+from waggle.gui.state.problem_report import report
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.inputs import Field, Number, Picker, Switch
+from waggle.gui.widgets.week_schedule import ALWAYS, Week
+from waggle.protocol import events
+from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
+from waggle.protocol.events_outbox import SentMessage
+from waggle.protocol.schedule import Decision, Rule, Tick
+from waggle.protocol.state import State
+from waggle.protocol.status_text import sentence
+
+ROWS = {made.key: made for part in PARTS for made in part.rows}
+
+
+@pytest.fixture
+def page(look: Look, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
+    made = SettingsPage(look, Choices(tmp_path / "settings.toml"))
+    qtbot.addWidget(made)
+    made.resize(1000, 800)
+    made.show_state(State(), 0.0)
+    return made
+
+
+def row_of(page: SettingsPage, key: str) -> Setting:
+    return next(made for card in page._cards for made in card.rows if made._row.key == key)
+
+
+def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
+    for key in ROWS:
+        assert settings.value_of(settings.Settings(), key) is not None
+        assert row_of(page, key)._reset.isHidden(), "a default needs no way back"
+
+
+def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
+    made = row_of(page, "when.only_on_power")
+    assert isinstance(made._control, Switch)
+    qtbot.keyClick(made._control, Qt.Key.Key_Space)
+    assert not settings.read(tmp_path / "settings.toml").when.only_on_power
+    assert not made._reset.isHidden()
+    made._reset.click()
+    assert settings.read(tmp_path / "settings.toml").when.only_on_power
+    assert made._control.isChecked()
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(look: Look, qtbot: QtBot, checked: bool) -> None:
+    switch = Switch(look, "")
+    qtbot.addWidget(switch)
+    switch.show_value(checked)
+    changeable = switch.grab().toImage()
+    switch.setEnabled(False)
+    assert switch.grab().toImage() != changeable
+
+
+def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
+    made = row_of(page, "when.idle_minutes")
+    for minutes, words in ((0, "Contributes while you work here, too."), (10, "Waits until nobody has touched it for a while.")):
+        page._choices.set({"when.idle_minutes": minutes})
+        assert made._note.text() == made._control.accessibleDescription() == words
+
+
+def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
+    made = row_of(page, "computer.disk_gb")
+    for room, shown, words in (
+        (20.0, "20 GB", "For saved states and models. The oldest go first, the last good one never."),
+        (0.0, "No limit", "Saved states and models take as much as they need."),
+    ):
+        page._choices.set({"computer.disk_gb": room})
+        assert isinstance(made._control, Number)
+        assert (made._control.text(), made._note.text()) == (shown, words)
+
+
+def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
+    made = row_of(page, "computer.cpu_percent")
+    assert isinstance(made._control, Number)
+    made._control.selectAll()
+    qtbot.keyClicks(made._control, "65")
+    assert not (tmp_path / "settings.toml").exists()
+    qtbot.keyClick(made._control, Qt.Key.Key_Return)
+    assert settings.read(tmp_path / "settings.toml").computer.cpu_percent == 65
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a window
+def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_typed_in_stays(
+    page: SettingsPage, qtbot: QtBot
+) -> None:
+    field = row_of(page, "swarm.seeds")._control
+    assert isinstance(field, Field)
+    page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
+    page.show()
+    page.activateWindow()
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    page._choices.set({"swarm.seeds": None})  # by another window, or by a button that takes no focus
+    assert field.text() == ""
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert page._choices.value("swarm.seeds") == ()
+    qtbot.keyClicks(field, "/ip4/192.0.2.2/tcp/2")
+    page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
+    assert field.text() == "/ip4/192.0.2.2/tcp/2"
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert page._choices.value("swarm.seeds") == ("/ip4/192.0.2.2/tcp/2",)
+
+
+def test_a_value_set_by_hand_is_shown_as_itself(look: Look, qtbot: QtBot) -> None:
+    picker = Picker(look, "Theme", [("a", "A")])
+    qtbot.addWidget(picker)
+    picker.show_value("b")
+    assert picker.currentText() == "b"
+
+
+BY_HAND = """[computer]
+price_kwh = 0.2785
+memory_gb = 7.25
+traffic_kb = 2000000
+disk_gb = 0.5
+
+[learning]
+held_out_every = 20000
+"""
+
+
+def test_opening_the_page_changes_nothing_that_was_set_by_hand(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(BY_HAND)
+    choices, asked = Choices(path), list[AnyCommand]()
+    choices.ask = lambda command: asked.append(command) is not None
+    page = SettingsPage(look, choices)
+    qtbot.addWidget(page)
+    choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
+    for number in page.findChildren(Number):
+        number.interpretText()  # as when one goes through the fields with Tab
+    assert (path.read_text(), asked) == (BY_HAND, [])
+    keys = ("computer.price_kwh", "computer.memory_gb", "computer.traffic_kb", "computer.disk_gb", "learning.held_out_every")
+    shown = [made.text() for key in keys if isinstance(made := row_of(page, key)._control, Number)]
+    assert shown == ["0.2785", "7.25 GB", "2000000 kB/s", "0.5 GB", "20000"]
+
+
+def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
+    for section in msgspec.structs.fields(settings.Settings):
+        for field in msgspec.structs.fields(type(section.default)):
+            bounds = next((meta for meta in getattr(field.type, "__metadata__", ()) if meta.ge is not None), None)
+            key = f"{section.name}.{field.name}"
+            if bounds is not None and key in ROWS and isinstance(made := row_of(page, key)._control, Number):
+                assert made.minimum() == bounds.ge, key
+                assert bounds.le is None or made.maximum() == bounds.le, key
+
+
+def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot) -> None:
+    made = row_of(page, "learning.local")
+    said: list[str] = []
+    page._choices.refused.connect(lambda title, advice: said.append(title))
+    made._set(64)
+    assert said == ["learning.local is 64, but only 8 questions are drawn."]
+    assert isinstance(made._control, Number)
+    assert made._control.value() == 4
+
+
+def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
+    page._search.setText("battery")
+    shown = [made._row.key for card in page._cards for made in card.rows if not made.isHidden()]
+    assert shown == ["when.only_on_power"]
+    assert page.privacy.isHidden()
+    page._search.setText("privacy")
+    assert (page.privacy.isHidden(), page._line.words(), page._none.isHidden()) == (False, "1 setting", True)
+    page._search.setText("xyzzy")
+    assert not page._none.isHidden()
+    page._search.clear()
+    assert all(not made.isHidden() for card in page._cards for made in card.rows)
+
+
+def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
+    choices, asked = Choices(tmp_path / "settings.toml"), list[AnyCommand]()
+    choices.ask = lambda command: asked.append(command) is None
+    choices.set({"window.theme": "dark"})
+    assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
+    assert isinstance(asked[0], ChangeSettings)
+    dark = settings.Settings(window=settings.Window(theme="dark"))
+    choices.hear(State(settings=dark, after_restart=("swarm.port",)))
+    assert choices.settings == dark
+    assert choices.after_restart == ("swarm.port",)
+
+
+def test_what_is_set_after_the_engine_ended_holds_until_an_engine_says_something_anew(tmp_path: Path) -> None:
+    choices, ended = Choices(tmp_path / "settings.toml"), State(phase="stopped", settings=settings.Settings())
+    choices.hear(ended)
+    choices.set({"window.theme": "dark", "when.idle_minutes": 7})
+    choices.hear(replace(ended, at=60.0))  # a minute goes by
+    assert (choices.settings.window.theme, choices.settings.when.idle_minutes) == ("dark", 7)
+    choices.hear(replace(ended, settings=settings.Settings()))  # another engine runs, without what was set
+    assert choices.settings == settings.Settings()
+
+
+def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_the_window_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text(here := '[computer]\nthreads = 2\n[window]\ntext_percent = 150\ntheme = "dark"\n')
+    choices, asked, said = Choices(path, far=True), list[AnyCommand](), list[str]()
+    choices.refused.connect(lambda title, advice: said.append(title))
+    own = choices.settings.window
+    assert (own.text_percent, own.theme, choices.settings.computer.threads) == (150, "dark", 0)
+    told = settings.Settings(computer=settings.Computer(threads=48))
+    choices.hear(State(settings=told))
+    assert choices.settings == replace(told, window=own)
+    choices.set({"computer.threads": 32, "when.idle_minutes": 5})  # the connection broke
+    assert said == ["The other computer does not answer: nothing was changed."]
+    assert (choices.settings.computer.threads, path.read_text()) == (48, here)
+    choices.ask = lambda command: asked.append(command) is None
+    choices.set({"computer.threads": 32, "window.theme": "light"})
+    assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [{"computer.threads": 32}]
+    assert (choices.settings.computer.threads, choices.settings.window.theme) == (48, "light"), "its engine did not say so yet"
+    assert settings.read(path).computer.threads == 2
+    assert settings.read(path).window == replace(own, theme="light")
+
+
+def test_what_was_changed_since_the_command_line_said_it_is_not_said_to_the_next_engine(tmp_path: Path) -> None:
+    said = ("model.name=owner/model", "swarm.seeds=['a']", "when.idle_minutes=3", "computer.price_kwh=1")
+    choices = Choices(tmp_path / "settings.toml", said)
+    begun = choices.settings
+    choices.hear(State(settings=begun))
+    assert choices.overrides == said
+    other = replace(begun, model=settings.Model(folder="/models/other"))
+    choices.hear(State(settings=other, service=True))
+    assert choices.overrides == said, "an engine that is followed was told nothing of it"
+    choices.hear(State(settings=replace(other)))
+    assert choices.overrides == said[1:]
+    choices.hear(State(settings=begun))  # the other one could not begin, and was taken back
+    assert choices.overrides == said
+    choices.set({"when.idle_minutes": 9})  # no engine runs
+    assert choices.settings.when.idle_minutes == 9
+    assert choices.overrides == (*said[:2], said[3])
+
+
+def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: Path) -> None:
+    page.profile._segments.choose(2)
+    assert settings.read(tmp_path / "settings.toml").computer.priority == "normal"
+
+
+def test_the_week_is_set_by_keyboard(look: Look, qtbot: QtBot) -> None:
+    week, told = Week(look, "Your week"), list[object]()
+    qtbot.addWidget(week)
+    week.changed.connect(told.append)
+    week.show_value(())
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Space):
+        qtbot.keyClick(week, key)
+    assert isinstance(told[-1], tuple)
+    assert told[-1][1] == "#" * 10 + "." + "#" * 13
+    assert week.accessibleName() == "Your week: Tuesday 10:00 is left out"
+    qtbot.keyClick(week, Qt.Key.Key_Space)
+    assert told[-1] == (), "all hours are the default"
+    assert tuple(week._week) == ALWAYS
+
+
+def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(look: Look, qtbot: QtBot) -> None:
+    week, told = Week(look, "Your week"), list[object]()
+    qtbot.addWidget(week)
+    week.resize(600, week.height())
+    week.changed.connect(told.append)
+    week.show_value(())
+    hour, name = week._cell(3, 2).center().toPoint(), QPoint(5, week.height() // 2)
+    for button, place in ((Qt.MouseButton.RightButton, hour), (Qt.MouseButton.LeftButton, name)):
+        qtbot.mousePress(week, button, pos=place)
+        qtbot.mouseMove(week, hour)
+        qtbot.mouseRelease(week, button, pos=hour)
+    assert (told, tuple(week._week)) == ([], ALWAYS)
+    qtbot.mouseClick(week, Qt.MouseButton.LeftButton, pos=hour)
+    assert told == [("#" * 24, "#" * 24, "###." + "#" * 20, *("#" * 24,) * 4)]
+
+
+def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
+    why, asked = Why(look, page), list[AnyCommand]()
+    why.commanded.connect(asked.append)
+    ticks = (Tick(rule="pause", passes=False, says="Paused."), Tick(rule="power", passes=True, says="It is plugged in."))
+    why.show_ticks(ticks)
+    for switch in why.findChildren(Switch):
+        switch.click()
+    assert isinstance(asked[0], Resume)
+    assert isinstance(asked[1], ChangeSettings)
+    assert asked[1].values == {"when.only_on_power": False}
+
+
+UNTOLD = (
+    Tick(rule="power", passes=None, says="This computer reports no battery."),
+    Tick(rule="full_screen", passes=None, says="This computer does not tell whether a program fills the screen."),
+    Tick(rule="metered", passes=None, says="This computer does not tell whether its network is metered."),
+    Tick(rule="temperature", passes=None, says="This computer does not tell its temperature."),
+)
+
+
+TOLD = tuple(replace(tick, passes=True) for tick in UNTOLD)
+
+
+def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., Window]) -> None:
+    alone = [events.PhaseChanged(phase="contributing", round=3), events.ReachChanged(reach="alone", peers=0)]
+    window = window_told([ready(swarm="First light"), *alone])
+    hero = window.home.hero
+
+    def said(*ticks: Tick) -> list[str]:
+        decision = Decision(standing="contributing", why=ticks)
+        hero.show_state(replace(window._current.state, decision=decision), 9.0)
+        why = hero._why
+        labels = (why._answer, *why._rows.findChildren(QLabel), why._untold)
+        return [label.text() for label in labels if not label.isHidden()]
+
+    nothing_told = "This computer does not tell of 4 rules: they hold nothing back."
+    assert said(*UNTOLD) == ["Nobody else is in First light now. It needs nothing from you.", nothing_told]
+    assert said(TOLD[0], UNTOLD[1])[-1] == "This computer does not tell of 1 rule: it holds nothing back."
+    held = replace(TOLD[0], passes=False)
+    assert said(held, *UNTOLD) == [held.says, nothing_told], "the rule is the answer"
+    state = window._current.state
+    assert unheld(replace(state, reach="connecting"), sentence(state)) == "No rule holds it back."
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
+@pytest.mark.parametrize("percent", [100, 150, 200])
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_no_rule_is_cut(look: Look, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
+    translator.use(spoken)
+    look.set_text(percent)
+    why = Why(look, page)
+    for ticks in (TOLD[:1], TOLD, TOLD[2:]):
+        why.show_ticks([*ticks, *UNTOLD], "Nobody else is in First light now. It needs nothing from you.")
+        why.open_below(page)
+        for _ in range(3):  # layouts settle in the second pass
+            qapp.processEvents()
+        seen = [label for label in why._rows.findChildren(QLabel) if label.isVisible()]
+        assert len(seen) == len(ticks)
+        seen += [why._answer, why._untold]
+        assert [label.text() for label in seen if label.height() < label.heightForWidth(label.width())] == []
+        assert why.height() == why.layout().totalHeightForWidth(why.width())
+    why.hide()
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
+def test_a_rule_stays_under_the_finger_while_its_degrees_change(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
+    why, asked = Why(look, page), list[AnyCommand]()
+    why.commanded.connect(asked.append)
+
+    def ticks(celsius: int) -> tuple[Tick, ...]:
+        running = (Tick(rule="program", passes=False, says=f"{name} is running.") for name in ("steam", "zoom"))
+        return *running, Tick(rule="temperature", passes=False, says=f"The processor is too warm: {celsius} °C.", ends="Starts.")
+
+    why.show_ticks(ticks(86))
+    (switch,) = why.findChildren(Switch)
+    why.show()
+    switch.setFocus()
+    qtbot.mousePress(switch, Qt.MouseButton.LeftButton)
+    why.show_ticks(ticks(87))
+    assert why.findChildren(Switch) == [switch]
+    assert (why.focusWidget(), switch.isDown()) == (switch, True)
+    assert switch.accessibleName() == "Rule: The processor is too warm: 87 °C."
+    assert "The processor is too warm: 87 °C." in [label.text() for label in why.findChildren(QLabel)]
+    qtbot.mouseRelease(switch, Qt.MouseButton.LeftButton)
+    assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [{"when.below_celsius": 0}]
+    assert not switch.isChecked()
+    why.show_ticks(ticks(87))  # as if the change were refused: the rule is still on
+    assert switch.isChecked()
+    why.show_ticks(ticks(88)[1:])
+    assert len(why._rows.findChildren(Button)) == 1
+
+
+def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
+    """The week that was painted and the list of programs: their rules are changed where they are kept."""
+    window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    for rule, key in (("program", "when.not_while"), ("week", "when.week")):
+        why = window.home.hero._why
+        why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])  # type: ignore[arg-type]
+        assert why._rows.findChildren(Switch) == []
+        why._rows.findChildren(Button)[0].click()
+        assert window.page == "settings"
+        shown = window.pages["settings"]
+        assert isinstance(shown, SettingsPage)
+        row = row_of(shown, key)
+        qtbot.waitUntil(lambda row=row: not row.visibleRegion().isEmpty())
+        assert row._control.hasFocus()
+    assert sent == []
+
+
+def test_what_is_no_rule_cannot_be_switched_off(look: Look, page: SettingsPage) -> None:
+    why = Why(look, page)
+    why.show_ticks([Tick(rule="disk", passes=False, says="The disk is full.", ends="Make room on it.")])
+    assert why.findChildren(Switch) == []
+    for rule in get_args(Rule):
+        why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])
+        for switch in why._rows.findChildren(Switch):
+            switch.click()
+
+
+def test_what_left_this_computer_is_shown_verbatim(look: Look, qtbot: QtBot) -> None:
+    privacy, asked = Privacy(look), list[AnyCommand]()
+    qtbot.addWidget(privacy)
+    privacy.commanded.connect(asked.append)
+    privacy._ask.click()
+    assert isinstance(asked[0], QuerySent)
+    at = datetime.datetime(2026, 11, 20, 14, 3, 9).astimezone().timestamp()
+    message = SentMessage(at=at, kind="groups", to="Brisk Otter (12D3)", size=312, text='["<b>7</b>"]')
+    privacy.show_state(State(sent=(message,)))
+    head, text = privacy._messages.toPlainText().split("\n")
+    assert head == "— 20 Nov 2026, 14:03 · Your model's answers · to Brisk Otter (12D3) · 312 bytes"
+    assert text == '["<b>7</b>"]'
+    privacy.show_state(State(sent=()))
+    assert privacy._line.text() == "Nothing has left this computer since the engine started."
+
+
+def test_the_log_is_searched_and_newest_first() -> None:
+    journal = Journal()
+    for event in (
+        events.Warned(title="The disk is nearly full.", at=1.0), events.TrafficMeasured(up=1, down=1),
+        events.RecordRejected(origin="12D3KooWabc", reason="malformed\u202e", at=2.0),
+    ):  # fmt: skip
+        journal.take(event)
+    lines = JournalLines(journal)
+    first, second = lines.text().splitlines()
+    assert first.endswith("sent: malformed\ufffd")
+    assert second.endswith("Warning: The disk is nearly full.")
+    assert "\u202e" not in lines.text()
+    lines.find("DISK full")
+    assert lines.rowCount() == 1
+
+
+def test_an_empty_log_says_why_and_has_nothing_to_copy(look: Look, qtbot: QtBot) -> None:
+    journal = Journal()
+    log = Log(look, journal)
+    qtbot.addWidget(log)
+    said = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
+    journal.take(events.EngineStopped(round=3, at=5.0))
+    log.catch_up()
+    said.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
+    log.model.find("zebra")
+    said.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
+    assert said[0] == ("Nothing has happened yet.", False, False)
+    assert said[1][1:] == (True, True)
+    assert said[2] == ("No line has these words.", False, False)
+
+
+def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
+    problem = events.EngineFailed(title="No room.", advice="Make some.", detail=f"OSError in {tmp_path}/checkpoints")
+    words = report(State(phase="problem", problem=problem, round=7), ["a line"], tmp_path)
+    assert "No room." in words
+    assert "round 7" in words
+    assert "a line" in words
+    assert str(tmp_path) not in words
+
+
+def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    choices, asked = Choices(tmp_path / "settings.toml", far=True), list[AnyCommand]()
+    choices.ask = lambda command: asked.append(command) is None
+    page = SettingsPage(look, choices)
+    qtbot.addWidget(page)
+    page.show_state(State(), 0.0)
+    assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
+    assert page._unknown.text() == "Shown when the engine is ready."
+    page.show_state(State(ready=ready(cores=48)), 0.0)
+    assert (page.profile.isHidden(), page._unknown.isHidden()) == (False, True)
+    page.profile._segments.choose(2)
+    (command,) = asked
+    assert isinstance(command, ChangeSettings)
+    assert command.values["computer.threads"] == 48
+
+
+@pytest.mark.parametrize("far", [True, False])
+def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(look: Look, qtbot: QtBot, *, far: bool) -> None:
+    page = SettingsPage(look, Choices(None, far=far))
+    qtbot.addWidget(page)
+    said = row_of(page, "when.week")._note.text()
+    assert said.startswith("Filled hours may be used.")
+    assert said.endswith("The hours are those of the other computer.") == far
+
+
+def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("[window")
+    choices = Choices(path)
+    assert choices.settings == settings.Settings()
+    said: list[str] = []
+    choices.refused.connect(lambda title, advice: said.append(advice))
+    choices.set({"window.theme": "dark"})
+    assert "not valid TOML" in said[0]
+    assert path.read_text() == "[window"
+    with pytest.raises(SettingsError):
+        choices.value("window.nothing")
+
+
+def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("[window")
+    page = SettingsPage(look, choices := Choices(path))
+    qtbot.addWidget(page)
+    page.show_state(State(phase="problem"), 0.0)
+    assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)
+    assert choices.set_aside() == tmp_path / "settings.toml.broken"
+    page.show_state(State(phase="problem"), 0.0)
+    assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (True, True)

@@ -1,0 +1,209 @@
+"""What a person asks for in the whole window, with an engine behind it: it is asked, answered, and given up where nobody is."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+import waggle
+from gui.recorded import ready
+from waggle.core.paths import Home
+from waggle.core.settings import Settings
+from waggle.gui.application.controller import Shell
+from waggle.gui.application.qt_application import Application
+from waggle.gui.engine_client.engine_process import EngineProcess
+from waggle.gui.engine_client.replay import Replay
+from waggle.gui.pages.swarms.create_form import SwarmForm
+from waggle.gui.pages.swarms.page import SHEET
+from waggle.gui.pages.swarms.swarm_cards import Sheet
+from waggle.gui.pages.you.identity_backup import IdentityView
+from waggle.gui.state.pages import PAGES
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
+from waggle.protocol.schedule import moment
+from waggle.protocol.state import State
+
+FAKE = Path(__file__).parents[3] / "fake_engine.py"
+pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+Begun = Callable[..., Shell]
+
+
+@pytest.fixture
+def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
+    """A shell whose window is shown and whose engine, a fake of some kind, contributes."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    made: list[Shell] = []
+
+    def begin(kind: str = "well", page: str = "home") -> Shell:
+        home = Home(tmp_path)
+        engine = EngineProcess([sys.executable, str(FAKE), kind], backoff=(60.0,), farewell=2.0)
+        shell = Shell(look, Current(), engine, Choices(home.settings), home)
+        made.append(shell)
+        shell.begin(page)
+        shell.start()
+        qtbot.waitUntil(lambda: shell._current.state.phase == "contributing", timeout=20_000)
+        shell._current.flush()
+        shell.window.activateWindow()
+        return shell
+
+    yield begin
+    for shell in made:
+        if shell._source.running:  # type: ignore[union-attr]
+            with qtbot.waitSignal(shell.left, timeout=20_000):
+                shell.leave()
+        window = shell.window
+        shiboken6.delete(shell)
+        shiboken6.delete(window)
+
+
+def phase_is(shell: Shell, phase: str, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: shell._current.state.phase == phase, timeout=20_000)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "home"])
+def test_the_key_that_pauses_and_resumes_does_so_on_every_page(begun: Begun, page: str, qtbot: QtBot) -> None:
+    shell = begun(page=page)
+    for phase in ("paused", "contributing", "paused"):
+        QTest.keyClick(shell.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
+        phase_is(shell, phase, qtbot)
+
+
+def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtBot) -> None:
+    shell, asked = begun(), list[AnyCommand]()
+    hero = shell.window.home.hero
+    shell.window.commanded.connect(asked.append)
+    shell.choices.ask = lambda command: asked.append(command) is None
+    hero._more.setFocus()
+    hero._more.menu().actions()[0].trigger()
+    phase_is(shell, "paused", qtbot)
+    shell._current.flush()
+    for phase in ("contributing", "paused"):
+        QTest.keyClick(shell.window.focusWidget(), Qt.Key.Key_Space)
+        QTest.keyClick(shell.window.focusWidget(), Qt.Key.Key_Space)
+        phase_is(shell, phase, qtbot)
+        shell._current.flush()
+    assert [type(command) for command in asked] == [Pause, Resume, Pause]
+
+
+def test_no_button_inherits_the_focus_of_one_that_goes(begun: Begun, qtbot: QtBot) -> None:
+    hero = begun().window.home.hero
+    hero._main.setFocus()
+    hero.show_state(State(phase="preparing", ready=ready(), settings=Settings()), 0.0)
+    assert hero.hasFocus()
+
+
+def test_since_when_names_the_day_where_it_is_not_today(begun: Begun) -> None:
+    hero, now = begun().window.home.hero, 1.7e9
+    for since in (now, now - 2 * 86_400):
+        hero.show_state(State(phase="paused", phase_since=since), now)
+        assert hero._since.words() == f"since {moment(since, now)}"
+
+
+def backing_up(shell: Shell) -> IdentityView:
+    """The person has just pressed Back up."""
+    shell.window.show_page("you")
+    shell.window.you._open("backup")
+    form = shell.window.you._identity
+    form._path.setText("/tmp/me.identity")
+    type_passphrase(form)
+    form._go.click()
+    return form
+
+
+def type_passphrase(form: IdentityView) -> None:
+    for field in (form._words, form._again):
+        field.setText("correct horse battery")
+
+
+def creating(shell: Shell, qtbot: QtBot) -> SwarmForm:
+    """The person has just pressed Create."""
+    shell.window.show_page("swarms")
+    form = shell.window.swarms._form
+    qtbot.waitUntil(lambda: form._model.rowCount() > 0, timeout=20_000)
+    shell.window.swarms._new.click()
+    form._name.setText("Ours")
+    form._model.item(0).setCheckState(Qt.CheckState.Checked)
+    form._create.click()
+    return form
+
+
+def test_what_an_engine_that_died_was_asked_can_be_asked_again(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun("mortal")
+    form = backing_up(shell)
+    assert not form._go.isEnabled()
+    shell.window.show_page("home")
+    phase_is(shell, "problem", qtbot)
+    shell._current.flush()
+    assert (form._said.text(), form._go.isEnabled()) == ("The engine ended before it answered.", False)
+    type_passphrase(form)  # it was forgotten when the page was left
+    assert form._go.isEnabled()
+    form._go.click()
+    assert form._go.isEnabled()
+    assert shell.window.status._notice._shown[0] == form._said.text() == "The engine is not running: nothing was done."
+
+
+def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun("mortal")
+    form = creating(shell, qtbot)
+    assert form._count.words() == "Making its questions; a few seconds."
+    phase_is(shell, "problem", qtbot)
+    shell._current.flush()
+    assert (form._said.text(), form._count.words()) == ("The engine ended before it answered.", "1 kind of question chosen")
+
+
+def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun()
+    shell.called("waggle://join?charter=ab")
+    swarms = shell.window.swarms
+    qtbot.waitUntil(lambda: swarms._views.currentIndex() == SHEET, timeout=20_000)
+    shell._source._process.kill()  # type: ignore[union-attr]
+    phase_is(shell, "problem", qtbot)
+    swarms.findChild(Sheet).join.click()  # type: ignore[union-attr]
+    assert swarms._views.currentIndex() == SHEET
+    assert shell.window.status._notice._shown[0] == "The engine is not running: nothing was done."
+
+
+def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
+    shell = begun("silent")
+    backup, swarm = backing_up(shell), creating(shell, qtbot)
+    shell.send(ChoosePeer(id="another", peer="12D3KooWUnknown", choice="muted"))
+    qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._shown[0], timeout=20_000)
+    assert (backup._said.text(), backup._go.isEnabled()) == ("", False)
+    assert (swarm._said.text(), swarm._create.isEnabled()) == ("", False)
+    shell.window.refused("The disk is full.", "", backup._asked)
+    assert (backup._said.text(), bool(backup._waiting)) == ("The disk is full.", False)
+    assert not swarm._create.isEnabled()
+
+
+def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, qtbot: QtBot) -> None:
+    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell.begin("home")
+    shell.send(ListSwarms(id="by itself"))
+    assert shell.window.status._notice._shown[0] == ""
+    shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
+    assert shell.window.status._notice._shown[0] == "This is a recorded run: nothing was done."
+    shell.called("waggle://join?charter=ab")
+    assert shell.window.swarms._said.text() == "This is a recorded run: nothing was done."
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def test_whoever_quits_by_the_menu_of_the_system_has_left(
+    begun: Begun, qapp: Application, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = begun()
+    monkeypatch.setattr(qapp, "leave", shell.leave)
+    with qtbot.waitSignal(shell.left, timeout=20_000):
+        assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
+        assert shell.window.isVisible()
+        assert shell.window.leaving
+    assert not shell._source.running  # type: ignore[union-attr]

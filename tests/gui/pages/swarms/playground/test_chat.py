@@ -1,0 +1,254 @@
+"""Chat: what is said is seen at once, both answers grow beside each other, and what is not answered can be said again."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QActionGroup
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
+
+from gui.recorded import ready
+from waggle.gui.application.main_window import Window
+from waggle.gui.application.screenshot import settled
+from waggle.gui.i18n import translator
+from waggle.gui.i18n.formatting import tr
+from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.swarms.playground.blind_labels import Prose
+from waggle.gui.pages.swarms.playground.chat import ChatView, about, tally
+from waggle.gui.pages.swarms.playground.chat_turn import Guess, Tile, TurnBox
+from waggle.gui.theme.theme import Look
+from waggle.protocol import commands, events
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
+from waggle.protocol.state import AnyEvent, State
+
+Make = Callable[..., Window]
+OFFERED = TalkOffered(moments=(0, 64, 613), taught=True)
+RUNNING: tuple[AnyEvent, ...] = (ready(), events.PhaseChanged(phase="paused", round=613))
+Chat = tuple[Window, ChatView, list[AnyCommand]]
+
+
+def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: object) -> Turn:
+    replies = (Reply(rounds=613, text=now, ended=True), Reply(rounds=0, text=before, ended=True))
+    return replace(Turn(words=words, replies=replies, finished=True), **fields)
+
+
+def tell(window: Window, *told: AnyEvent) -> None:
+    for event in told:
+        window._current.take(event)
+    window._current.flush()
+
+
+@pytest.fixture
+def chat(window_told: Make) -> Chat:
+    """The page in a window whose engine is paused: one can talk all the same."""
+    window = window_told(RUNNING)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("swarms")
+    window.swarms.show_trying()
+    window.swarms.trying.which.choose(1)
+    window.redraw()
+    assert isinstance(sent[-1], commands.OfferTalk)
+    tell(window, OFFERED)
+    return window, window.swarms.trying.chat, sent
+
+
+def boxes(view: ChatView) -> list[TurnBox]:
+    return [box for box in view.findChildren(TurnBox) if not box.isHidden()]
+
+
+def names(box: TurnBox) -> list[str]:
+    return [tile._who.words() for tile in box.findChildren(Tile)]
+
+
+def texts(box: TurnBox) -> list[str]:
+    return [tile.findChild(Prose).toPlainText() for tile in box.findChildren(Tile)]  # type: ignore[union-attr]
+
+
+def say(view: ChatView, words: str) -> None:
+    view.message.setPlainText(words)
+    QTest.keyClick(view.message, Qt.Key.Key_Return)
+
+
+def test_enter_sends_and_shift_enter_begins_a_line(chat: Chat) -> None:
+    _, view, sent = chat
+    QTest.keyClicks(view.message, "Hello")
+    QTest.keyClick(view.message, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    QTest.keyClicks(view.message, "there")
+    assert isinstance(sent[-1], commands.OfferTalk)
+    QTest.keyClick(view.message, Qt.Key.Key_Return)
+    assert sent[-1] == commands.Say(id=sent[-1].id, words="Hello\nthere", number=0)
+    assert view.message.toPlainText() == ""
+    (box,) = boxes(view)
+    assert texts(box) == ["", ""], "what was said is seen before anybody answers"
+
+
+def test_answers_grow_under_their_names_and_the_next_message_takes_the_conversation_along(chat: Chat) -> None:
+    window, view, sent = chat
+    say(view, "Hello")
+    tell(window, TurnGrew(number=0, turn=turn(now="H", before="", finished=False)))
+    assert view.button.text() == "Stop"
+    tell(window, TurnGrew(number=0, turn=turn()))
+    (box,) = boxes(view)
+    assert (names(box), texts(box)) == (["Now, 613 rounds", "Before any training"], ["Hi.", "22"])
+    assert box.spoken() == "Now, 613 rounds: Hi. Before any training: 22", "for whoever listens"
+    say(view, "And you?")
+    assert sent[-1] == commands.Say(id=sent[-1].id, words="And you?", number=1, earlier=(turn(),))
+    tell(window, TurnGrew(number=1, turn=turn("And you?", left_out=1)))
+    assert "1 earlier turn was left out" in boxes(view)[1]._note.words()
+
+
+def test_a_long_conversation_takes_its_newest_turns_along_and_ends_in_words(chat: Chat) -> None:
+    window, view, sent = chat
+    tell(window, *(TurnGrew(number=number, turn=turn(str(number))) for number in range(TURNS - 1)))
+    say(view, "last")
+    said = sent[-1]
+    assert isinstance(said, commands.Say)
+    assert (said.number, len(said.earlier), said.earlier[-1].words) == (TURNS - 1, SENT, str(TURNS - 2))
+    tell(window, TurnGrew(number=TURNS - 1, turn=turn("last")))
+    assert "as long as one can be" in view._said.words()
+    assert not view.button.isEnabled()
+
+
+def test_a_message_that_is_too_long_is_kept_and_not_sent(chat: Chat) -> None:
+    _, view, sent = chat
+    say(view, "x" * (LONGEST + 2))
+    assert view._said.words() == "This message is 2 characters too long."
+    assert isinstance(sent[-1], commands.OfferTalk)
+    assert len(view.message.toPlainText()) == LONGEST + 2
+    view.message.setPlainText("x" * LONGEST)
+    assert view.button.isEnabled()
+
+
+def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
+    window, view, _ = chat
+    say(view, "Hello")
+    window.refused("This model is too large.", "")
+    assert (view.message.toPlainText(), boxes(view)) == ("Hello", [])
+    assert view._said.words() == "This model is too large."
+    say(view, "Hello")
+    tell(window, TurnGrew(number=0, turn=turn(now="H", finished=False)), events.EngineGone(code=9, restarts=1))
+    assert (view.message.toPlainText(), boxes(view)) == ("Hello", []), "the engine is gone"
+    assert not view.button.isEnabled()
+
+
+def test_a_recording_answers_nothing_and_what_was_said_is_not_lost(chat: Chat) -> None:
+    window, view, sent = chat
+    window.show_replay()
+    asked = len(sent)
+    say(view, "Hello")
+    assert (view.message.toPlainText(), boxes(view), len(sent)) == ("Hello", [], asked)
+    assert view._empty.text() == "This is a recorded run: there is no model to ask."
+
+
+def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat: Chat) -> None:
+    window, view, sent = chat
+    for stop in (view.button.click, lambda: QTest.keyClick(view, Qt.Key.Key_Escape)):
+        say(view, "Hello")
+        stop()
+        assert isinstance(sent[-1], commands.Hush)
+        tell(window, TurnGrew(number=0, turn=turn(stopped=True, replies=(Reply(rounds=613, text="H"), Reply(rounds=0)))))
+        assert [tile._state.words() for tile in boxes(view)[0].findChildren(Tile)] == ["stopped", "stopped"]
+        assert texts(boxes(view)[0]) == ["H", "It said nothing."]
+    view._clear.click()
+    assert isinstance(sent[-1], commands.ClearTalk)
+    tell(window, TalkCleared())
+    assert boxes(view) == []
+    assert view._empty.isVisible()
+
+
+def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
+    window, view, _ = chat
+    view.blind.setChecked(True)
+    say(view, "Hello")
+    tell(window, TurnGrew(number=0, turn=turn(finished=False)))
+    (box,) = boxes(view)
+    assert not box._question.isVisible()
+    tell(window, TurnGrew(number=0, turn=turn()))
+    assert box._question.isVisible()
+    assert names(box) == ["Answer A", "Answer B"]
+    assert box.guess is not None
+    box._asks[box.guess.now].click()
+    assert sorted(names(box)) == ["Before any training", "Now, 613 rounds"]
+    assert texts(box)[box.guess.now] == "Hi."
+    assert view._tally.words() == "Of 1 choice, 1 fell on the model of now."
+    say(view, "More")
+    tell(window, TurnGrew(number=1, turn=turn("More")))
+    assert names(boxes(view)[1]) == ["Answer A", "Answer B"]
+    view.blind.setChecked(False)
+    assert "Before any training" in names(boxes(view)[1]), "whoever wants names gets them"
+
+
+def test_neither_counts_as_not_the_model_of_now() -> None:
+    assert tally([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)]) == "Of 2 choices, 1 fell on the model of now."
+    assert tally([]) == ""
+
+
+def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> None:
+    window, view, sent = chat
+    menu = view._moments.menu()
+    assert [action.text() for action in menu.actions()] == ["Before any training", "After 64 rounds"]
+    menu.actions()[1].trigger()
+    assert view._moments.text() == "Compared with: After 64 rounds"
+    say(view, "Hello")
+    said = sent[-1]
+    assert isinstance(said, commands.Say)
+    assert said.before == 64
+    tell(window, TurnGrew(number=0, turn=turn()))
+    assert not view._moments.isEnabled(), "a conversation is with two models"
+    tell(window, TalkCleared(), TalkOffered(moments=(0, 700), taught=True))
+    assert view._moments.text() == "Compared with: Before any training"
+
+
+def test_the_menu_of_moments_is_filled_anew_and_not_made_anew(chat: Chat, qapp: QApplication) -> None:
+    window, view, _ = chat
+    for newest in range(614, 620):
+        tell(window, TalkOffered(moments=(0, 64, newest), taught=True))
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    (menu,) = view._moments.findChildren(QMenu)
+    assert [action.text() for action in menu.actions()] == ["Before any training", "After 64 rounds"]
+    assert len(menu.findChildren(QActionGroup)) == 1
+
+
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, look: Look, spoken: Language) -> None:
+    translator.use(spoken)
+    look.set_text(130)
+    try:
+        window = window_told((*RUNNING, OFFERED), 900, 600)
+        window.show_page("swarms")
+        window.swarms.show_trying()
+        window.swarms.trying.which.choose(1)
+        settled(window)
+        chat = window.swarms.trying.chat
+        for button in chat.tools.findChildren(QAbstractButton):
+            assert button.width() >= button.sizeHint().width(), button.text()
+        assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()
+        assert tr("Compared with: %1").partition("%")[0] in chat._moments.accessibleName()
+    finally:
+        translator.use("en")
+
+
+def test_it_is_said_what_a_model_cannot_do() -> None:
+    state = State(ready=ready(), offered=replace(OFFERED, taught=False))
+    assert "cannot chat well" in about(state)
+    assert "never taught to chat" in about(replace(state, ready=ready(parameters=500_000_000)))
+    assert "the same model" in about(replace(state, offered=replace(OFFERED, moments=(0,))))
+    assert about(replace(state, offered=OFFERED)) == ""
+
+
+def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: Chat, qapp: QApplication) -> None:
+    window, view, _ = chat
+    tell(window, TurnGrew(number=0, turn=turn(now="<b>x</b>\u202e\n" + "y" * 900)))
+    qapp.processEvents()
+    (box,) = boxes(view)
+    first = box.findChild(Tile).findChild(Prose)  # type: ignore[union-attr]
+    assert first.toPlainText().startswith("<b>x</b>\ufffd\nyyy")
+    assert first.height() > 6 * first.fontMetrics().lineSpacing(), "all of it is seen"
+    assert view.width() <= window.width()
+    focusable = [one for one in view.findChildren(QWidget) if one.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    assert first in focusable, "an answer can be read and copied by keyboard"
+    assert [one for one in focusable if not one.accessibleName() and not one.objectName().startswith("qt_")] == []

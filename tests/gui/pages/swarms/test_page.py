@@ -1,0 +1,998 @@
+"""The page Swarms: what is known, what could be joined, and that nothing is joined before a person says so."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QPoint, Qt, QUrl
+from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMenu, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.core.settings import Settings
+from waggle.core.settings import Swarm as SwarmSettings
+from waggle.gui.application.main_window import Window
+from waggle.gui.application.qt_application import Application
+from waggle.gui.application.screenshot import settled
+from waggle.gui.i18n import translator
+from waggle.gui.pages.swarms.create_form import TOPICS, level_of
+from waggle.gui.pages.swarms.models import ModelCard, ModelsView, about
+from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
+from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
+from waggle.gui.pages.swarms.swarm_cards import Sheet, SwarmCard, trains_on
+from waggle.gui.state.invite_link import link_in
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets import qr_code
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.confirm_button import SureLink
+from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.highlighted_text import SpanText
+from waggle.gui.widgets.page_header import Top
+from waggle.gui.widgets.painted import Chip
+from waggle.gui.widgets.text import Line
+from waggle.protocol import commands, events
+from waggle.protocol.commands import AnyCommand
+from waggle.protocol.events import ShownCompletion
+from waggle.protocol.events_models import ModelExported, ModelShown, ModelsTold
+from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
+from waggle.protocol.events_swarms import (
+    InviteRead,
+    InviteWritten,
+    SpecialtyOffer,
+    SpecialtyShown,
+    StartedAgain,
+    SwarmCreated,
+    SwarmShown,
+    SwarmsTold,
+)
+from waggle.protocol.state import State
+from waggle.tasks.catalogue import shipped
+
+Told = Callable[..., Window]
+HERE, THERE = "ab" * 32, "cd" * 32
+LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
+EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
+FIRST = SwarmShown(charter=HERE, name="First light", specialties=(EASY,), shipped=True, known=True, active=True)
+OTHER = SwarmShown(charter=THERE, name="Two laptops", specialties=(EASY, EASY), known=True, members=2)
+OFFERS = (
+    SpecialtyOffer(dataset="bf", title="Tiny programs", topic="code", samples={"easy": "+", "hard": "+++"}),
+    SpecialtyOffer(dataset="gcd", title="Divisors", topic="arithmetic", samples={"standard": "gcd of 4 and 6?"}),
+)
+BEGUN = [
+    ready(charter=HERE, swarm="First light"),
+    events.PhaseChanged(phase="contributing", round=613),
+    SwarmsTold(swarms=(FIRST, OTHER), offers=OFFERS),
+]
+
+
+@pytest.fixture
+def page(window_told: Told) -> tuple[Window, Swarms, list[AnyCommand]]:
+    window = window_told(BEGUN)
+    sent: list[AnyCommand] = []
+    window.commanded.connect(sent.append)
+    window.show_page("swarms")
+    return window, window.swarms, sent
+
+
+Page = tuple[Window, Swarms, list[AnyCommand]]
+
+
+def press_again(qtbot: QtBot, button: QWidget) -> None:
+    """The second press of a double click."""
+    qtbot.mouseDClick(button, Qt.MouseButton.LeftButton)
+    qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
+
+
+def tell(window: Window, *told: object) -> None:
+    for event in told:
+        window._current.take(event)  # type: ignore[arg-type]
+    window._current.flush()
+
+
+def test_what_is_known_is_asked_for_once_and_shown(page: Page) -> None:
+    window, swarms, sent = page
+    window.redraw()
+    assert [type(command) for command in sent] == [commands.ListSwarms]
+    assert swarms._line.words() == "You take part in First light; 2 swarms are remembered"
+    assert len(swarms.findChildren(SwarmCard)) == 2
+
+
+def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Page) -> None:
+    window, swarms, sent = page
+    window.show_page("home")
+    window.show_invite(LINK)
+    assert window.page == "swarms"
+    assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    assert swarms._views.currentIndex() == SHEET
+    assert not any(isinstance(command, commands.ChooseSwarm) for command in sent)
+    (sheet,) = swarms.findChildren(Sheet)
+    assert "Simplify 36/84." in " ".join(label.text() for label in sheet.findChildren(QLabel))
+    sheet.join.click()
+    assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=THERE)
+
+
+def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page: Page) -> None:
+    window, swarms, sent = page
+    tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
+    window.show_invite(LINK)
+    window.unheard(sent[-1])
+    assert swarms._said.text().startswith("The engine is not there yet")
+    asked = len(sent)
+    tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
+    assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
+
+
+def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_stays(page: Page) -> None:
+    window, swarms, _ = page
+
+    def said(kind: type[QWidget]) -> str:
+        return " ".join(label.text() for one in swarms.findChildren(kind) for label in one.findChildren(QLabel))
+
+    assert "answers of your own where you choose to share them" in said(SwarmCard)
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    assert "answers of your own where you choose to share them" in said(Sheet)
+    assert "what you type, unless you choose to share your answers" in said(Sheet)
+
+
+def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
+    window, swarms, _ = page
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=FIRST, answered=True))
+    (sheet,) = swarms.findChildren(Sheet)
+    assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
+    said = " ".join(label.text() for label in sheet.findChildren(QLabel))
+    assert "You are in this swarm already." in said
+    assert "will" not in said
+    assert "Going there" not in said
+    sheet.no.click()
+    assert swarms._views.currentIndex() == LIST
+
+
+def test_not_now_joins_nothing(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=OTHER, answered=False))
+    qtbot.keyClick(swarms, Qt.Key.Key_Escape)
+    assert swarms._views.currentIndex() == LIST
+    assert [type(command) for command in sent] == [commands.ListSwarms, commands.ReadInvite]
+
+
+@pytest.mark.parametrize(
+    ("members", "there"),
+    [(0, "Not asked yet who is there."), (1, "1 computer was there when last asked."),
+     (4, "4 computers were there when last asked.")],
+)  # fmt: skip
+def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, members: int, there: str) -> None:
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, members=members))))
+    next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there").click()
+    (sheet,) = swarms.findChildren(Sheet)
+    assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
+
+
+def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    swarms.show_join(LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    known, focused = len(sent), window.focusWidget()
+    (sheet,) = swarms.findChildren(Sheet)
+    assert focused is sheet.no
+    press_again(qtbot, sheet.join)
+    qtbot.keyClick(focused, Qt.Key.Key_Return)
+    assert (sent[known:], swarms._views.currentIndex()) == ([], LIST)
+
+
+def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
+    go.setFocus()
+    qtbot.keyClick(go, Qt.Key.Key_Return)
+    (sheet,) = swarms.findChildren(Sheet)
+    sheet.join.setFocus()
+    qtbot.keyClick(sheet.join, Qt.Key.Key_Return)
+    assert isinstance(sent[-1], commands.ChooseSwarm)
+    assert window.focusWidget() is swarms
+    swarms._ask_others.setFocus()
+    qtbot.keyClick(swarms._ask_others, Qt.Key.Key_Return)
+    assert (swarms._views.currentIndex(), window.focusWidget()) == (INVITE, swarms)
+    qtbot.keyClick(swarms, Qt.Key.Key_Space)
+    assert window.page == "swarms"
+
+
+def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
+    window, swarms, _ = page
+    swarms.show_join("waggle://nonsense")
+    window.refused("This is not an invite link: one begins with waggle://join?", "")
+    assert swarms._views.currentIndex() == JOIN
+    assert swarms._said.text().startswith("This is not an invite link")
+    assert not window.status._notice._shown[0], "once is enough"
+    assert swarms._link.text() == "waggle://nonsense", "to be mended"
+
+
+def test_each_view_has_its_own_title(page: Page) -> None:
+    swarms = page[1]
+    for show, title in (
+        (swarms.show_models, "Models"), (swarms.show_trying, "Try it"), (swarms.show_race, "Race"), (swarms.show_list, "Swarms"),
+        (swarms.show_invitation, "Swarms"),
+    ):  # fmt: skip
+        show()
+        assert swarms._top._title.text() == title
+
+
+def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
+    window, swarms, sent = page
+    (tmp_path / "an invite.waggle").write_text(f"An invite for you:\n{LINK}\n")
+    for outside in (str(tmp_path / "an invite.waggle"), (tmp_path / "an invite.waggle").as_uri()):  # as file managers name it
+        sent.clear()
+        window.show_invite(outside)
+        assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
+    (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
+    assert link_in(tmp_path / "mark.waggle") == LINK
+    (tmp_path / "other").write_bytes(b"\xff\xfe no link")
+    swarms.open_file(tmp_path / "other")
+    assert swarms._said.text() == "There is no invite in that file."
+    swarms.open_file(tmp_path / "nowhere")
+    assert swarms._said.text().startswith("The file cannot be read")
+
+
+def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> None:
+    window, swarms, sent = page
+    swarms._new.click()
+    form = swarms._form
+    assert (swarms._views.currentIndex(), form._create.isEnabled()) == (CREATE, False)
+    form._name.setText(" Ours ")
+    for i in range(2):
+        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+    form._level.choose(2)
+    form._private.setChecked(True)
+    form._create.click()
+    wanted = sent[-1]
+    assert isinstance(wanted, commands.CreateSwarm)
+    assert (wanted.name, wanted.private) == ("Ours", True)
+    assert set(wanted.specialties) == {("bf", "hard"), ("gcd", "standard")}
+    assert not form._create.isEnabled(), "one press is one swarm"
+    window.refused("The disk is full.", "")
+    assert (form._said.text(), form._create.isEnabled()) == ("The disk is full.", True)
+    form._create.click()
+    tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
+    assert swarms._views.currentIndex() == SHEET
+
+
+def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page: Page, qtbot: QtBot) -> None:
+    window, swarms, sent = page
+    form = swarms._form
+    swarms._new.click()
+    form._name.setText("Ours")
+    form._model.item(0).setCheckState(Qt.CheckState.Checked)
+    assert not swarms._new.isVisible(), "its word is that of the form's own button"
+    qtbot.keyClick(form._name, Qt.Key.Key_Escape)
+    for leave in (lambda: None, swarms._join.click, partial(swarms._which.choose, 1)):
+        leave()
+        swarms.show_list()
+        swarms._new.click()
+        assert (form._name.text(), len(form._chosen()), window.focusWidget()) == ("Ours", 1, form._name)
+    form._create.click()
+    swarms.show_list()
+    swarms._new.click()
+    assert (form._create.isEnabled(), form._count.words()) == (True, "1 kind of question chosen"), "no answer is waited for"
+    next(button for button in form.findChildren(Button) if button.text() == "Cancel").click()
+    swarms._new.click()
+    assert (form._name.text(), form._chosen()) == ("", [])
+    assert [type(command) for command in sent] == [commands.ListSwarms, commands.ListModels, commands.CreateSwarm]
+
+
+def test_what_a_swarm_still_lacks_is_said(page: Page) -> None:
+    window, swarms, _ = page
+    form = swarms._form
+    many = tuple(replace(OFFERS[0], dataset=f"bf{i}", title=f"Tiny programs {i}") for i in range(65))
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER), offers=many))
+    assert form._count.words() == "Choose at least one kind of question."
+    for i in range(65):
+        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+    assert form._count.words() == "65 kinds of question chosen. At most 64 kinds."
+    form._model.item(0).setCheckState(Qt.CheckState.Unchecked)
+    assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen. Give it a name.", False)
+    form._name.setText("Ours")
+    assert (form._count.words(), form._create.isEnabled()) == ("64 kinds of question chosen", True)
+
+
+def test_the_question_of_the_kind_that_was_chosen_last_is_shown(page: Page) -> None:
+    form = page[1]._form
+    for i in range(2):
+        form._model.item(i).setCheckState(Qt.CheckState.Checked)
+        assert form._about.words().startswith(form._model.item(i).text().split("  ·")[0])
+
+
+def test_what_a_kind_of_question_is_about_is_said_in_german(page: Page) -> None:
+    assert {offer.topic for offer in shipped()} == set(TOPICS)
+    translator.use("de")
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST,), offers=(replace(OFFERS[0], topic="algorithms"),)))
+    assert swarms._form._model.item(0).text() == "Winzige Programme  ·  Algorithmen"
+
+
+def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Page) -> None:
+    translator.use("de")
+    window, swarms, _ = page
+    offers = tuple(replace(OFFERS[0], title=title) for title in ("Maze", "Water jugs", "Dice", "Grids"))
+    tell(window, SwarmsTold(swarms=(FIRST,), offers=offers))
+    names = [swarms._form._model.item(i).text().split("  ·")[0] for i in range(len(offers))]
+    assert names == ["Labyrinth", "Raster", "Wasserkrüge", "Würfel"]
+
+
+def test_the_closest_difficulty_is_taken() -> None:
+    assert [level_of(OFFERS[0], wanted) for wanted in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
+
+
+def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplication, tmp_path: Path) -> None:
+    window, swarms, sent = page
+    swarms._ask_others.click()
+    assert (type(sent[-1]), swarms._views.currentIndex()) == (commands.WriteInvite, INVITE)
+    tell(window, InviteWritten(charter=THERE, link="waggle://join?other"))
+    assert swarms._invitation.link == ""
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    swarms._invitation._copy.click()
+    assert qapp.clipboard().text() == LINK
+    swarms.save_invite(tmp_path / "invite.waggle")
+    assert (tmp_path / "invite.waggle").read_text() == f"{LINK}\n"
+    assert os.name == "nt" or not (tmp_path / "invite.waggle").stat().st_mode & 0o077, "it may hold the key of a private swarm"
+    window.redraw()
+    assert window.status._notice.accessibleName() == f"Saved to {tmp_path / 'invite.waggle'}"
+
+
+def test_an_invite_that_is_too_long_for_a_code_is_shown_copied_and_saved_as_a_link(page: Page, qapp: QApplication) -> None:
+    window, swarms, _ = page
+    swarms._ask_others.click()
+    invitation, long = swarms._invitation, LINK + "9" * (4096 - len(LINK))
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    assert (invitation._code.isVisible(), invitation._how.text()[:28]) == (True, "The other person scans this,")
+    tell(window, InviteWritten(charter=HERE, link=long, reach="It works from anywhere."))
+    assert qr_code.modules(long) == ()
+    assert (invitation._code.isVisible(), invitation._field.text()) == (False, long)
+    assert invitation._how.text().startswith("This link is too long for a QR code.")
+    assert (invitation._copy.isEnabled(), invitation._save.isEnabled()) == (True, True)
+    invitation._copy.click()
+    assert qapp.clipboard().text() == long
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    assert invitation._code.isVisible()
+
+
+def test_an_invite_is_written_anew_once_others_can_reach_this_computer_in_another_way(page: Page) -> None:
+    window, swarms, sent = page
+    swarms._ask_others.click()
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works on your network only."))
+    reached = events.ReachChanged(reach="connected", peers=1, address="/ip4/192.0.2.9/tcp/4001", way="direct")
+
+    def asked() -> int:
+        return sum(isinstance(command, commands.WriteInvite) for command in sent)
+
+    assert asked() == 1
+    tell(window, reached)
+    assert (asked(), swarms._waiting) == (2, "invite")
+    tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."), reached)
+    assert (asked(), swarms._invitation.link) == (2, f"{LINK}9")
+    tell(window, StartedAgain(reason="Memory is short."), ready(charter=HERE, swarm="First light", round=700))
+    assert asked() == 2, "nobody can be asked before the engine is ready"
+    tell(window, events.PhaseChanged(phase="contributing", round=700))
+    assert asked() == 3
+    swarms.show_list()
+    tell(window, reached)
+    assert asked() == 3
+
+
+def test_what_was_copied_is_said_for_a_moment_and_not_of_another_link(page: Page, qapp: QApplication) -> None:
+    window, swarms, _ = page
+    swarms._ask_others.click()
+    tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+    button = swarms._invitation._copy
+    button.click()
+    assert (qapp.clipboard().text(), button.text(), button._end.isActive()) == (LINK, "Copied", True)
+    button._end.timeout.emit()
+    assert button.text() == "Copy link"
+    button.click()
+    tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."))
+    assert (button.text(), button._end.isActive()) == ("Copy link", False)
+
+
+def test_while_the_engine_goes_elsewhere_nothing_can_be_asked(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, StartedAgain(reason="Going to Two laptops."))
+    assert not swarms._ask_others.isEnabled()
+    assert swarms._line.words().startswith("The engine is going there")
+
+
+def test_settings_that_leave_no_choice_are_said(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER), fixed="swarm.charter names the swarm."))
+    assert swarms._line.words() == "swarm.charter names the swarm."
+    assert (swarms._new.isEnabled(), swarms._ask_others.isEnabled()) == (False, True), "who may not leave may invite"
+
+
+def test_where_there_is_this_computer_only_nobody_is_invited(page: Page) -> None:
+    window, swarms, _ = page
+    assert swarms._ask_others.isVisible()
+    edge = _right_edge(swarms._ask_others, swarms)
+    tell(window, events.ReachChanged(reach="solo", peers=0))
+    assert not swarms._ask_others.isVisible()
+    for _ in range(3):  # a head in a head
+        QApplication.processEvents()
+    assert _right_edge(swarms._new, swarms) == edge, "no room is kept for what never comes"
+
+
+def _right_edge(button: QWidget, page: QWidget) -> int:
+    return button.mapTo(page, QPoint(button.width(), 0)).x()
+
+
+def test_words_of_a_stranger_stay_words(page: Page) -> None:
+    window, swarms, _ = page
+    window.show_invite(LINK)
+    tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
+    (sheet,) = swarms.findChildren(Sheet)
+    assert sheet.join.text() == "Join <b>\ufffdevil</b>"
+    sheet = Sheet(
+        window.swarms.look, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
+    )  # fmt: skip
+    assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
+    assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
+    assert sheet.join.accessibleName() == "Join Q&A club"
+    assert trains_on(replace(OTHER, specialties=(SpecialtyShown(title="a\nb"),))) == "a b"
+
+
+@pytest.mark.parametrize("asked", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
+def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, asked: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+    monkeypatch.setattr(qapp, "called", called.append)
+    QApplication.sendEvent(qapp, QFileOpenEvent(asked))
+    assert called == [LINK if asked.scheme() == "waggle" else "/somewhere/invite.waggle"]
+
+
+def test_a_code_has_whole_modules_and_three_corners() -> None:
+    made = qr_code.modules(LINK)
+    corner = tuple(line[:7] for line in made[:7])
+    assert len(made) == len(made[0])
+    assert corner == tuple(line[-7:][::-1] for line in made[:7])
+    assert qr_code.modules("") == ()
+
+
+STARTER = ModelShown(kind="starter", bytes=3_300_000, active=True, rounds=613)
+QWEN = ModelShown(kind="hub", name="Qwen/Tiny", bytes=988_000_000)
+HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=False)
+
+
+@pytest.fixture
+def models(page: Page) -> tuple[Window, ModelsView, list[AnyCommand]]:
+    window, swarms, sent = page
+    swarms._which.choose(1)
+    tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
+    return window, swarms._models, sent
+
+
+Models = tuple[Window, ModelsView, list[AnyCommand]]
+
+
+def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
+    _, view, sent = models
+    assert isinstance(sent[-1], commands.ListModels)
+    assert about(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
+    assert "the download goes on" in about(HALF)
+    assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
+
+
+def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
+    """Whoever is about to press its button, or stands on it with the keyboard, does so whatever is told meanwhile."""
+    window, view, _ = models
+    train = button_of(view, "Train this one")
+    train.setFocus()
+    tell(window, ModelsTold(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
+    assert button_of(view, "Train this one") is train
+    assert window.focusWidget() is train
+    assert "614 rounds trained here" in view._made[0]._about.words()
+    assert view._storage.words().endswith("49.0 GB are free")
+
+
+def test_a_card_of_a_swarm_stays_while_members_come_and_go(page: Page) -> None:
+    window, swarms, _ = page
+    tell(window, SwarmsTold(swarms=(FIRST, OTHER)))
+    go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
+    go.setFocus()
+    peer = events.PeerInfo(id="p", name="Brisk Otter", received=3)
+    tell(window, events.PeerChanged(peer=peer), SwarmsTold(swarms=(FIRST, OTHER), seq=9))
+    assert window.focusWidget() is go
+    assert swarms._list._active[0]._members._value.text() == "2, you included"
+
+
+def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
+    window, view, sent = models
+    fresh = ModelsTold(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
+    tell(window, fresh)
+    assert not button_of(view, "Export what was learned").isEnabled()
+    asked = len(sent)
+    tell(window, events.CheckpointSaved(round=8, bytes=1), events.TrafficMeasured(up=1.0, down=1.0))
+    window.redraw()
+    assert [type(command) for command in sent[asked:]] == [commands.ListModels]
+    tell(window, replace(fresh, models=(STARTER,)))
+    assert button_of(view, "Export what was learned").isEnabled()
+    window.swarms._which.choose(0)
+    tell(window, events.CheckpointSaved(round=9, bytes=1))
+    assert len(sent) == asked + 1, "while it is not seen nothing is asked"
+    window.swarms._which.choose(1)
+    assert [type(command) for command in sent[asked + 1 :]] == [commands.ListModels]
+
+
+def button_of(view: ModelsView, words: str) -> QPushButton:
+    cards = (view._cards.itemAt(place).widget() for place in range(view._cards.count()))
+    return next(button for made in cards for button in buttons(made) if button.text() == words)  # type: ignore[arg-type]
+
+
+def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> None:
+    window, view, sent = models
+    cards = view.findChildren(ModelCard)
+    next(made for made in cards if not made.isHidden() and "Qwen/Tiny" in buttons(made)[0].accessibleName()).chosen.emit(QWEN)
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Tiny")
+    view._name.setText(" Qwen/Other ")
+    view._use.click()
+    assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Other")
+    window.refused("no name is not the name of a model.", "", sent[-1].id)
+    assert view._said.text() == "no name is not the name of a model."
+    assert bool(window.status._notice._shown[0]) == view._said.visibleRegion().isEmpty(), "once, where it is seen"
+    view._use_name()
+    window.show_page("home")
+    window.refused("no name is not the name of a model.", "", sent[-1].id)
+    assert window.status._notice._shown[0] == "no name is not the name of a model."
+
+
+def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(look: Look) -> None:
+    made = ModelCard(look, replace(QWEN, fit="?"))
+    made.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
+    assert made._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert made._fit.toolTip() == "Weights are many. More."
+    made.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "")
+    assert (made._fit.text(), made._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
+
+
+def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
+    window, view, sent = models
+    window.activateWindow()
+    settled(window)
+    remove, known = button_of(view, "Remove"), len(sent)
+    assert remove.accessibleName() == "Remove Qwen/Tiny from this computer"
+    qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
+    press_again(qtbot, remove)
+    assert (remove.text(), sent[known:]) == ("Remove 988 MB", [])
+    view._use.setFocus()
+    assert remove.text() == "Remove"
+    remove.click()
+    remove.click()
+    assert sent[known:] == [commands.RemoveModel(id=sent[-1].id, name="Qwen/Tiny")]
+    tell(window, events.PhaseChanged(phase="stopped", round=613))
+    assert (remove.isEnabled(), bool(remove.toolTip())) == (False, True)
+
+
+def test_what_was_learned_is_exported_and_said(models: Models) -> None:
+    window, view, sent = models
+    view.export("/tmp/mine")
+    assert sent[-1] == commands.ExportModel(id=sent[-1].id, path="/tmp/mine")
+    tell(window, ModelExported(path="/tmp/mine", rounds=600))
+    assert view._said.text() == "Written to /tmp/mine: 600 rounds of training."
+    for spoken, words in (
+        ("en", "Written to /tmp/%n: 1 round of training."),
+        ("de", "Nach /tmp/%n geschrieben: 1 Runde Training."),
+    ):
+        translator.use(spoken)
+        tell(window, ModelExported(path="/tmp/%n", rounds=1))
+        assert view._said.text() == words
+
+
+def test_a_download_shows_how_far_it_is(models: Models) -> None:
+    window, view, _ = models
+    tell(window, StartedAgain(reason="Going on with Qwen/Half."), events.Downloading(model="Qwen/Half", done=412, total=980))
+    assert (view._bar.value(), view._loading.isVisible()) == (420, True)
+    assert view._use.isEnabled(), "another choice ends the download"
+
+
+def buttons(widget: ModelCard) -> list[QPushButton]:
+    return widget.findChildren(QPushButton)
+
+
+POSED = QuestionPosed(specialty="simple_fractions", title="Fractions", number=7, question="Simplify 36/84.\n<b>\u202e")
+WRONG = ShownCompletion(text="<answer>9</answer>", judged=True, reason="wrong: 9", start=8, length=1)
+GOOD = ShownCompletion(text="<answer>3/7</answer>", judged=True, reward=1.0, reason="right", start=8, length=3)
+TRIED = QuestionAnswered(
+    specialty="simple_fractions", number=7, mine=WRONG,
+    answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
+)  # fmt: skip
+Trying = tuple[Window, AskView, list[AnyCommand]]
+
+
+@pytest.fixture
+def trying(page: Page) -> Trying:
+    window, swarms, sent = page
+    swarms._which.choose(2)
+    window.redraw()
+    assert sent[-1] == commands.PoseQuestion(id=sent[-1].id, specialty="simple_fractions", number=7)
+    tell(window, POSED)
+    return window, swarms.trying.ask, sent
+
+
+def test_the_menu_of_specialties_is_filled_anew_and_not_made_anew(trying: Trying, qapp: QApplication) -> None:
+    window, view, _ = trying
+    for title in ("One", "Two", "Three"):
+        tell(window, ready(specialties=(events.SpecialtyInfo(dataset="bf", title=title),)))
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    (menu,) = view.findChildren(QMenu)
+    assert [action.text() for action in menu.actions()] == ["Three"]
+    assert view._menu.menu() is menu
+
+
+def test_a_question_is_answered_by_me_first_and_then_by_the_model_of_every_moment(trying: Trying) -> None:
+    window, view, sent = trying
+    assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    view._mine.setText("9")
+    view._go.click()
+    assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7, mine="9")
+    assert not view._go.isEnabled()
+    tell(window, TRIED)
+    assert view._verdict.words() == "It learned this: wrong before training, right after 64 rounds."
+    assert names(view) == ["Before any training", "After 64 rounds", "Now, 600 rounds", "You"]
+
+
+def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qapp: QApplication) -> None:
+    window, view, _ = trying
+    view._blind.setChecked(True)
+    tell(window, TRIED)
+    assert names(view) == ["Answer A", "Answer B", "Answer C", "You"]
+    assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
+    guesses = [one for row in rows(view) for one in row.findChildren(QPushButton) if one.isVisible()]
+    assert len(guesses) == 3, "one's own answer is nobody's secret"
+    order = [row.findChild(SpanText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
+    guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
+    qapp.processEvents()
+    assert names(view)[0] == "Before any training", "after a guess all is told"
+    assert view._verdict.words().startswith("It was another one. It learned this")
+    assert not view._blind.isChecked()
+
+
+def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(trying: Trying, qapp: QApplication) -> None:
+    window, view, _ = trying
+    tell(window, replace(TRIED, answers=TRIED.answers[:2], truth="3/7\n"))
+    view._copy.click()
+    assert view._copy.text() == "Copied"
+    question = "Simplify 36/84.\n<b>\ufffd"
+    assert qapp.clipboard().text().split("\n\n") == [
+        question, "Before any training, 0.0  wrong: 9\n<answer>9</answer>", "Now, 64 rounds, 1.0  right\n<answer>3/7</answer>",
+        "You, 0.0  wrong: 9\n<answer>9</answer>", "A right answer: 3/7",
+    ]  # fmt: skip
+    tell(window, replace(TRIED, answers=TRIED.answers[:2]))
+    view._copy.click()
+    assert qapp.clipboard().text().endswith("You, 0.0  wrong: 9\n<answer>9</answer>"), "none is known"
+    view._blind.setChecked(True)
+    assert view._copy.text() == "Copy", "it would copy something else now"
+    view._copy.click()
+    seen = qapp.clipboard().text()
+    assert [part.split("\n")[0] for part in seen.split("\n\n")] == ["Simplify 36/84.", "Answer A", "Answer B", "You"]
+
+
+def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(trying: Trying) -> None:
+    window, view, _ = trying
+    tell(window, replace(TRIED, truth="3/7\n"))
+    assert (view._truth.text(), view._truth.isHidden()) == ("A right answer: 3/7", False)
+    view._blind.setChecked(True)
+    assert view._truth.isHidden()
+    view._blind.setChecked(False)
+    tell(window, TRIED)
+    assert view._truth.isHidden(), "an older recording does not say"
+
+
+def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, TRIED)
+    view._next.click()
+    asked = sent[-1]
+    assert isinstance(asked, commands.PoseQuestion)
+    tell(window, replace(POSED, number=asked.number))
+    assert not view._answers.isVisible()
+
+
+def test_a_question_that_is_refused_is_asked_for_again_by_a_person_or_of_another_engine(page: Page) -> None:
+    window, swarms, sent = page
+    swarms._which.choose(2)
+    window.redraw()
+    view = swarms.trying.ask
+    window.refused("The judge does not answer.", "Try again.", sent[-1].id)
+    window.redraw()
+    assert (len(posed(sent)), view._said.text()) == (1, "The judge does not answer. Try again.")
+    assert not view._said.isHidden()
+    view._next.click()
+    window.refused("The judge does not answer.", "Try again.", sent[-1].id)
+    window.redraw()
+    assert len(posed(sent)) == 2
+    tell(window, ready(at=99.0))
+    assert len(posed(sent)) == 3
+
+
+def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
+    return [command for command in sent if isinstance(command, commands.PoseQuestion)]
+
+
+def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, look: Look, qtbot: QtBot) -> None:
+    window, _, _ = trying
+    other = replace(POSED, specialty="binary_matrix", number=99)
+    made, sent = AskView(look), list[AnyCommand]()
+    qtbot.addWidget(made)
+    made.commanded.connect(sent.append)
+    made.show_state(replace(window._current.state, posed=other))
+    assert made._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    made._go.click()
+    assert sent == [commands.AskModel(id=sent[0].id, specialty="binary_matrix", number=99)]
+
+
+def test_a_question_that_is_refused_leaves_the_one_that_is_seen_to_be_asked(trying: Trying) -> None:
+    window, view, sent = trying
+    view._next.click()
+    window.refused("The judge does not answer.", "", sent[-1].id)
+    view._go.click()
+    assert sent[-1] == commands.AskModel(id=sent[-1].id, specialty="simple_fractions", number=7)
+
+
+def test_what_cannot_be_tried_is_said(trying: Trying) -> None:
+    window, view, _ = trying
+    view._go.click()
+    window.refused("This model is too large to be loaded a second time.", "")
+    assert (view._said.text(), view._go.isEnabled()) == ("This model is too large to be loaded a second time.", True)
+
+
+CONNECTED = events.ReachChanged(reach="connected", peers=2, at=1.0)
+
+
+def sharing(choice: Literal["ask", "no", "yes"]) -> events.SettingsChanged:
+    return events.SettingsChanged(settings=Settings(swarm=SwarmSettings(my_answers=choice)))
+
+
+def test_whether_to_share_is_asked_once_and_only_after_an_answer_of_ones_own(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, CONNECTED)
+    tell(window, sharing("ask"))
+    tell(window, replace(TRIED, mine=None))
+    assert view._asking.isHidden()
+    tell(window, TRIED)
+    assert not view._asking.isHidden()
+    keep = next(button for button in view._asking.findChildren(Button) if button.text() == "Keep them here")
+    keep.click()
+    assert sent[-1] == commands.ChangeSettings(id=sent[-1].id, values={"swarm.my_answers": "no"})
+    tell(window, sharing("no"))
+    assert view._asking.isHidden()
+    assert view._sharing.isHidden()
+
+
+def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_and_after(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, CONNECTED)
+    tell(window, sharing("yes"))
+    asked = sent[-1]
+    assert isinstance(asked, commands.PoseQuestion)
+    assert asked.to_share
+    posed = replace(POSED, number=asked.number, epoch=2_983_333)
+    tell(window, posed)
+    assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", False)
+    view._mine.setText("3/7")
+    view._go.click()
+    answered = sent[-1]
+    assert isinstance(answered, commands.AskModel)
+    assert (answered.mine, answered.epoch) == ("3/7", posed.epoch)
+    tell(window, replace(TRIED, number=asked.number, mine=GOOD, shared=True))
+    assert view._outcome.text().startswith("Your answer goes to the swarm, marked human.")
+    tell(window, sharing("no"))
+    assert (sent[-1], view._answers.isHidden()) == (answered, False), "what is read stays"
+    assert view._outcome.text().startswith("Your answer goes to the swarm")
+    view._next.click()
+    assert not sent[-1].to_share  # type: ignore[union-attr]
+
+
+def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_without_being_shared(trying: Trying) -> None:
+    window, view, sent = trying
+    tell(window, CONNECTED, sharing("yes"))
+    tell(window, replace(POSED, number=sent[-1].number, epoch=2_983_333))  # type: ignore[union-attr]
+    view._mine.setText("3/7")
+    asked = len(sent)
+    tell(window, sharing("no"))
+    assert (view._mine.text(), sent[asked:]) == ("3/7", [])
+    assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", True)
+    assert view._mine.placeholderText().endswith("it stays here")
+    view._go.click()
+    tell(window, replace(TRIED, number=sent[-1].number, mine=GOOD))  # type: ignore[union-attr]
+    assert view._outcome.isHidden(), "that it stays here was chosen"
+
+
+def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_shared(trying: Trying) -> None:
+    window, view, sent = trying
+    view._mine.setText("3/7")
+    tell(window, CONNECTED, sharing("yes"))
+    assert (view._mine.text(), view._title.words()) == ("3/7", "A question it never trains on")
+    assert (view._sharing.isHidden(), view._mine.placeholderText().endswith("it stays here")) == (True, True)
+    view._next.click()
+    assert sent[-1].to_share  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("state", "shared", "asked"),
+    [
+        (State(tried=TRIED), False, False),
+        (State(tried=TRIED, settings=Settings()), False, True),
+        (State(settings=Settings()), False, False),
+        (State(tried=TRIED, settings=Settings(swarm=SwarmSettings(my_answers="no"))), False, False),
+        (State(tried=TRIED, settings=Settings(swarm=SwarmSettings(my_answers="yes"))), True, False),
+        (State(tried=TRIED, reach="solo", settings=Settings(swarm=SwarmSettings(my_answers="yes"))), False, False),
+    ],
+)
+def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, asked: bool) -> None:
+    assert (shares(state), may_be_asked(state)) == (shared, asked)
+
+
+def test_an_answer_that_did_not_travel_is_said() -> None:
+    assert outcome(TRIED, 0) == outcome(replace(TRIED, mine=None), 5) == ""
+    assert "was not shared" in outcome(TRIED, 5)
+
+
+def rows(view: AskView) -> list[AnswerRow]:
+    return [row for row in view.findChildren(AnswerRow) if not row.isHidden()]
+
+
+def names(view: AskView) -> list[str]:
+    return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
+
+
+def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
+    window, swarms, sent = page
+    window.show_page("peers")
+    window.peers._invite.click()
+    assert window.page == "swarms"
+    assert swarms._views.currentIndex() == INVITE
+    assert isinstance(sent[-1], commands.WriteInvite)
+
+
+def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
+    window, swarms, _ = page
+    for other in (1, 2, 3):
+        swarms._which.choose(other)
+        window.show_page("peers")
+        window.peers._invite.click()
+        assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
+        assert swarms._join.isVisible()
+        assert swarms._line.words().startswith("You take part in")
+        swarms._which.choose(0)
+        assert swarms._views.currentIndex() == LIST
+
+
+def test_a_form_that_is_being_filled_is_not_replaced_by_what_was_looked_at_before(page: Page) -> None:
+    window, swarms, _ = page
+    window.show_invite(LINK)
+    swarms._new.click()
+    swarms._form._name.setText("Ours")
+    tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
+    assert swarms._views.currentIndex() == CREATE
+    assert swarms._form._name.text() == "Ours"
+
+
+def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: Page) -> None:
+    window, swarms, sent = page
+    window.show_invite(LINK)
+    window.unheard(sent[-1])
+    swarms.show_list()
+    asked = len(sent)
+    tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=7))
+    assert not any(isinstance(command, commands.ReadInvite) for command in sent[asked:])
+
+
+def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
+    _, swarms, sent = page
+    swarms.findChildren(SureLink)[-1].click()
+    assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter=THERE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"), [({"private": True}, "Forget its key for good"), ({"created": True}, "Forget it for good")]
+)
+def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], asked: str) -> None:
+    window, swarms, sent = page
+    tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
+    window.activateWindow()
+    settled(window)
+    (forget,) = (one for one in swarms.findChildren(SureLink) if one.isVisible())
+    known = len(sent)
+
+    def shown() -> tuple[str, bool]:
+        said = [label.text() for label in swarms.findChildren(QLabel) if label.isVisible()]
+        return forget.text(), "Without an invite to it you can never come back." in said
+
+    qtbot.mouseClick(forget, Qt.MouseButton.LeftButton)
+    press_again(qtbot, forget)
+    assert (shown(), sent[known:]) == ((asked, True), [])
+    assert forget.accessibleName() == f"{asked}: Two laptops"
+    swarms._join.setFocus()
+    assert shown() == ("Forget", False)
+    forget.click()
+    window.show_page("home")
+    window.show_page("swarms")
+    assert (shown(), sent[known:]) == (("Forget", False), [])
+    forget.click()
+    forget.click()
+    assert sent[known:] == [commands.ForgetSwarm(id=sent[-1].id, charter=THERE)]
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
+def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, size: tuple[int, int]) -> None:
+    translator.use("de")
+    try:
+        window = window_told(BEGUN, *size)
+        window.show_page("swarms")
+        settled(window)
+        (top,) = window.swarms.findChildren(Top)
+        assert top._actions.geometry().top() < top._title.geometry().bottom()
+        assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
+    finally:
+        translator.use("en")
+
+
+@pytest.mark.parametrize("text_percent", [100, 200])
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
+    look: Look, window_told: Told, spoken: translator.Language, text_percent: int
+) -> None:
+    translator.use(spoken)
+    look.set_text(text_percent)
+    window = window_told(BEGUN)
+    window.show_page("swarms")
+    swarms = window.swarms
+    for size in ((1280, 800), (1024, 640), (900, 600)):
+        window.resize(*size)
+        found = set()
+        for show in (swarms.show_list, swarms.show_join, swarms.show_models, swarms.show_trying, swarms.show_race):
+            show()
+            settled(window)
+            found.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
+        assert len(found) == 1, size
+
+
+def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -> None:
+    window, swarms, _ = page
+    swarms._ask_others.click()
+    translator.use("de")
+    try:
+        tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
+        assert swarms._invitation._reach.text().startswith("Der Link funktioniert von überall.")
+    finally:
+        translator.use("en")
+
+
+def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(look: Look, qtbot: QtBot, tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setenv("HOME", str(tmp_path / "anna"))
+    (tmp_path / "anna").mkdir()
+    (tmp_path / "program").mkdir()
+    monkeypatch.chdir(tmp_path / "program")
+    above = Button(look, "")
+    qtbot.addWidget(above)
+    QFileDialog(above).setDirectory(str(tmp_path / "program"))  # as at first: Qt remembers where a dialog was last
+    dialog = file_dialog(above, "Save", list[str]().append, saves="invite.waggle")
+    assert dialog.directory().path() == str(tmp_path / "anna")
+
+
+def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: Told) -> None:
+    window = window_told([ready(at=1.0)])  # without a home
+    window.show_page("swarms")
+    window.swarms._which.choose(1)
+    window.show_page("you")
+    window.you._open("backup")
+    assert not window.you._identity._choose.isVisible()
+    assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
+    window.swarms._models._export_wanted()
+    assert "waggle export" in window.swarms._models._said.text()
+    assert window.findChildren(QFileDialog) == []

@@ -1,0 +1,304 @@
+"""The first start: four steps with clicks and keys, each can be skipped, safe defaults, never asked again."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+import waggle
+from gui.application.test_controller import shown
+from waggle.core import settings
+from waggle.core.errors import SwarmError
+from waggle.core.paths import Home
+from waggle.core.settings import profile_of
+from waggle.gui.application.controller import Shell
+from waggle.gui.application.main import is_first
+from waggle.gui.application.main_window import SMALLEST
+from waggle.gui.application.screenshot import settled
+from waggle.gui.engine_client.engine_process import EngineProcess
+from waggle.gui.i18n import translator
+from waggle.gui.pages.swarms.page import SHEET
+from waggle.gui.pages.welcome.page import STEPS, SWARM, Welcome
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.gui.widgets import system_tray
+from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.network.messages import invite
+from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
+from waggle.tasks.charter import first_swarm
+
+FAKE = Path(__file__).parents[2] / "fake_engine.py"
+pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
+
+
+@pytest.fixture
+def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Shell]:
+    """A shell at its very first start, with an engine that answers."""
+    monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
+    home = Home(tmp_path)
+    engine = EngineProcess([sys.executable, str(FAKE), "well"], farewell=2.0)
+    shell = Shell(look, Current(), engine, Choices(home.settings), home)
+    shell.begin(None, first=True)
+    yield shell
+    with qtbot.waitSignal(shell.left, timeout=20_000):
+        shell.leave()
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def welcome_of(shell: Shell) -> Welcome:
+    found = shell.window.findChild(Welcome)
+    assert isinstance(found, Welcome)
+    return found
+
+
+def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(look: Look, qtbot: QtBot) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    first = welcome._choices[0]._button
+    assert first.text() == f"{first_swarm().name}, the swarm that comes with Waggle"
+    assert "empty so far" in first.accessibleDescription()
+
+
+def test_continue_four_times_and_the_first_round_begins(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+    welcome = welcome_of(started)
+    began = time.monotonic()
+    for step in range(len(STEPS)):
+        assert welcome._pages.currentIndex() == step
+        qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    assert time.monotonic() - began < 60, "under a minute is promised"
+    chosen = settings.read(tmp_path / "settings.toml")
+    assert profile_of(chosen, os.cpu_count() or 1) == "quiet"
+    assert chosen.when.only_on_power
+    assert not chosen.swarm.solo
+    assert not is_first(Home(tmp_path), Choices(tmp_path / "settings.toml"), ())
+
+
+def test_what_is_chosen_is_kept(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+    welcome = welcome_of(started)
+    qtbot.keyClick(welcome._next, Qt.Key.Key_Return)
+    welcome._profile.choose(2)
+    qtbot.mouseClick(welcome._power, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(welcome._choices[1], Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(welcome._back, Qt.MouseButton.LeftButton)
+    for _ in range(3):
+        qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    chosen = settings.read(tmp_path / "settings.toml")
+    assert chosen.computer.priority == "normal"
+    assert not chosen.when.only_on_power
+    assert chosen.swarm.solo
+
+
+def test_enter_goes_on_from_the_first_question_on(started: Shell, qtbot: QtBot) -> None:
+    welcome = welcome_of(started)
+    for step in range(len(STEPS) - 1):
+        focused = started.window.focusWidget()
+        assert focused is not None
+        qtbot.keyClick(focused, Qt.Key.Key_Return)
+        assert welcome._pages.currentIndex() == step + 1
+
+
+def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+    qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
+    chosen = settings.read(tmp_path / "settings.toml")
+    assert chosen.window.welcomed
+    assert chosen.when == settings.When()
+
+
+def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Shell, qtbot: QtBot) -> None:
+    started._current.flush()
+    assert shown(started.tray) == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
+    assert started.tray.icon.toolTip() == "Waggle: A few questions come first, in the window."
+    qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "Pause" in shown(started.tray), timeout=20_000)
+
+
+def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None:
+    welcome, asked = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(asked.append)
+    welcome._choose(2)
+    welcome._link.setText(" waggle://join?charter=ab ")
+    for _ in STEPS:
+        welcome._next.click()
+    assert started.window.page == "swarms"
+    assert started.window.swarms._link.text() == "waggle://join?charter=ab"
+    qtbot.waitUntil(lambda: started.window.swarms._views.currentIndex() == SHEET, timeout=20_000)
+    assert not any(isinstance(command, ChooseSwarm) for command in asked)
+
+
+def test_what_is_pasted_around_an_invite_is_left(started: Shell, qtbot: QtBot) -> None:
+    pasted, asked_for = "Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]
+    welcome, asked = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(asked.append)
+    welcome._choose(2)
+    welcome._link.setText(pasted)
+    for _ in STEPS:
+        welcome._next.click()
+    assert started.window.swarms._link.text() == pasted
+    qtbot.waitUntil(lambda: [one.link for one in asked if isinstance(one, ReadInvite)] == asked_for, timeout=20_000)
+
+
+def test_whoever_listens_hears_which_step_this_is(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    welcome._next.click()
+    welcome._back.click()
+    assert heard == ["Step 2 of 4: This computer", "Step 1 of 4: What it does"]
+
+
+@pytest.mark.parametrize("pasted", ["tomorrow", "waggle:hello", "https://example.org/?waggle://join"])
+def test_what_is_no_invite_is_refused_where_it_is_pasted(look: Look, qtbot: QtBot, pasted: str) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    welcome._go(SWARM)
+    welcome._choose(2)
+    welcome._link.setText(pasted)
+    welcome._next.click()
+    assert welcome._pages.currentIndex() == SWARM
+    with pytest.raises(SwarmError) as refused:
+        invite.read(pasted)
+    assert welcome._refused.text() == f"{refused.value.title} {refused.value.advice}", "what the engine would say"
+    assert not welcome._refused.isHidden()
+    welcome._link.setText("waggle://join?charter=ab")
+    assert welcome._refused.isHidden()
+    welcome._next.click()
+    assert welcome._pages.currentIndex() == SWARM + 1
+
+
+def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(look: Look, qtbot: QtBot) -> None:
+    welcome, done = Welcome(look), list[object]()
+    qtbot.addWidget(welcome)
+    welcome.done.connect(done.append)
+    for _ in range(2):
+        welcome._next.click()
+    welcome._choose(2)
+    assert (welcome._next.isEnabled(), welcome._hint.text()) == (False, "Paste the link first.")
+    welcome._link.setText("waggle://join?charter=ab")
+    welcome._next.click()
+    assert "With the swarm that comes with Waggle, until you join" in welcome._summary[2].text()
+    welcome._back.click()
+    welcome._link.clear()
+    assert not welcome._next.isEnabled()
+    welcome._choose(0)
+    assert (welcome._next.isEnabled(), welcome._hint.text()) == (True, "")
+
+
+def test_enter_goes_on_from_the_link_by_one_step_however_long_it_is_held(look: Look, qtbot: QtBot) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    welcome.show()
+    for _ in range(2):
+        welcome._next.click()
+    welcome._choose(2)
+    qtbot.keyClick(welcome.focusWidget(), Qt.Key.Key_Return)
+    assert welcome._pages.currentIndex() == SWARM, "there is no link yet"
+    welcome._link.setText("waggle://join?charter=ab")
+    for repeated in (False, True, True):
+        QTest.simulateEvent(welcome.focusWidget(), True, Qt.Key.Key_Return, Qt.KeyboardModifier.NoModifier, "\r", repeated, -1)
+    assert welcome._pages.currentIndex() == SWARM + 1
+
+
+def labels(widget: QWidget) -> list[str]:
+    return [label.text() for label in widget.findChildren(QLabel)]
+
+
+@pytest.mark.parametrize("text_percent", [100, 200])
+@pytest.mark.parametrize("spoken", ["en", "de"])
+def test_no_words_are_cut_in_the_smallest_window(
+    look: Look, qtbot: QtBot, spoken: translator.Language, text_percent: int
+) -> None:
+    translator.use(spoken)
+    look.set_text(text_percent)
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    welcome.resize(*SMALLEST)
+    welcome.show()
+    welcome._choose(2)
+    for step in range(len(STEPS)):
+        welcome._go(step)
+        settled(welcome)
+        page = welcome._pages.currentWidget()
+        assert isinstance(page, Scrolled)
+        wrapped = [label for label in page.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
+        assert [label.text() for label in wrapped if label.height() < label.heightForWidth(label.width())] == []
+        assert text_percent > 100 or page.verticalScrollBar().maximum() == 0
+
+
+@pytest.mark.parametrize(
+    ("system", "has_tray", "where"),
+    [
+        ("linux", True, "on Home, in the tray, or"),
+        ("darwin", True, "on Home, in the menu bar, or"),
+        ("linux", False, "on Home or with"),
+    ],
+)
+def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
+    look: Look, monkeypatch: pytest.MonkeyPatch, system: str, has_tray: bool, where: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(system_tray, "available", lambda: has_tray)
+    words = labels(Welcome(look))
+    assert any(where in one for one in words)
+    assert any("goes on while the window is closed" in one for one in words) == has_tray, "else closing it ends all"
+
+
+def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(look: Look) -> None:
+    assert "Your files, and what you type unless you share your answers" in labels(Welcome(look))
+
+
+def test_closing_the_questions_ends_all_and_they_are_asked_again(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    """Also where there is a tray: nothing would go on in the background."""
+    monkeypatch.setattr(system_tray, "available", lambda: True)  # no test can have a system's tray come and go
+    home = Home(tmp_path)
+    shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), Choices(home.settings), home)
+    shell.begin(None, first=True)
+    with qtbot.waitSignal(shell.left):
+        shell.window.close()
+    assert is_first(home, Choices(home.settings), ())
+    window = shell.window
+    shiboken6.delete(shell)
+    shiboken6.delete(window)
+
+
+def test_only_a_new_home_is_asked(tmp_path: Path) -> None:
+    fresh, known, chosen = (Home(tmp_path / name) for name in ("fresh", "known", "chosen"))
+    for home in (fresh, known, chosen):
+        home.prepare()
+    known.identity.touch()
+    chosen.settings.touch()
+    assert is_first(fresh, Choices(fresh.settings), ())
+    assert not is_first(fresh, Choices(fresh.settings), ("swarm.solo=true",))
+    assert not is_first(known, Choices(known.settings), ())
+    assert not is_first(chosen, Choices(chosen.settings), ())
+
+
+def test_everything_in_the_first_start_has_a_name(look: Look, qtbot: QtBot) -> None:
+    welcome = Welcome(look)
+    qtbot.addWidget(welcome)
+    focusable = [each for each in welcome.findChildren(QWidget) if each.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    assert [each for each in focusable if not each.accessibleName()] == []
+
+
+def test_the_key_that_pauses_starts_nothing_before_the_questions_are_answered(started: Shell) -> None:
+    QTest.keyClick(started.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
+    assert not started._source.running  # type: ignore[union-attr]

@@ -1,0 +1,152 @@
+"""A race is shown as it is told, judged by its own numbers alone, and ends with the page, whatever it was doing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from PySide6.QtCore import QProcess
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+import waggle
+from gui.recorded import Run
+from waggle.gui.application.main_window import Window
+from waggle.gui.i18n import translator
+from waggle.gui.pages.swarms.race import RaceView
+from waggle.gui.state.race_state import Race, detail, fold, headline, jump, solved_words, verdict
+from waggle.gui.theme.theme import Look
+from waggle.protocol import events_race
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, Racer, RoundRaced, Told
+
+Make = Callable[..., Window]
+RACERS = (Racer(id="12D3KooWBriskOtter", name="Brisk Otter"), Racer(id="12D3KooWCleverWren", name="Clever Wren"))
+BEGAN = RaceBegan(rounds=4, racers=RACERS, specialties=("Fractions", "Logic"))
+STORY: tuple[Told, ...] = (
+    BEGAN,
+    RoundRaced(round=1, alone=0.0, sharing=0.0, seconds=1.0),
+    FirstSolved(lane="alone", round=1, racer=0, specialty=0),
+    FirstSolved(lane="sharing", round=1, racer=0, specialty=0),
+    RoundRaced(round=2, alone=0.02, sharing=0.04, seconds=2.0),
+    FirstSolved(lane="sharing", round=2, racer=1, specialty=0, learned_from=0),
+    RoundRaced(round=3, alone=0.02, sharing=0.11, seconds=3.0),
+    RoundRaced(round=4, alone=0.02, sharing=0.19, seconds=4.0),
+)
+WON = Examined(alone=25, sharing=146, total=864)
+
+
+def told(*story: Told) -> Race:
+    made = Race(phase="preparing")
+    for message in story:
+        made = fold(made, message)
+    return made
+
+
+def test_what_a_race_tells_is_read_back_as_it_was() -> None:
+    for message in (*STORY, WON):
+        assert events_race.read(events_race.line(message).strip()) == message
+
+
+def test_a_race_is_told_in_words_as_it_goes() -> None:
+    assert headline(Race()) == "Does sharing help? See it in about two minutes"
+    assert headline(told(*STORY[:7])) == "Round 3 of 4, about 1 s left"
+    assert headline(told(*STORY)) == "Both answer questions now that nobody has practised"
+    raced = told(*STORY, WON)
+    assert headline(raced) == "Sharing won this race"
+    assert "With sharing 146 of 864 new questions were answered correctly, alone 25. Once one learned a kind" in detail(raced)
+    assert jump(raced) == "Clever Wren learned Fractions from Brisk Otter"
+    assert solved_words(raced, "sharing") == "2 of 4 solved, 1 passed on"
+    assert solved_words(raced, "alone") == "1 of 4 solved"
+
+
+@pytest.mark.parametrize(
+    ("alone", "sharing", "words"),
+    [
+        (25, 146, "Sharing won this race"),
+        (146, 25, "This time sharing did not win: alone was better"),
+        (30, 36, "Too close to call this time"),
+        (0, 0, "Too close to call this time"),
+    ],
+)
+def test_the_verdict_is_that_of_this_race_alone(alone: int, sharing: int, words: str) -> None:
+    assert verdict(Examined(alone=alone, sharing=sharing, total=864)) == words
+
+
+def test_a_node_or_a_specialty_that_nobody_named_is_passed_over() -> None:
+    raced = told(BEGAN, FirstSolved(lane="alone", round=1, racer=2, specialty=0), *STORY[1:2] * 9)
+    assert raced.alone.solved == {}
+    assert raced.played == 4
+
+
+def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(window_told: Make) -> None:
+    window = window_told([])
+    link = window.home._good._race
+    assert link.isVisible()
+    link.click()
+    assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
+    window = window_told(list(Run(rounds=3).told()))
+    assert not window.home._good._race.isVisible()
+    window.show_page("help")
+    next(one for one in window.pages["help"].findChildren(QPushButton) if one.text() == "See the race").click()
+    assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
+
+
+def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: QtBot) -> None:
+    window = window_told(list(Run(rounds=1).told()), 1024, 640)
+    window.show_page("swarms")
+    window.swarms.show_race()
+    view = window.swarms.race
+    assert view.isVisible()
+    assert view.button.text() == "Start the race"
+    for message in STORY:
+        view.take(message)
+    assert view.button.text() == "Stop"
+    comb = view._lanes["sharing"].comb
+    assert comb.accessibleName() == "2 of 4 solved, 1 passed on"
+    assert comb.cell_words(1, 0) == "Clever Wren, Fractions: learned from Brisk Otter"
+    assert comb.frames.isActive()
+    assert not view._lanes["alone"].comb.frames.isActive()
+    view.take(WON)
+    assert view.button.text() == "Race again"
+    window.show_page("home")
+    assert not comb.frames.isActive()
+
+
+def test_a_race_that_ends_by_itself_says_why(look: Look, qtbot: QtBot) -> None:
+    view = RaceView(look)
+    qtbot.addWidget(view)
+    view.take(BEGAN)
+    view._ended("The verifier <b>\u202ewas gone")
+    assert view._says.text() == "The race ended by itself"
+    assert "\u202e" not in view._more.text()
+    assert view.button.text() == "Race again"
+
+
+def test_every_phase_is_told_in_german(qapp: object) -> None:
+    english = {phase: headline(Race(phase=phase)) for phase in ("idle", "preparing", "running", "stopped", "failed")}  # type: ignore[arg-type]
+    translator.use("de")
+    try:
+        for phase, words in english.items():
+            assert headline(Race(phase=phase)) != words  # type: ignore[arg-type]
+    finally:
+        translator.use("en")
+
+
+@pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
+@pytest.mark.timeout(600)
+def test_a_real_race_is_told_and_ends_with_the_page(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
+    monkeypatch.setattr("waggle.gui.engine_client.json_process.FAREWELL_MS", 60_000)  # it runs when nobody else does
+    view = RaceView(look)
+    qtbot.addWidget(view)
+    view.show()
+    view.start("--nodes", "2", "--seed", "1")
+    qtbot.waitUntil(lambda: bool(view.race.racers) or view.race.phase == "failed", timeout=400_000)
+    assert view.race.phase == "running", view.race.problem
+    child = psutil.Process(view.process.process.processId())
+    family = [child, *child.children(recursive=True)]
+    assert len(family) > 1, "the verifier of a race is a process of its own"
+    view.hide()
+    assert view.process.process.state() == QProcess.ProcessState.NotRunning
+    assert view.race.phase == "stopped"
+    assert not psutil.wait_procs(family, timeout=30)[1]

@@ -1,0 +1,98 @@
+"""What happened lately, for whoever listens: once a minute, in two or three sentences, and aloud only when asked."""
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtGui import QAccessible
+from pytestqt.qtbot import QtBot
+
+from gui.recorded import ready
+from waggle.gui.application.main_window import Window
+from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.spoken_summary import digest, lately
+from waggle.gui.state.store import Current
+from waggle.gui.theme.theme import Look
+from waggle.protocol import events
+from waggle.protocol.state import State
+
+NOW = 60_030.0  # half a minute into a minute
+
+
+def ended(number: int, at: float, **changes: object) -> events.RoundSummary:
+    made = events.RoundSummary(
+        round=number, at=at, reward=0.4, solved=0.25, seconds=5.0, completions=64, external=2,
+        by_specialty={"Fractions": 0.5, "Logic": 0.3},
+    )  # fmt: skip
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def rounds(*made: events.RoundSummary, **changes: object) -> State:
+    known: dict[str, object] = {"ready": ready(), "phase": "contributing", "reach": "connected", "rounds": made}
+    return State(**{**known, **changes})  # type: ignore[arg-type]
+
+
+EARLIER = ended(10, 59_000.0)
+TABLE = [
+    (State(), ""),
+    (rounds(ended(1, 60_010.0)), ""),
+    (
+        rounds(ended(11, 59_950.0)),
+        "Round 11 asked about Fractions and Logic: 16 of 64 answers were right. It learned from 2 questions that peers answered. "
+        "The reward is 0.40.",
+    ),
+    (
+        rounds(ended(11, 59_950.0, completions=7232)),
+        "Round 11 asked about Fractions and Logic: 1,808 of 7,232 answers were right. It learned from 2 questions that peers "
+        "answered. The reward is 0.40.",
+    ),
+    (
+        rounds(EARLIER, ended(11, 59_950.0, external=0, reward=0.5)),
+        "Round 11 asked about Fractions and Logic: 16 of 64 answers were right. It learned nothing from peers. "
+        "The reward is 0.50, up from 0.40.",
+    ),
+    (
+        rounds(EARLIER, ended(11, 59_945.0, external=1), ended(12, 59_990.0, external=0, by_specialty={"A": 0, "B": 0, "C": 0})),
+        "2 rounds in a minute asked about Fractions, Logic, A and 2 more: 32 of 128 answers were right. "
+        "It learned from 1 question that peers answered. The reward stays near 0.40.",
+    ),
+    (
+        rounds(EARLIER, ended(11, 59_950.0, reward=0.1, by_specialty={}), reach="solo",
+               ahas=(events.Aha(round=11, at=1.0, specialty="Logic"), events.Aha(round=3, at=1.0, specialty="Old"))),
+        "Round 11 asked about nothing: 16 of 64 answers were right. The reward is 0.10, down from 0.40. "
+        "A first right answer in Logic.",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "words"), TABLE)
+def test_the_digest_says_what_was_asked_what_was_right_what_came_and_what_changed(state: State, words: str) -> None:
+    assert digest(state, NOW) == words
+
+
+def test_within_one_minute_it_does_not_change() -> None:
+    state = rounds(EARLIER, ended(11, 59_950.0), ended(12, 60_002.0), ended(13, 60_031.0))
+    assert [one.round for one in lately(state, NOW)] == [one.round for one in lately(state, NOW + 29)] == [11]
+    assert [one.round for one in lately(state, NOW + 30)] == [12, 13]
+
+
+def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
+    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: said.append(event.message()))
+    current, choices = Current(), Choices(None)
+    now = [NOW]
+    current._clock = lambda: now[0]
+    window = Window(look, current, choices=choices)
+    qtbot.addWidget(window)
+    window.show()
+    said.clear()
+    current.state = rounds(EARLIER, ended(11, 59_950.0), ended(12, 60_002.0))
+    window.redraw()
+    assert not any("Round 11" in words for words in said)
+    choices.set({"window.read_out": True})
+    for moment in (NOW, NOW + 20, NOW + 31, NOW + 61, NOW + 200):
+        now[0] = moment
+        window.redraw()
+    heard = [words.partition(" asked")[0] for words in said if "asked about" in words]
+    assert heard == ["Round 11", "Round 12"]

@@ -1,0 +1,223 @@
+"""Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from waggle.core import paths
+from waggle.gui.pages.settings.rows import PARTS, control
+from waggle.gui.theme import reduced_motion
+from waggle.gui.theme.theme import Look, Theme, load_fonts, tokens
+from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.inputs import Picker
+
+GROUNDS = ("window", "rail", "surface", "sunken")
+TINTED = ("accent_soft", "peer_soft", "match", "match_peer")
+INKS = ("text", "text_soft", "text_faint", "accent_text", "good", "bad", "peer")
+FLOORS = [
+    *((ink, GROUNDS, 4.5) for ink in INKS),
+    ("on_accent", ("accent", "accent_hover"), 4.5),
+    ("text", TINTED, 4.5),
+    ("text_faint", ("accent_soft", "match", "match_peer")[:1], 4.5),
+    *((ink, (ink.removesuffix("_text") + "_soft",), 4.5) for ink in ("accent_text", "good", "bad", "peer")),
+    *((mark, ("surface",), 3.0) for mark in ("accent_line", "peer", "reference", "control", "focus")),
+    ("control", ("window", "sunken"), 3.0),
+    ("focus", ("rail", "window"), 3.0),
+    ("focus_on_accent", ("accent", "accent_hover"), 3.0),
+]
+
+
+def luminance(code: str) -> float:
+    parts = (int(code[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def ratio(one: str, other: str) -> float:
+    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def test_white_on_black_is_21_to_1() -> None:
+    assert ratio("#FFFFFF", "#000000") == pytest.approx(21.0)
+
+
+@pytest.mark.parametrize("mode", ["light", "dark", "high_contrast"])
+@pytest.mark.parametrize(("ink", "grounds", "floor"), FLOORS)
+def test_ink_can_be_read_on_its_grounds(mode: str, ink: str, grounds: tuple[str, ...], floor: float) -> None:
+    colours = tokens().colour[mode]  # type: ignore[index]
+    for ground in grounds:
+        assert ratio(colours[ink], colours[ground]) >= floor, f"{ink} on {ground}"
+
+
+def test_all_themes_name_the_same_roles() -> None:
+    light, dark, high = (set(tokens().colour[mode]) for mode in ("light", "dark", "high_contrast"))
+    assert light == dark == high
+
+
+def test_fonts_that_ship_are_found(qapp: QApplication) -> None:
+    assert {"Inter", "Inter Display", "JetBrains Mono"} <= set(load_fonts())
+
+
+def test_fonts_stay_small() -> None:
+    files = (paths.resources() / "look" / "fonts").iterdir()
+    assert sum(file.stat().st_size for file in files) < 4_000_000
+
+
+def test_every_icon_can_be_drawn(look: Look) -> None:
+    for path in (paths.resources() / "look" / "icons").glob("*.svg"):
+        picture = look.icon(path.stem, "text").pixmap(20, 20).toImage()
+        assert any(picture.pixelColor(x, y).alpha() for x in range(20) for y in range(20)), path.stem
+
+
+def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
+    told: list[str] = []
+    look.changed.connect(lambda: told.append(look.mode))
+    look.use("dark")
+    assert told == ["dark"]
+    assert qapp.palette().window().color() == look.colour("window")
+    assert look.colour("window").lightness() < 60
+    look.use("light")
+
+
+def test_style_sheet_has_no_hole(look: Look) -> None:
+    assert "$" not in look.style_sheet()
+
+
+@pytest.mark.parametrize("mode", ["light", "dark", "high_contrast"])
+def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(look: Look, qtbot: QtBot, mode: Theme) -> None:
+    look.use(mode)
+    button = Button(look, "Pause", "primary")
+    qtbot.addWidget(button)
+    button.show()
+    button.clearFocus()
+    without = button.grab().toImage()
+    button.setFocus()
+    qtbot.waitUntil(button.hasFocus)
+    seen = button.grab().toImage()
+    x, y = 4, button.height() // 2  # on the ring, and beside it on either side
+    assert without.pixelColor(x, y) == look.colour("accent")
+    assert seen.pixelColor(x, y) == look.colour("focus_on_accent")
+    assert seen.pixelColor(x - 3, y) == seen.pixelColor(x + 3, y) == look.colour("accent")
+    look.use("light")
+
+
+class System(QObject):
+    """A system that was set to be light or dark: none can be had in a test."""
+
+    colorSchemeChanged = Signal(object)  # noqa: N815
+    contrastPreferenceChanged = Signal(object)  # noqa: N815
+
+    def __init__(self, scheme: Qt.ColorScheme, contrast: Qt.ContrastPreference) -> None:
+        super().__init__()
+        self.own = self.scheme = scheme
+        self.contrast = contrast
+
+    def accessibility(self) -> "System":
+        return self
+
+    def contrastPreference(self) -> Qt.ContrastPreference:
+        return self.contrast
+
+    def colorScheme(self) -> Qt.ColorScheme:
+        return self.scheme
+
+    def setColorScheme(self, scheme: Qt.ColorScheme) -> None:
+        changed, self.scheme = scheme != self.scheme, scheme
+        if changed:
+            self.colorSchemeChanged.emit(scheme)
+
+    def unsetColorScheme(self) -> None:
+        self.setColorScheme(self.own)
+
+
+def test_a_chosen_theme_is_asked_of_the_systems_own_parts_and_given_back(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = System(Qt.ColorScheme.Light, Qt.ContrastPreference.NoPreference)
+    monkeypatch.setattr(QGuiApplication, "styleHints", lambda: system)
+    look = Look("system")
+    assert look.mode == "light"
+    look.use("dark")
+    assert (look.theme, look.mode, system.scheme) == ("dark", "dark", Qt.ColorScheme.Dark)
+    look.use("system")
+    assert (look.mode, system.scheme) == ("light", Qt.ColorScheme.Light)
+    system.own = Qt.ColorScheme.Dark
+    system.unsetColorScheme()
+    assert look.mode == "dark", "the system became dark"
+    system.contrast = Qt.ContrastPreference.HighContrast
+    system.contrastPreferenceChanged.emit(system.contrast)
+    assert look.mode == "high_contrast"
+    look.use("light")
+    assert system.scheme == Qt.ColorScheme.Light
+
+
+@pytest.mark.parametrize(
+    ("answers", "unwanted"),
+    [(["v v b false", ""], True), (["v v b true", ""], False), (["", 'v v s "0"'], True), (["v v b true", 'v v s "1"'], False),
+     (["", ""], None)],
+)  # fmt: skip
+def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool | None) -> None:
+    assert reduced_motion.still(answers) is unwanted
+
+
+def test_the_window_does_not_wait_for_what_the_desktop_says(
+    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """It hears it while it asks a program that answers only once it may."""
+    bus, may = tmp_path / "busctl", tmp_path / "may"
+    os.mkfifo(may)
+    door = os.open(may, os.O_RDWR)
+    request.addfinalizer(lambda: os.close(door))
+    bus.write_text(f"#!/bin/sh\nread go < {may}\necho v v b false\n")
+    bus.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(reduced_motion, "SECONDS", 10.0)
+    request.addfinalizer(reduced_motion._asked_once.cache_clear)
+    reduced_motion._asked_once.cache_clear()
+    assert look.moves
+    os.write(door, b"go\n" * len(reduced_motion.STILL))
+    reduced_motion._asked_once().result(timeout=10)
+    assert not look.moves
+
+
+@pytest.mark.parametrize(
+    ("said", "moves", "words"), [("v v b false", False, "As the system"), ("", True, "Not reduced: the system")]
+)
+def test_motion_as_the_system_is_as_the_system(
+    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
+    said: str, moves: bool, words: str,
+) -> None:  # fmt: skip
+    bus = tmp_path / "busctl"
+    bus.write_text(f"#!/bin/sh\ncase \"$*\" in *enable-animations) echo '{said}';; esac\n")
+    bus.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(reduced_motion, "SECONDS", 10.0)
+    request.addfinalizer(reduced_motion._asked_once.cache_clear)
+    reduced_motion._asked_once.cache_clear()
+    reduced_motion._asked_once().result(timeout=10)
+    assert look.moves == moves
+    row = next(row for part in PARTS for row in part.rows if row.key == "window.less_motion")
+    picker = control(look, row)
+    qtbot.addWidget(picker)
+    assert isinstance(picker, Picker)
+    picker.show_value("system")
+    assert picker.currentText().startswith(words)
+
+
+def test_an_icon_is_drawn_once_for_each_theme_and_ink(look: Look) -> None:
+    light = look.icon("pause", "text")
+    assert look.icon("pause", "text").cacheKey() == light.cacheKey()
+    look.use("dark")
+    others = [look.icon("pause", "text"), look.icon("pause", "accent"), look.icon("play", "text")]
+    seen = [one.pixmap(20, 20).toImage() for one in (light, *others)]
+    look.use("light")
+    assert all(one != other for i, one in enumerate(seen) for other in seen[:i])

@@ -1,0 +1,55 @@
+"""The footprint in words: today, in all, the formula, the price; and nothing claimed before there is anything."""
+
+import pytest
+from msgspec.structs import replace
+
+from gui.recorded import ready
+from waggle.core.settings import Computer, Settings, When
+from waggle.gui.widgets.energy import energy, footprint, of_today
+from waggle.protocol.events_identity import Day, DaysTold
+from waggle.protocol.state import State
+
+DAYS = DaysTold(
+    days=(
+        Day(date="2026-03-08", rounds=1, answers=1, seconds=3600.0),
+        Day(date="2026-03-09", rounds=1, answers=1, seconds=7200.0),
+    ),
+    all=Day(date="2026-01-05", rounds=9, answers=9, seconds=360_000.0),
+)
+STATE = State(ready=ready(threads=2, device="cpu"), days=DAYS)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0.0, "0 Wh"), (0.0004, "<1 Wh"), (0.0006, "1 Wh"), (0.024, "24 Wh"), (0.214, "0.21 kWh"), (12.0, "12.00 kWh")],
+)
+def test_small_figures_are_not_all_zeros(number: float, words: str) -> None:
+    assert energy(number) == words
+
+
+def test_today_and_all_the_formula_and_no_price_are_said() -> None:
+    assert footprint(STATE, "2026-03-09") == (
+        "24 Wh today, 1.20 kWh since 5 Jan 2026: about as much as a laptop takes in 1 d 16 h.",
+        "Estimated: time contributed × watts, today 2 h × 12 W (2 cores, 6 W each).",
+        "",
+    )
+
+
+def test_a_price_and_a_budget_of_ones_own_are_said() -> None:
+    chosen = Settings(computer=Computer(watts=100.0, price_kwh=0.3), when=When(kwh_a_day=0.5))
+    much, how, cost = footprint(replace(STATE, settings=chosen), "2026-03-09")
+    assert much.startswith("0.20 kWh today, 10.00 kWh since")
+    assert how.endswith("2 h × 100 W (as you set it).")
+    assert cost == "At your price of 0.30 for a kWh that is 0.06 today and 3.00 in all. It waits once a day took 0.50 kWh."
+
+
+def test_cores_that_were_chosen_since_the_start_count_at_once() -> None:
+    one_core = replace(STATE, settings=Settings(computer=Computer(threads=1)))
+    assert footprint(one_core, "2026-03-09")[1].endswith("2 h × 6 W (1 core, 6 W each).")
+    assert of_today(one_core, "2026-03-09")[0] == "12"
+
+
+def test_before_anything_is_known_nothing_is_claimed() -> None:
+    nothing = DaysTold(days=(), all=Day(date="1970-01-01", rounds=0, answers=0))  # what an engine tells at its very first start
+    for state in (State(), replace(STATE, days=nothing)):
+        assert footprint(state, "2026-03-09") == ("Worked out from the first round on.", "", "")

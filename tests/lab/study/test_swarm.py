@@ -1,0 +1,266 @@
+"""`waggle-lab swarm` as a person runs it: a small study, interrupted for real, gone on with, reported."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from practice.test_results import run
+from waggle.core import paths
+from waggle.core.errors import LabError
+from waggle.practice.results import Book, Run
+from waggle.tasks import charter as charters
+from waggle.tasks.sandbox.verifier import Verifier
+from waggle_lab.benchmark import cells
+from waggle_lab.study import worker
+from waggle_lab.study.swarm import _said, open_book, study_of
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALL = ("--configurations", "8/0,default", "--rounds", "6", "--seeds", "1", "--nodes", "2", "--split", "dev", "--jobs", "2")
+
+
+def started(folder: Path, *more: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "waggle_lab", "swarm", "--out", str(folder), *more]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "app")}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def is_left(group: int) -> bool:
+    """Whether any process of it still runs."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def parsed(*more: str):
+    import argparse
+
+    from waggle_lab.study import swarm
+
+    parser = argparse.ArgumentParser()
+    swarm.add_arguments(parser)
+    return study_of(parser.parse_args(more))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> tuple[str, ...]:
+    """A small study of two specialties whose questions are quickly made; nothing that is tested of it depends on which."""
+    first = charters.first_swarm()
+    quick = tuple(one for one in first.specialties if one.dataset in ("base_conversion", "fraction_simplification"))
+    file = tmp_path_factory.mktemp("charter") / "charter.json"
+    file.write_bytes(charters.encode(msgspec.structs.replace(first, name="Two", specialties=quick, questions_digest="")))
+    return (*SMALL, "--charter", str(file))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory, small) -> Path:
+    """A study whose process group was killed in the middle of its second run, and then gone on with."""
+    folder = tmp_path_factory.mktemp("study") / "out"
+    first = started(folder, *small, "--jobs", "1")
+    runs = folder / "runs.jsonl"
+    while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
+        assert first.poll() is None, first.stderr.read()
+        time.sleep(0.05)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    assert len(Book(runs, Run).runs) == 1
+    second = started(folder, *small, "--resume")
+    _, said = second.communicate(timeout=600)
+    assert second.returncode == 0, said
+    assert "12/12" in said, "the bar counts what was played before"
+    return folder
+
+
+@pytest.mark.timeout(900)
+def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
+    book = Book(done / "runs.jsonl", Run)
+    assert sorted(run.key.configuration for run in book.runs) == ["8/0", "default"]
+    assert all(len(run.reward) == 6 for run in book.runs)
+    page = (done / "report.html").read_text(encoding="utf-8")
+    assert "default" in page
+    assert "http" not in page, "the report fetches nothing"
+    header, *rows = (done / "runs.csv").read_text().splitlines()
+    assert "heldout_auc" in header
+    assert len(rows) == 2
+
+
+def test_a_finished_study_is_reported_again_without_its_models(done, small, tmp_path):
+    (done / "report.html").unlink()
+    again = started(done, *small, "--resume", "--cache", str(tmp_path / "none"))
+    _, said = again.communicate(timeout=600)
+    assert again.returncode == 0, said
+    assert (done / "report.html").is_file()
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_report_of_finished_runs_is_written_whatever_study_they_are_of(done, tmp_path):
+    """The meaning of `default` may have changed since they were played."""
+    shutil.copy(done / "runs.jsonl", tmp_path)
+    again = started(tmp_path, "--report")
+    _, said = again.communicate(timeout=600)
+    assert again.returncode == 0, said
+    assert {path.name for path in done.iterdir()} - {path.name for path in tmp_path.iterdir()} == {"study.json"}
+    for name in ("figures.json", "runs.csv", "heldout.csv"):
+        assert (tmp_path / name).read_bytes() == (done / name).read_bytes()
+    nothing = started(tmp_path / "nothing", "--report")
+    assert "holds no finished run" in nothing.communicate(timeout=600)[1]
+    assert nothing.returncode == 1
+
+
+def test_without_matplotlib_one_line_says_what_to_install():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from waggle_lab.__main__ import main; sys.exit(main(['swarm', '--report']))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "app")}
+    refused = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert refused.stderr == "waggle: This part of the laboratory needs matplotlib; install it with: pip install matplotlib\n"
+
+
+@pytest.mark.timeout(900)
+def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
+    folder = tmp_path / "out"
+    one_by_one = started(folder, *SMALL[:-1], "1")
+    runs = folder / "runs.jsonl"
+    while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
+        assert one_by_one.poll() is None, one_by_one.stderr.read()
+        time.sleep(0.05)
+    os.killpg(one_by_one.pid, signal.SIGINT)  # as a terminal does: every process of it hears this
+    _, said = one_by_one.communicate(timeout=600)
+    assert one_by_one.returncode == 1, said
+    assert "Finished runs are kept: go on with --resume." in said
+    assert "8/0" in (folder / "report.html").read_text(encoding="utf-8")
+    until = time.monotonic() + 60
+    while is_left(one_by_one.pid):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(900)
+def test_the_command_gives_the_same_numbers_again(done, small, tmp_path):
+    again = started(tmp_path / "again", *small)
+    _, said = again.communicate(timeout=600)
+    assert again.returncode == 0, said
+
+    def numbers(folder: Path) -> dict[str, object]:
+        lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+        return {line["key"]["configuration"]: {**line, "cpu_seconds": 0} for line in lines}
+
+    assert numbers(tmp_path / "again") == numbers(done)
+
+
+def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_study(tmp_path):
+    study, other = parsed(*SMALL), parsed(*SMALL, "--delay", "3")
+    open_book(tmp_path, other, resume=False)  # nothing was ever finished in it: it may be begun anew
+    open_book(tmp_path, study, resume=False).keep(run())
+    with pytest.raises(LabError, match="holds a study already"):
+        open_book(tmp_path, study, resume=False)
+    with pytest.raises(LabError, match="holds another study"):
+        open_book(tmp_path, other, resume=True)
+    assert len(open_book(tmp_path, study, resume=True).runs) == 1
+
+
+@pytest.mark.parametrize("before", [(b'"strategy": "adaptive"', b'"strategy": "gated"'), (b'"share": 0.25', b'"share": 1.0')])
+def test_a_study_begun_when_a_name_meant_something_else_is_another_study(tmp_path, before):
+    study = parsed(*SMALL)
+    open_book(tmp_path, study, resume=False).keep(run())
+    described = tmp_path / "study.json"
+    older = described.read_bytes().replace(*before)
+    assert older != described.read_bytes()
+    described.write_bytes(older)
+    with pytest.raises(LabError, match="holds another study"):
+        open_book(tmp_path, study, resume=True)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(LabError, match="cannot be written"):
+        open_book(tmp_path / "file" / "out", parsed(*SMALL), resume=False)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--configurations", "9"),
+        ("--configurations", "4/4:magic"),
+        ("--configurations", "4/4:plain:grpo:crumbs=1.2.3"),
+        ("--settings", "sparse,imaginary"),
+        ("--seeds", "one"),
+        ("--rates", "fast"),
+        ("--loss", "2"),
+        ("--rounds", "0"),
+        ("--nodes", "0"),
+        ("--starters", "/nowhere"),
+        ("--rates", "0"),
+        ("--rates", "nan"),
+        ("--configurations", "99999999/0"),
+        ("--paper",),
+        ("--jobs", "0"),
+        ("--asked", "10"),
+        ("--longest", "0"),
+        ("--pool", "0"),
+        ("--configurations", "4/4,4/4:plain:grpo"),
+    ],
+)
+def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
+    with pytest.raises(LabError):
+        parsed(*SMALL, *wrong)
+
+
+def test_the_command_that_a_report_shows_tells_no_folder_of_this_computer():
+    words = ("--cache", "/home/ann/c", "--out=/home/ann/o", "--starters", "/home/ann/a,/home/ann/b", "--charter=/home/ann/c.json")
+    said = _said(["waggle-lab", "swarm", *words, "--rates", "5e-4,1e-3"])
+    assert said == ["--starters", "a,b", "--charter=c.json", "--rates", "5e-4,1e-3"]
+
+
+def test_a_specialty_that_reserves_nothing_is_named_before_anything_is_played(tmp_path, monkeypatch):
+    monkeypatch.setattr(Verifier, "held_out", lambda *_: [])
+    with pytest.raises(LabError, match="has too few different questions"):
+        worker._reserved.__wrapped__("", "dev", 4)
+
+
+def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():
+    study = parsed("--configurations", "8/0,4/4:plain,default", "--strategy", "replay")
+    assert list(study.parts[0].seeds) == ["8/0", "4/4:plain", "default"]
+    assert list(parsed("--configurations", "4/4", "--strategy", "replay").parts[0].seeds) == ["4/4:replay"]
+    more = parsed("--configurations", "4/4:crumbs=0.2,4/4:questions=8", "--strategy", "gated").configurations
+    assert list(more) == ["4/4:gated:crumbs=0.2", "4/4:gated:questions=8"]
+    assert {one.strategy for one in more.values()} == {"gated"}
+
+
+def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_largest(tmp_path):
+    large = tmp_path / "large"
+    large.mkdir()
+    large.joinpath("config.json").write_text((cells.folder_of(cells.HALF) / "config.json").read_text())
+    (rate,) = parsed("--starters", f"{paths.starter()},{large}").rates
+    assert rate == pytest.approx(1e-6, rel=0.05)
+    assert parsed("--starters", str(paths.starter()), "--rates", "3e-4").rates == (3e-4,)
+    assert parsed().rates == (5e-4,)
+
+
+def test_a_charter_or_a_model_that_was_changed_makes_another_study(tmp_path):
+    charter, model, out = tmp_path / "charter.json", tmp_path / "model", tmp_path / "out"
+    charter.write_bytes(charters.encode(charters.first_swarm()))
+    shutil.copytree(paths.starter(), model)
+    study = parsed(*SMALL, "--charter", str(charter), "--starters", str(model))
+    open_book(out, study, resume=False).keep(run())
+    open_book(out, study, resume=True)
+    weights = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    with pytest.raises(LabError, match="holds another study"):
+        open_book(out, study, resume=True)
+    (model / "model.safetensors").write_bytes(weights)
+    worker.charter_of.cache_clear()
+    charter.write_bytes(charters.encode(msgspec.structs.replace(charters.first_swarm(), name="another")))
+    with pytest.raises(LabError, match="holds another study"):
+        open_book(out, study, resume=True)

@@ -1,0 +1,84 @@
+"""The backends that obey the contract, each with how closely it agrees with the reference."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from waggle.models.shared.decoding import Rows
+from waggle.models.shared.training_mode import Training
+
+
+@dataclass(frozen=True)
+class Backend:
+    """`logp` is absolute and `gradient` relative. GPUs add up in no fixed order: what is exact elsewhere is close there."""
+
+    name: str
+    logp: float = 2e-5
+    gradient: float = 1e-5
+    exact: bool = True
+
+    @property
+    def missing(self) -> str:
+        """Why it cannot be tested here; empty where it can."""
+        library = "torch" if self.name in ("torch", "cuda") else "mlx"
+        if find_spec(library) is None:
+            return f"{library} is not installed"
+        if self.name == "cuda":
+            import torch
+
+            return "" if torch.cuda.is_available() else "torch finds no CUDA card here"
+        if self.name == "metal":
+            import mlx.core as mx
+
+            return "" if mx.metal.is_available() else "there is no Metal here"
+        return ""
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator["Backend"]:
+        """With MLX on the right device; skipped where that is not here."""
+        if self.missing:
+            pytest.skip(self.missing)
+        if self.name in ("torch", "cuda"):
+            yield self
+            return
+        import mlx.core as mx
+
+        before = mx.default_device()
+        mx.set_default_device(mx.gpu if self.name == "metal" else mx.cpu)
+        yield self
+        mx.set_default_device(before)
+
+    @property
+    def rows(self) -> type[Rows]:
+        """What its completions are written in."""
+        if self.name in ("torch", "cuda"):
+            from waggle.models.torch.cuda_graphs import RecordedRows
+            from waggle.models.torch.decoding import TorchRows
+
+            return RecordedRows if self.name == "cuda" else TorchRows
+        from waggle.models.mlx.decoding import MlxRows
+
+        return MlxRows
+
+    def open(self, folder: Path, **training: Any) -> Any:
+        """A policy."""
+        if self.name in ("torch", "cuda"):
+            from waggle.models.torch.policy import TorchPolicy
+
+            return TorchPolicy(folder, device="cuda" if self.name == "cuda" else "cpu", training=Training(**training))
+        from waggle.models.mlx.policy import MlxPolicy
+
+        return MlxPolicy(folder, training=Training(**training))
+
+
+BACKENDS = (
+    Backend("torch"),
+    Backend("cuda", logp=1e-4, gradient=1e-4, exact=False),
+    Backend("mlx"),
+    Backend("metal", logp=2e-3, gradient=2e-3, exact=False),
+)

@@ -1,0 +1,190 @@
+"""The contract of a policy that learns: the gradient of plain autograd, AdamW as everybody knows it, and nothing by halves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from models.contract.backends import BACKENDS
+from models.contract.groups import PAD, batches, error, gradient, true_gradient
+from models.tiny_models import KINDS
+from waggle.core.errors import MemoryShort, Stopped
+from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.objective import Clip, clipped, clipped_objective
+
+
+@pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
+def test_the_gradient_is_that_of_plain_autograd_on_separate_sequences(backend, folders, kind, figures):
+    found = error(gradient(backend.open(folders[kind]), batches()), true_gradient(folders[kind], batches()))
+    if backend.name == "mlx":
+        figures["gradient_relative_error"] = max(found, figures.get("gradient_relative_error", 0.0))
+    assert found < backend.gradient
+
+
+def test_groups_learned_from_in_pieces_give_the_gradient_of_the_whole(backend, llama):
+    whole = gradient(backend.open(llama), batches())
+    pieces = gradient(backend.open(llama, parts=1 << 20), batches())
+    assert error(pieces, whole) < backend.gradient
+
+
+def test_recomputing_activations_gives_the_same_gradient(backend, llama):
+    kept = gradient(backend.open(llama), batches())
+    again = gradient(backend.open(llama, recompute=True), batches())
+    assert error(again, kept) < backend.gradient / 10
+
+
+def test_loss_and_clipped_share_are_those_of_numpy(backend, llama):
+    policy, some = backend.open(llama), batches()
+    noise = np.random.default_rng(3)
+    now = policy.logprobs(some, 0.8)
+    old = [logp + noise.normal(size=len(logp), scale=0.3).astype(np.float32) for logp in now]
+    clip = Clip(0.1, 0.25)
+    metrics = policy.step(
+        [replace(batch, old_logp=logp) for batch, logp in zip(some, old, strict=True)],
+        StepParams(learning_rate=0.0, temperature=0.8, clip=clip),
+    )
+    parts = list(zip(now, old, [batch.advantage for batch in some], [batch.weight for batch in some], strict=True))
+    loss = sum(clipped_objective(np, *part, clip) for part in parts)
+    share = sum((clipped(logp, before, pull, clip) * weight).sum() for logp, before, pull, weight in parts)
+    assert share > 0.1
+    assert metrics.loss == pytest.approx(float(loss), abs=10 * backend.logp)
+    assert metrics.clip_fraction == pytest.approx(float(share), abs=10 * backend.logp)
+
+
+def test_backends_stay_together_over_many_steps(backend, llama):
+    with BACKENDS[0].at_work() as first:
+        expected, found = first.open(llama), backend.open(llama)
+    some = [replace(batch, returns=np.ones(len(batch.advantage), np.float32)) for batch in batches()]
+    for _ in range(8):
+        params = StepParams(learning_rate=1e-3, max_gradient_norm=0.3)
+        theirs, ours = expected.step(some, params), found.step(some, params)
+        assert ours.loss == pytest.approx(theirs.loss, abs=100 * backend.logp)
+        assert ours.gradient_norm == pytest.approx(theirs.gradient_norm, rel=100 * backend.gradient)
+    moved = 0.0
+    for name, weight in expected.state()[0].items():
+        moved = max(moved, float(np.abs(weight - backend.open(llama).state()[0][name]).max()))
+        np.testing.assert_allclose(found.state()[0][name], weight, atol=100 * backend.logp, err_msg=name)
+    assert moved > 5e-3, "nothing was learned: the test shows nothing"
+    for ours, theirs in zip(found.values(some), expected.values(some), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=100 * backend.logp)
+
+
+def test_the_first_step_is_as_long_as_the_learning_rate(backend, llama):
+    """AdamW without bias correction would go a third of the way, and the wrong one."""
+    policy = backend.open(llama)
+    before = {name: weight.copy() for name, weight in policy.state()[0].items()}
+    slopes = gradient(backend.open(llama), batches())
+    policy.step(batches(), StepParams(learning_rate=1e-3))
+    for name, weight in policy.state()[0].items():
+        steep = np.abs(slopes[name]) > 1e-4
+        np.testing.assert_allclose((before[name] - weight)[steep], 1e-3 * np.sign(slopes[name][steep]), rtol=0.02)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_step_of_reinforcement_learning_is_not_lost_in_rounding(backend, llama, method):
+    policy = backend.open(llama, method=method, precision="bfloat16")
+    before = {name: weight.copy() for name, weight in policy.state()[0].items()}
+    policy.step(batches(), StepParams(learning_rate=1e-6))
+    moved = [np.mean(weight != before[name]) for name, weight in policy.state()[0].items() if "lora_A" not in name]
+    assert np.mean(moved) > 0.9
+
+
+def test_the_padding_token_is_trained_like_any_other(backend, folders):
+    batch = GroupBatch(np.array([0, 5, 0], np.int32), (np.array([7], np.int32),), np.ones(1, np.float32), np.ones(1, np.float32))
+    found = gradient(backend.open(folders["untied"]), [batch])
+    assert np.abs(found["model.embed_tokens.weight"][PAD]).max() > 0
+
+
+def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(backend, llama):
+    weight, returns = np.array([0.5, 0.3, 0.2], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
+    batch = GroupBatch(
+        np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), np.zeros(3, np.float32), weight, returns=returns
+    )
+    found = gradient(backend.open(llama), [batch])
+    # d/db of .1 / 2 * sum(w (v - R)^2) at v = 0 is -.1 * sum(w R) = -.1 * (.5 + .6 + .8)
+    assert found["critic.bias"].item() == pytest.approx(-0.19, rel=1e-3)
+
+
+def test_the_value_head_reads_the_model_and_never_moves_it(backend, llama):
+    """Whoever writes a completion decides what it returns: through the critic no stranger may pull at the model."""
+    policy = backend.open(llama)
+    before = {name: weight.copy() for name, weight in policy.state()[0].items()}
+    zeros, weight, returns = np.zeros(3, np.float32), np.full(3, 1 / 3, np.float32), np.ones(3, np.float32)
+    batch = GroupBatch(np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), zeros, weight, returns=returns)
+    for _ in range(3):
+        policy.step([batch], StepParams(learning_rate=1e-2))
+    assert policy.values([batch])[0].min() > 0
+    for name, weight in policy.state()[0].items():
+        np.testing.assert_array_equal(weight, before[name], err_msg=name)
+
+
+def test_a_stop_in_the_middle_of_an_update_changes_nothing(backend, llama):
+    policy = backend.open(llama, parts=1 << 20)
+    before = {name: weight.copy() for name, weight in policy.state()[0].items()}
+    calls = iter([None, None])
+
+    def stop_at_the_third() -> None:
+        if next(calls, "stop") == "stop":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        policy.step(batches(), StepParams(learning_rate=1e-2, pause_point=stop_at_the_third))
+    assert all(np.array_equal(before[name], weight) for name, weight in policy.state()[0].items())
+    assert policy.steps == 0
+
+
+def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(backend, llama):
+    policy = backend.open(llama)
+    before = {name: weight.copy() for name, weight in policy.state()[0].items()}
+    one = batches()[0]
+    metrics = policy.step([replace(one, advantage=one.advantage * np.float32(np.nan))], StepParams(learning_rate=1e-2))
+    assert (metrics.taken, metrics.loss, policy.steps) == (False, 0.0, 0)
+    assert all(np.array_equal(before[name], weight) for name, weight in policy.state()[0].items())
+
+
+def test_a_gradient_whose_length_finds_no_memory_says_so(llama, monkeypatch):
+    mlx_policy = pytest.importorskip("waggle.models.mlx.policy")
+
+    class TooLarge:
+        def __mul__(self, other: object) -> object:
+            raise RuntimeError("[malloc] Unable to allocate 4096 bytes.")
+
+    policy = mlx_policy.MlxPolicy(llama)
+    monkeypatch.setattr(policy, "_gradient", lambda *_: ({"model.norm.weight": TooLarge()}, 0.0, 0.0))
+    with pytest.raises(MemoryShort):
+        policy.step(batches(), StepParams(learning_rate=1e-4))
+
+
+def test_what_metal_says_late_for_want_of_memory_is_heard_too(monkeypatch):
+    memory = pytest.importorskip("waggle.models.mlx.memory")
+
+    def late() -> None:
+        raise RuntimeError("[METAL] Command buffer execution failed: Insufficient Memory")
+
+    monkeypatch.setattr("mlx.core.synchronize", late)
+    with pytest.raises(MemoryShort), memory.memory_errors():
+        pass
+
+
+def test_a_model_that_finds_no_memory_to_be_loaded_is_not_called_damaged(llama, monkeypatch):
+    mlx_policy = pytest.importorskip("waggle.models.mlx.policy")
+
+    def full(*_: object) -> None:
+        raise RuntimeError("[malloc] Unable to allocate 4096 bytes.")
+
+    monkeypatch.setattr("mlx.core.eval", full)
+    with pytest.raises(MemoryShort):
+        mlx_policy.MlxPolicy(llama)
+
+
+def test_a_step_that_teaches_the_value_head_nothing_leaves_it_and_its_moments_alone(backend, llama):
+    policy = backend.open(llama)
+    policy.step(
+        [replace(batch, returns=np.ones(len(batch.advantage), np.float32)) for batch in batches()], StepParams(learning_rate=1e-2)
+    )
+    before = {name: array.copy() for name, array in policy.state()[1].items() if "critic" in name}
+    policy.step(batches(), StepParams(learning_rate=1e-2))
+    after = policy.state()[1]
+    assert before["critic.steps"] == 1
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name], array, err_msg=name)

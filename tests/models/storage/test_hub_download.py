@@ -1,0 +1,357 @@
+"""Models by name, from a hub on this computer: what is asked of it, what is checked, and every way it can go wrong."""
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import waggle
+from models.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
+from waggle.core import paths
+from waggle.core.errors import HubAway, ModelError, Stopped
+from waggle.core.resumable_download import PIECE
+from waggle.models.storage import hub_download as hub_module
+from waggle.models.storage.hub_cache import remove
+from waggle.models.storage.hub_download import fetch
+
+NAME = "bees/tiny"
+WEIGHTS = random.Random(0).randbytes(8 * PIECE + 1234)
+SAID: list[str] = []
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with local_hub() as made:
+        made.add(NAME, paths.starter(), pytorch_model__bin=b"never", README__md=b"never", model__safetensors=WEIGHTS)
+        yield made
+
+
+def quiet(_here: int, _total: int) -> None:
+    pass
+
+
+def get(hub: Hub, cache: Path, name: str = NAME, progress: Callable[[int, int], None] = quiet, warn=SAID.append, **more) -> Path:
+    return fetch(name, cache, progress, warn=warn, endpoint=hub.endpoint, **more)
+
+
+def refused(hub: Hub, cache: Path, name: str = NAME, **more) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        get(hub, cache, name, **more)
+    assert caught.value.advice.endswith(".")
+    return caught.value
+
+
+def part_of(cache: Path) -> Path:
+    return cache / "bees/.downloading-tiny/model.safetensors.part"
+
+
+def test_only_what_is_needed_is_downloaded_and_told_and_the_second_time_nothing_is_asked(hub, tmp_path):
+    told = []
+    folder = get(hub, tmp_path, progress=lambda here, total: told.append((here, total)))
+    assert folder == tmp_path / "bees/tiny"
+    names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}
+    assert {path.name for path in folder.iterdir()} == {*names, "plan.json"}
+    assert json.loads((folder / "plan.json").read_text())["commit"] == COMMIT
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
+    total = sum((folder / name).stat().st_size for name in names)
+    assert told[-1] == (total, total)
+    assert [here for here, _ in told] == sorted(here for here, _ in told)
+    asked = len(hub.asked)
+    assert get(hub, tmp_path) == folder
+    assert len(hub.asked) == asked, "everything is here: the network is left alone"
+
+
+def test_a_download_killed_in_the_middle_goes_on_where_it_was(hub, tmp_path):
+    hub.hold["model.safetensors"] = 5 * PIECE
+    child = """
+import sys
+from pathlib import Path
+from waggle.models.storage.hub_download import fetch
+told = lambda here, total: print(here, flush=True)
+fetch("bees/tiny", Path(sys.argv[1]), told, warn=print, endpoint=sys.argv[2])
+"""
+    small = sum(len(hub.repositories[NAME][name]) for name in hub_module.WORDS if name in hub.repositories[NAME])
+    with subprocess.Popen([sys.executable, "-c", child, str(tmp_path), hub.endpoint], stdout=subprocess.PIPE) as process:
+        for line in process.stdout:
+            if int(line) >= small + 4 * PIECE:
+                break
+        process.kill()
+    kept = part_of(tmp_path).stat().st_size
+    assert kept >= 4 * PIECE
+    asked = len(hub.asked)
+    del hub.hold["model.safetensors"]
+    told = []
+    folder = get(hub, tmp_path, progress=lambda here, _total: told.append(here))
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
+    again = hub.asked[asked:]
+    assert {one.path.split("/")[-1] for one in again} == {"model.safetensors"}, "no small file, nor the list, a second time"
+    assert {one.range for one in again} == {f"bytes={kept}-"}
+    assert told[0] > small + kept, "what is here counts as done"
+
+
+def test_a_connection_that_breaks_is_made_again_and_nothing_comes_twice(hub, tmp_path):
+    hub.cut["model.safetensors"] = [3 * PIECE, 6 * PIECE]
+    get(hub, tmp_path)
+    assert [one.range for one in hub.asked_of("cdn/bees/tiny/model.safetensors")] == [
+        "",
+        f"bytes={3 * PIECE}-",
+        f"bytes={6 * PIECE}-",
+    ]
+    assert hub.given["model.safetensors"] == len(WEIGHTS)
+
+
+def test_a_hub_that_does_not_know_ranges_is_asked_from_the_start(hub, tmp_path):
+    hub.cut["model.safetensors"], hub.knows_range = [3 * PIECE], False
+    told = []
+    folder = get(hub, tmp_path, progress=lambda here, total: told.append((here, total)))
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
+    assert told[-1][0] == told[-1][1]
+
+
+def test_a_stop_ends_it_at_once_and_keeps_what_is_there(hub, tmp_path):
+    def stop(here: int, total: int) -> None:
+        if here > total // 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        get(hub, tmp_path, progress=stop)
+    assert part_of(tmp_path).stat().st_size > len(WEIGHTS) // 4
+    get(hub, tmp_path)
+    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_a_file_that_arrives_damaged_is_thrown_away_and_fetched_once_more(hub, tmp_path, name):
+    hub.damage[name] = 1
+    said: list[str] = []
+    folder = get(hub, tmp_path, warn=said.append)
+    assert said == [f"{name} of bees/tiny arrived damaged and was thrown away."]
+    assert (folder / name).read_bytes() == hub.repositories[NAME][name]
+
+
+def test_a_file_that_arrives_damaged_twice_is_not_used(hub, tmp_path):
+    hub.damage["model.safetensors"] = 2
+    assert refused(hub, tmp_path).title == "model.safetensors of bees/tiny arrived damaged, twice."
+    assert not part_of(tmp_path).exists()
+    get(hub, tmp_path)
+
+
+def test_a_file_longer_than_was_said_is_cut_off_and_refused(hub, tmp_path):
+    hub.sizes["model.safetensors"] = 2 * PIECE
+    assert "damaged, twice" in refused(hub, tmp_path).title
+    assert hub.given["model.safetensors"] <= 2 * len(WEIGHTS)
+
+
+def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_path):
+    config = json.loads(hub.repositories[NAME]["config.json"])
+    hub.repositories[NAME]["config.json"] = json.dumps(config | {"model_type": "mamba"}).encode()
+    error = refused(hub, tmp_path)
+    assert (error.title, error.advice) == ("Waggle does not know models of type mamba.", "It knows llama, qwen2, qwen3.")
+    assert hub.asked_of("model.safetensors") == []
+    assert not (tmp_path / "bees/.downloading-tiny").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("chat_template.jinja", b"{% for", "The chat template in"),
+        ("tokenizer.json", b"{", "The tokenizer in"),
+        ("config.json", b'{"vocab_size": 9}', "do not fit it"),
+    ],
+)
+def test_a_model_whose_words_cannot_be_used_is_refused_before_its_weights_come(hub, tmp_path, name, content, why):
+    files = hub.repositories[NAME]
+    files[name] = json.dumps(json.loads(files[name]) | json.loads(content)).encode() if name == "config.json" else content
+    assert why in refused(hub, tmp_path).title
+    assert hub.asked_of("model.safetensors") == []
+    assert not part_of(tmp_path).parent.exists()
+
+
+def test_a_download_that_goes_on_while_memory_is_short_is_refused_and_kept(hub, tmp_path):
+    def full(_folder: Path) -> None:
+        raise ModelError("This model does not fit.", "Close other programs.")
+
+    def stop(here: int, total: int) -> None:
+        if here > total // 2:
+            raise Stopped
+
+    assert refused(hub, tmp_path, examine=full).title == "This model does not fit."
+    assert not part_of(tmp_path).parent.exists(), "no weights have come: it is not wanted"
+    with pytest.raises(Stopped):
+        get(hub, tmp_path, progress=stop)
+    kept = part_of(tmp_path).stat().st_size
+    assert refused(hub, tmp_path, examine=full).title == "This model does not fit."
+    get(hub, tmp_path)
+    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={kept}-"
+
+
+def test_a_model_with_pickles_only_is_refused(hub, tmp_path):
+    del hub.repositories[NAME]["model.safetensors"]
+    assert "only as pickles" in refused(hub, tmp_path).title
+    assert len(hub.asked) == 1
+
+
+def test_a_model_in_several_pieces_comes_with_its_index_and_no_path_of_the_hub_leaves_the_folder(hub, tmp_path):
+    files = hub.repositories[NAME]
+    del files["model.safetensors"]
+    shards = {f"model-0000{i}-of-00002.safetensors": bytes([i]) * 100 for i in (1, 2)}
+    files |= shards | {"model.safetensors.index.json": b"{}", "model-00001-of-../../../x.safetensors": b"x"}
+    folder = get(hub, tmp_path)
+    assert {path.name for path in folder.glob("*.safetensors*")} == {*shards, "model.safetensors.index.json"}
+
+
+@pytest.mark.parametrize("missing", ["config.json", "tokenizer.json"])
+def test_an_incomplete_model_is_refused(hub, tmp_path, missing):
+    del hub.repositories[NAME][missing]
+    assert refused(hub, tmp_path).title == f"bees/tiny has no {missing}."
+
+
+@pytest.mark.parametrize("name", ["tiny", "../../etc/passwd", "bees/tiny/x", "bees/..", "bees/tiny@", "bees/tiny@a/b", ""])
+def test_what_is_no_name_is_refused_before_the_hub_is_asked(hub, tmp_path, name):
+    assert "is not the name of a model" in refused(hub, tmp_path, name).title
+    assert hub.asked == []
+
+
+def test_a_model_that_is_not_there_and_a_revision_that_is_not_there_are_told_apart(hub, tmp_path):
+    assert refused(hub, tmp_path, "bees/none").title == "The hub has no model bees/none."
+    assert refused(hub, tmp_path, f"{NAME}@v9").title == "bees/tiny has no such revision."
+
+
+def test_a_revision_has_a_folder_of_its_own(hub, tmp_path):
+    assert get(hub, tmp_path, f"{NAME}@{COMMIT}") == tmp_path / f"bees/tiny@{COMMIT}"
+    assert get(hub, tmp_path) == tmp_path / "bees/tiny"
+
+
+def test_what_was_trained_is_downloaded_again_and_not_what_its_name_means_by_now(hub, tmp_path):
+    get(hub, tmp_path)
+    named = hub_module.named(NAME, tmp_path)
+    assert named == f"{NAME} {COMMIT}"
+    remove(tmp_path / NAME)
+    assert hub_module.named(NAME, tmp_path) == ""
+    hub.newer[NAME] = {"generation_config.json": b"{}"}
+    again = get(hub, tmp_path, commit=COMMIT)
+    assert (hub_module.named(NAME, tmp_path), (again / "generation_config.json").read_bytes() != b"{}") == (named, True)
+    remove(again)
+    assert (get(hub, tmp_path) / "generation_config.json").read_bytes() == b"{}"
+    gone = refused(hub, tmp_path / "other", commit="0" * 40)
+    assert gone.title == "The hub has bees/tiny no more as it was when its training here began."
+
+
+def test_a_model_with_a_licence_to_accept_says_how_and_comes_with_the_token(hub, tmp_path):
+    hub.gated.add(NAME)
+    error = refused(hub, tmp_path)
+    assert "accepted its licence" in error.title
+    assert "https://huggingface.co/bees/tiny" in error.advice
+    assert "waggle token" in error.advice
+    get(hub, tmp_path, token=lambda: TOKEN)
+    given = hub.asked_of("cdn/bees/tiny/model.safetensors")
+    assert given
+    assert {one.token for one in given} == {""}, "the token is for the hub, not for where it sends us"
+
+
+def test_the_token_is_not_told_where_the_model_is_free(hub, tmp_path):
+    def nobody() -> str:
+        raise AssertionError("nobody needs the token")
+
+    get(hub, tmp_path, token=nobody)
+    assert {one.token for one in hub.asked} == {""}
+
+
+def test_a_private_model_comes_with_the_token_only(hub, tmp_path):
+    hub.private.add(NAME)
+    assert refused(hub, tmp_path).title == "The hub has no model bees/tiny."
+    assert refused(hub, tmp_path, token=lambda: "hf_wrong").title == "The hub has no model bees/tiny."
+    get(hub, tmp_path, token=lambda: TOKEN)
+
+
+def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
+    hub.cut["model.safetensors"] = [PIECE] * 9
+    error = refused(hub, tmp_path)
+    assert "cannot be reached" in error.title
+    assert isinstance(error, HubAway)
+    assert part_of(tmp_path).stat().st_size == PIECE
+    with no_hub() as hub.endpoint:
+        assert "cannot be reached" in refused(hub, tmp_path / "new").title
+
+
+@pytest.mark.parametrize(("status", "passes"), [(503, True), (429, True), (418, False)])
+def test_trouble_of_the_hub_itself_may_pass(hub, tmp_path, status, passes):
+    hub.trouble = status
+    error = refused(hub, tmp_path)
+    assert (error.title, isinstance(error, HubAway)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
+
+
+def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_comes(hub, tmp_path):
+    hub.sizes["model.safetensors"] = 10**18
+    error = refused(hub, tmp_path)
+    assert error.title.startswith("bees/tiny needs 1,000,000,0")
+    assert "MB free" in error.title
+    assert len(hub.asked) == 1
+
+
+@pytest.mark.parametrize("says", [b"<html>Log in</html>", b"[]", b"{}", b"1", b'{"id": "x/y", "siblings": [{}]}', b"\xff"])
+def test_a_network_that_answers_in_the_place_of_the_hub_is_named(hub, tmp_path, says):
+    hub.says = says
+    assert refused(hub, tmp_path).title in ("What answered is not the hub.", "bees/tiny has its weights nowhere.")
+
+
+def test_a_disk_that_takes_no_more_is_named_and_what_has_come_is_kept(hub, tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 * PIECE, limits[1]))
+    try:
+        error = refused(hub, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.title == "bees/tiny cannot be written to the disk: File too large."
+    assert part_of(tmp_path).stat().st_size == 3 * PIECE
+    get(hub, tmp_path)
+    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={3 * PIECE}-"
+
+
+def test_two_programs_do_not_download_the_same_model(hub, tmp_path):
+    def meanwhile(_here: int, _total: int) -> None:
+        assert "being downloaded by another program" in refused(hub, tmp_path).title
+
+    get(hub, tmp_path, progress=meanwhile)
+
+
+def test_a_model_that_is_removed_is_gone_or_whole_also_after_a_kill_in_the_middle(hub, tmp_path):
+    code = """
+import os, sys
+from pathlib import Path
+from waggle.models.storage import hub_cache
+def hear(event, arguments):
+    if event == "os.remove":
+        os._exit(9)
+sys.addaudithook(hear)
+hub_cache.remove(Path(sys.argv[1]))
+"""
+    folder = get(hub, tmp_path)
+    environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
+    killed = subprocess.run([sys.executable, "-c", code, str(folder)], env=environment, check=False)
+    assert killed.returncode == 9
+    assert not folder.exists()
+    get(hub, tmp_path)
+    assert remove(folder)
+    assert [path.name for path in folder.parent.iterdir() if not path.name.endswith(".lock")] == []
+
+
+@pytest.mark.parametrize("plan", [b"{", None])
+def test_files_whose_plan_is_lost_are_fetched_anew(hub, tmp_path, plan):
+    unfinished = part_of(tmp_path).parent
+    unfinished.mkdir(parents=True)
+    if plan is not None:
+        (unfinished / "plan.json").write_bytes(plan)
+    (unfinished / "config.json").write_bytes(b"{}")
+    assert (get(hub, tmp_path) / "config.json").read_bytes() == hub.repositories[NAME]["config.json"]
+
+
+def test_a_network_that_leads_in_circles_is_named(hub, tmp_path):
+    hub.circles = True
+    assert "in circles" in refused(hub, tmp_path).title

@@ -1,0 +1,180 @@
+"""Chat templates: the same prompt as transformers makes, and nothing else of a template's wishes."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from end_to_end.programs import children_named
+from waggle.core.errors import ModelError
+from waggle.models import chat_template
+from waggle.models.tokenizer import load
+
+QWEN = (
+    "{%- if messages[0]['role'] == 'system' %}{{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}"
+    "{%- else %}{{- '<|im_start|>system\\nYou are helpful.<|im_end|>\\n' }}{%- endif %}"
+    "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}"
+    "{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
+)
+LLAMA = (
+    "{{- bos_token }}{%- if strftime_now is defined %}{%- set date = strftime_now('%d %b %Y') %}{%- else %}"
+    "{%- set date = '26 Jul 2024' %}{%- endif %}{{- date + '\\n\\n' }}{%- for message in messages %}"
+    "{{- '<|im_start|>' + message['role'] + '\\n\\n' + message['content'] | trim + '<|im_end|>' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n\\n' }}{%- endif %}"
+)
+SMOL = (
+    "{% set today = strftime_now('%d %b %Y') %}{{ '<|im_start|>system\\nToday is ' ~ today ~ '<|im_end|>\\n' }}"
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' }}{% if message.role == 'assistant' %}"
+    "{% generation %}{% set today = '' %}{{ message.content + '<|im_end|>\\n' }}{% endgeneration %}"
+    "{% else %}{{ message.content + '<|im_end|>\\n' }}{% endif %}{% endfor %}{{ today }}"
+    "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+TEXT = "What is 2 + 2?\nAnswer:"
+
+
+def on_that_day(template: str) -> str:
+    return template.replace("strftime_now('%d %b %Y')", "'26 Jul 2024'")
+
+
+def folder_with(tmp_path: Path, template: str | None) -> Path:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    words = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
+    words.pre_tokenizer, words.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    words.add_special_tokens(["<|im_start|>", "<|im_end|>", "<|end|>"])
+    words.save(str(tmp_path / "tokenizer.json"))
+    settings = {"eos_token": {"content": "<|im_end|>"}, "bos_token": "<|end|>"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings | ({"chat_template": template} if template else {})))
+    stops = [words.token_to_id("<|end|>"), words.token_to_id("<|im_end|>")]
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": stops}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("template", [QWEN, LLAMA, SMOL])
+@pytest.mark.parametrize("own_file", [False, True])
+def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file):
+    folder = folder_with(tmp_path, None if own_file else template)
+    if own_file:
+        (folder / "chat_template.jinja").write_text(template)
+    theirs = PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>",
+        chat_template=on_that_day(template),
+    )  # fmt: skip
+    wanted = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
+    assert load(folder).prompt(TEXT).tolist() == wanted
+
+
+@pytest.mark.parametrize("template", [QWEN, LLAMA, SMOL])
+def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_plain_text(tmp_path, template):
+    folder = folder_with(tmp_path, template)
+    theirs = PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>",
+        chat_template=on_that_day(template),
+    )  # fmt: skip
+    said = ["What is 2 + 2?", "Four.", "And {{ 3 }} + 3?"]
+    turns = [{"role": ("user", "assistant")[place % 2], "content": words} for place, words in enumerate(said)]
+    wanted = theirs.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
+    words = load(folder)
+    assert words.conversation(said).tolist() == wanted
+    stops = [words.conversation([said[0], answer, said[2]]).tolist().count(words.stop) for answer in ("Four.", "<|im_end|>")]
+    assert stops[0] == stops[1]
+
+
+def test_a_control_token_of_the_template_is_one_also_where_the_file_does_not_call_it_special(tmp_path):
+    words = load(folder_with(tmp_path, QWEN))
+    said = ["What is 2 + 2?", "Four.", "a<|im_end|>b"]
+    wanted = words.conversation(said).tolist()
+    path = tmp_path / "tokenizer.json"
+    stored = json.loads(path.read_text())
+    for token in stored["added_tokens"]:
+        token["special"] = token["content"] != "<|im_end|>"
+    path.write_text(json.dumps(stored))
+    assert load(tmp_path).conversation(said).tolist() == wanted
+
+
+def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
+    words = load(folder_with(tmp_path, None))
+    assert words.prompt(f" {TEXT}").tolist() == words.encode(f" {TEXT}").tolist()
+    assert words.decode(words.encode("<|end|>")[-1:]) == ">"
+
+
+def test_without_a_template_a_prompt_begins_with_what_the_tokenizer_puts_first_and_answers_do_not(tmp_path):
+    path = folder_with(tmp_path, None) / "tokenizer.json"
+    tokenizer = Tokenizer.from_file(str(path))
+    first, last = (tokenizer.token_to_id(name) for name in ("<|im_start|>", "<|end|>"))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        "<|im_start|> $A <|end|>", special_tokens=[("<|im_start|>", first), ("<|end|>", last)]
+    )
+    tokenizer.save(str(path))
+    words = load(tmp_path)
+    plain = words.encode(TEXT).tolist()
+    assert words.prompt(TEXT).tolist() == words.conversation(["Hello.", "Yes?", TEXT]).tolist() == [first, *plain]
+    assert not {first, last} & set(plain)
+
+
+def test_a_turn_ends_with_the_token_of_the_chat(tmp_path):
+    words = load(folder_with(tmp_path, QWEN))
+    assert words.decode(words.prompt("x")[:1]) == "<|im_start|>"
+    assert words.stop == Tokenizer.from_file(str(tmp_path / "tokenizer.json")).token_to_id("<|im_end|>")
+
+
+def test_special_tokens_in_a_question_stay_plain_text(tmp_path):
+    words = load(folder_with(tmp_path, QWEN))
+    ids = words.prompt("a<|im_end|>b").tolist()
+    assert ids.count(words.stop) == words.prompt("ab").tolist().count(words.stop)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ messages[0].content.__class__.__mro__ }}", "unsafe"),
+        ("{{ raise_exception('no users') }}", "no users"),
+        ("{% for", "cannot be used"),
+        ("{{ messages[0].content }}{{ messages[0].content }}", "once"),
+        ("{{ 1 / 0 }}", "division"),
+        ("{{ cycler() }}{{ messages[0].content }}", "cannot be used"),
+        ("{{ 'a' * 10**12 }}{{ messages[0].content }}", "MemoryError"),
+        ("{{ '%999999999999d' % 1 }}{{ messages[0].content }}", "MemoryError"),
+        (
+            "{% set a = namespace(x='a' * 1024) %}{% for _ in range(60) %}{% set a.x = a.x ~ a.x %}{% endfor %}",
+            "MemoryError|no answer",
+        ),
+        ("{{ messages[0].content.ljust(10**7) }}", "says more than"),
+        ("{{ messages[0].content }}{{ '\\ud800' }}", "surrogates"),
+        ("{{ raise_exception('\\ud800') }}", "cannot be used: \\?"),
+        ("{{ '" + "a" * chat_template.LARGEST + "' }}{{ messages[0].content }}", "too long"),
+        ("nothing", "once"),
+    ],
+)
+def test_a_template_that_will_not_do_is_refused_in_words(tmp_path, template, why):
+    with pytest.raises(ModelError, match=why):
+        chat_template.read(folder_with(tmp_path, template))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 9**(9**9) }}{{ messages[0].content }}",
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}{{ messages[0].content }}",
+    ],
+)
+def test_a_template_that_never_ends_is_ended(tmp_path, template):
+    with pytest.raises(ModelError, match="no answer within 3 s of work"):
+        chat_template.read(folder_with(tmp_path, template))
+    assert not children_named(os.getpid(), "template_child")
+
+
+def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
+    """A model is opened for each message that a person writes, and every message goes on from those before."""
+    started = []
+    child = chat_template.Child
+    monkeypatch.setattr(chat_template, "Child", lambda *given: started.append(given) or child(*given))
+    folder = folder_with(tmp_path, QWEN)
+    for said in (["Hello."], ["Hello.", "Yes?", "What is 2 + 2?"], ["What is 2 + 2?"]):
+        load(folder).conversation(said)
+    assert len(started) == 2
+    folder_with(tmp_path, SMOL)
+    assert load(folder).prompt("x").tolist() != load(folder_with(tmp_path, QWEN)).prompt("x").tolist()

@@ -1,0 +1,59 @@
+"""Small random models of every architecture that is supported, for tests."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+
+from waggle.models.torch.policy import TorchPolicy
+
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 10_000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}  # fmt: skip
+KINDS = {
+    "llama": (LlamaConfig, {}),
+    "qwen2": (Qwen2Config, {}),
+    "qwen3": (Qwen3Config, {}),
+    "llama3 rope": (LlamaConfig, {"rope_parameters": LLAMA3}),
+    "linear rope": (LlamaConfig, {"rope_parameters": {"rope_type": "linear", "rope_theta": 10_000.0, "factor": 2.0}}),
+    "biases": (LlamaConfig, {"attention_bias": True, "mlp_bias": True}),
+    "wide heads": (Qwen3Config, {"head_dim": 16}),
+}
+
+
+def make_model(kind: str, folder: Path, *, tied: bool = True, inner: int = 48) -> Path:
+    """Write a random model of about 50,000 parameters."""
+    torch.manual_seed(0)
+    make_config, more = KINDS[kind]
+    usual = {
+        "vocab_size": 97,
+        "hidden_size": 32,
+        "intermediate_size": inner,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 256,
+        "tie_word_embeddings": tied,
+        "bos_token_id": None,
+        "eos_token_id": 1,
+        "pad_token_id": 0,
+    }
+    model = AutoModelForCausalLM.from_config(make_config(**(usual | more)))
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):  # made as zeros, which would hide a bias that is left out
+            torch.nn.init.normal_(parameter, std=0.1)
+    model.save_pretrained(folder)
+    return folder
+
+
+def as_transformers(policy: TorchPolicy, folder: Path) -> Any:
+    """transformers' own model of a folder, with the very weights of a policy."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    for name, parameter in policy._model.weights.items():
+        module, _, kind = name.rpartition(".")
+        setattr(model.get_submodule(module), kind, parameter)
+    model.tie_weights()
+    return model

@@ -1,0 +1,65 @@
+"""One charter for all tests of the swarm; nodes that are closed whatever happens."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from end_to_end.programs import SLOW
+from network.loopback import Ear, Live, Start, fresh_identity, options, serving
+from waggle.network.exchange import publisher, verification
+from waggle.network.identity.keys import Identity
+from waggle.network.messages import announcement
+from waggle.network.node import SwarmNode
+from waggle.network.transport.gateway import client, pool, server
+from waggle.network.transport.hivemind import node as dht
+from waggle.network.transport.hivemind import reachability
+from waggle.tasks.charter import Charter, first_swarm
+from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.verifier import Verifier
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests use the computer meanwhile: a peer that answers late is not away, what it sent not too long to judge."""
+    for module, name in (
+        (dht, "CALL_S"), (dht, "CONNECT_S"), (dht, "PING_S"), (reachability, "PATIENCE_S"), (verification, "RECORD_S"),
+        (verifying, "STRANGERS_SECONDS"), (server, "PATIENCE_S"), (pool, "CALL_S"), (client, "CALL_S"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, SLOW * getattr(module, name))
+    monkeypatch.setattr(publisher, "RENEW_S", announcement.RENEW_S / SLOW)
+
+
+@pytest.fixture(scope="session")
+def charter() -> Charter:
+    return first_swarm()
+
+
+@pytest.fixture
+def identity(tmp_path: Path) -> Identity:
+    return fresh_identity(tmp_path, "own")
+
+
+@pytest.fixture
+async def start(tmp_path: Path, charter: Charter, verifier: Verifier) -> AsyncIterator[Start]:
+    """Start a node: `await start("name", seeds=(...))`."""
+    nodes: list[SwarmNode] = []
+
+    async def start_one(name: str, *, clock: Callable[[], float] = time.time, **changes: object) -> Live:
+        ear, identity = Ear(), fresh_identity(tmp_path, name)
+        node = SwarmNode(options(**changes), charter, identity, verifier, ear, clock)
+        nodes.append(node)
+        await node.start()
+        return Live(node, identity, ear)
+
+    yield start_one
+    await asyncio.gather(*(node.close() for node in nodes))
+
+
+@pytest.fixture
+async def seed_address(tmp_path: Path, charter: Charter) -> AsyncIterator[str]:
+    """The address of a running seed."""
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
+        yield address

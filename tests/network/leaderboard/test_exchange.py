@@ -1,0 +1,401 @@
+"""Live nodes publish answers to the exam and mark each other's; who did not choose to take part publishes nothing."""
+
+import asyncio
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from network.loopback import Live, Start, answered, be_of_use, fresh_identity, options, question_ids, share
+from network.messages.test_answer_sheet import packed
+from waggle.core.errors import VerifierError
+from waggle.network.exchange.publisher import Offer
+from waggle.network.identity.keys import Identity, text_of
+from waggle.network.leaderboard.exchange import right_of
+from waggle.network.limits.rate_limits import TOGETHER, Joint
+from waggle.network.messages import announcement as announcements
+from waggle.network.messages import answer_sheet, handshake
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.answer_sheet import Sheet
+from waggle.network.messages.comparison import Comparison, Entrant
+from waggle.network.messages.events import GroupsArrived, RecordDropped, SheetsMarked, TrafficCounted
+from waggle.network.messages.rollout_record import Record
+from waggle.network.node import SwarmNode
+from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
+from waggle.tasks.rollout_group import RIGHT, Completion, Group
+from waggle.tasks.sandbox.exam import Exam, exam_of
+from waggle.tasks.sandbox.verifier import Verifier
+
+
+@pytest.fixture(scope="module")
+def exam(charter: Charter, verifier: Verifier) -> Exam:
+    return exam_of(verifier, charter, epoch_at(time.time()))
+
+
+def truths(verifier: Verifier, exam: Exam, right: int) -> list[Completion]:
+    """The first so many right, the others wrong. A dataset may call right what its own scorer does not: that counts as wrong."""
+    answers = verifier.answers([(question.dataset, question.seed) for question in exam.questions])
+    written = [Completion(text=f"<answer>{answer}</answer>", ended=True) for answer in answers]
+    verdicts = verifier.judge(zip(exam.questions, written, strict=True))
+    good = [place for place, verdict in enumerate(verdicts) if verdict.reward >= RIGHT][:right]
+    wrong = Completion(text="<answer>no idea</answer>", ended=True)
+    return [each if place in good else wrong for place, each in enumerate(written)]
+
+
+@pytest.fixture
+def start_at_work(start: Start, charter: Charter, verifier: Verifier) -> Start:
+    """Starts nodes that share a group: what they announce names their sheet as well."""
+
+    async def start_one(name: str, **changes: object) -> Live:
+        live = await start(name, **changes)
+        share(live.node, work(charter, verifier, live.identity))
+        return live
+
+    return start_one
+
+
+def work(charter: Charter, verifier: Verifier, who: Identity) -> list[Group]:
+    return answered(charter, verifier, who.peer_id, question_ids(charter, verifier, who.peer_id, 1))
+
+
+def published(node: SwarmNode, verifier: Verifier, exam: Exam, right: int, *, learned: int = 3) -> int:
+    return node.publish(exam.epoch, 40, learned, "starter", truths(verifier, exam, right), right)
+
+
+def announced(live: Live) -> Announcement:
+    return announcements.parse(live.node._offers.announced)
+
+
+def of(told: Comparison, who: Identity) -> Entrant | None:
+    return next((one for one in told.entrants if one.id == text_of(who.peer_id)), None)
+
+
+async def test_two_nodes_mark_each_others_answers_and_none_of_them_comes_near_a_pool(
+    start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam
+) -> None:
+    one = await start_at_work("one", seeds=(seed_address,), leaderboard=True)
+    other = await start_at_work("other", seeds=(seed_address,), leaderboard=True)
+    silent = await start_at_work("silent", seeds=(seed_address,))
+
+    assert published(silent.node, verifier, exam, 16) == 0, "it did not choose to take part"
+    size = published(one.node, verifier, exam, 11)
+    assert published(other.node, verifier, exam, 5, learned=0) > 0
+
+    for reader, writer, right, together in ((one, other, 5, False), (other, one, 11, True)):
+        told = await reader.ear.hear(SheetsMarked, lambda news, writer=writer: of(news.comparison, writer.identity) is not None)
+        found = of(told.comparison, writer.identity)
+        assert (found.right, found.total, found.round, found.together) == (right, len(exam.questions), 40, together)
+    await other.ear.hear(TrafficCounted, lambda news: news.down >= size / 5)
+    assert "sheet" in [message.kind for message in one.node.sent() if message.to == other.identity.peer_id]
+    both = other.ear.all(SheetsMarked)[-1].comparison
+    assert [(curve.model, curve.together) for curve in both.curves] == [("starter", True), ("starter", False)]
+    assert announced(silent).sheet == b""
+    assert silent.ear.all(SheetsMarked) == []
+    assert of(both, silent.identity) is of(one.ear.all(SheetsMarked)[-1].comparison, silent.identity) is None
+    asked = {question.text for question in exam.questions}
+    for each in (one, other, silent):
+        assert asked.isdisjoint(judged.question.text for judged in each.node.waiting())
+        assert each.ear.all(RecordDropped) == []
+
+
+async def test_through_a_gateway_sheets_are_marked_both_ways(
+    start_at_work: Start, seed_address: str, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
+) -> None:
+    lender = await start_at_work("lender", seeds=(seed_address,), web_port=0, gateway=True, leaderboard=True)
+    full = await start_at_work("full", seeds=(seed_address,), leaderboard=True)
+    ways = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True, "leaderboard": True}
+    one, other = await start_at_work("one", **ways), await start_at_work("other", **ways)
+    for right, each in enumerate((lender, full, one, other), 3):
+        assert published(each.node, verifier, exam, right) > 0
+
+    for reader in (lender, full, one, other):
+        for right, writer in enumerate((lender, full, one, other), 3):
+            told = await reader.ear.hear(SheetsMarked, lambda news, who=writer.identity: of(news.comparison, who) is not None)
+            assert of(told.comparison, writer.identity).right == right
+        assert reader.ear.all(RecordDropped) == []
+    assert any((said.kind, said.to) == ("sheet", lender.identity.peer_id) for said in one.node.sent())
+
+
+async def test_marks_outlive_a_restart(start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path) -> None:
+    kept = tmp_path / "charter.msgpack"
+    before = await start("one", leaderboard=True, marks=kept)
+    published(before.node, verifier, exam, 7)
+    await before.ear.hear(SheetsMarked)
+    await before.node.close()
+
+    again = await start("one", leaderboard=True, marks=kept)
+
+    told = await again.ear.hear(SheetsMarked)
+    assert (of(told.comparison, before.identity).right, told.comparison.sheets) == (7, 1)
+    assert told.comparison.since <= exam.epoch * 600, "since the first mark, not since this start"
+
+
+async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays_empty(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier, exam: Exam
+) -> None:
+    one = await start("one", seeds=(seed_address,), leaderboard=True)
+    other = await start("other", seeds=(seed_address,), leaderboard=True)
+    own = answer_sheet.signed(
+        Sheet(origin=one.identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="starter",
+              answers=tuple(truths(verifier, exam, 16))),
+        charter, one.identity,
+    )  # fmt: skip
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    made = Record(origin=one.identity.peer_id, round=1, epoch=exam.epoch, model="starter", groups=tuple(groups))
+    one.node._offers._offers[hashlib.sha256(own).digest()] = Offer(own, made)
+    one.node._offers.renew()
+
+    dropped = await other.ear.hear(RecordDropped)
+
+    assert (dropped.origin, dropped.reason) == (one.identity.peer_id, "malformed compression")
+    assert other.node.waiting() == ()
+
+
+async def test_whoever_changes_their_mind_is_heard_at_once(
+    start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam
+) -> None:
+    one = await start_at_work("one", seeds=(seed_address,))
+    one.node.compare(on=True)
+    assert published(one.node, verifier, exam, 3) > 0
+    await one.ear.hear(SheetsMarked)
+    named = hashlib.sha256(one.node._marking.own[0]).digest()
+    assert await one.node._give_payload(bytes(38), named)
+    one.node.compare(on=False)
+    assert await one.node._give_payload(bytes(38), named) == b""
+
+
+async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
+    start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
+) -> None:
+    now, thief, victim = epoch_at(time.time()), fresh_identity(tmp_path, "thief"), fresh_identity(tmp_path, "victim")
+
+    def lie(reason: str, **changes: object) -> tuple[Identity, bytes, str]:
+        liar = fresh_identity(tmp_path, reason)
+        return liar, packed(liar, charter, **{"epoch": now, "exam": exam.digest, **changes}), reason
+
+    lies = (
+        lie("answers to other questions", exam=bytes(32)),
+        lie("malformed answer sheet", answers=[["a", True, 1.0]] * 16),  # rewards are claimed
+        (thief, packed(victim, charter, epoch=now, exam=exam.digest), "forged answer sheet"),
+        (fresh_identity(tmp_path, "flood"), bytes(answer_sheet.MAX_BYTES + 1), "answer sheet size"),
+    )
+    reader = await start("reader", leaderboard=True)
+    (address, *_) = await reader.node.addresses()
+
+    reasons = await asyncio.gather(*(refused(reader, address, liar, blob, charter) for liar, blob, _ in lies))
+
+    assert reasons == [reason for _, _, reason in lies]
+    assert reader.ear.all(SheetsMarked) == []
+
+
+async def test_an_old_sheet_is_nobodys_offence(start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam) -> None:
+    slow = await start_at_work("slow", seeds=(seed_address,), leaderboard=True)
+    published(slow.node, verifier, exam, 5)
+    await slow.ear.hear(SheetsMarked)
+    reader = await start_at_work("reader", seeds=await slow.node.addresses(), clock=lambda: time.time() + 2 * EPOCH_SECONDS)
+    marking, trust, origin = reader.node._marking, reader.node._trust, slow.identity.peer_id
+    await reader.ear.hear(GroupsArrived, lambda news: news.origin == origin)
+    be_of_use(trust, origin)
+
+    marking.heard({origin: naming(slow.node._marking.own[0], reader.node._charter)})
+    await marking._look(reader.node._connection)
+
+    assert origin in marking._read, "it was fetched, and is not fetched again"
+    assert reader.ear.all(RecordDropped) == []
+    assert trust.of(origin).trusted
+    assert marking.marks.sheets == 0
+
+
+async def test_a_sheet_that_nobody_would_mark_any_more_is_not_named(start: Start, verifier: Verifier, exam: Exam) -> None:
+    now = [time.time()]
+    live = await start("slow", leaderboard=True, clock=lambda: now[0])
+    published(live.node, verifier, exam, 5)
+    await live.ear.hear(SheetsMarked)
+    named = live.node._marking.own[1]
+    assert named
+    now[0] += 2 * EPOCH_SECONDS
+    assert live.node._marking.own == (b"", b"")
+    assert live.node._marking.get(named), "whoever heard of it before may ask"
+
+
+async def test_an_exam_that_cannot_be_made_here_is_no_fault_of_whoever_answered(
+    start: Start, charter: Charter, exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = await start("reader"), fresh_identity(tmp_path, "writer")
+    marking = reader.node._marking
+    blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest)
+    monkeypatch.setattr(marking, "_lodged", lambda sha256: blob)
+
+    def fail(_ids: object) -> None:
+        raise VerifierError("The judging process keeps dying.")
+
+    monkeypatch.setattr(marking._verifier, "questions", fail)
+    marking.heard({writer.peer_id: naming(blob, charter)})
+    await marking._look(reader.node._connection)
+    assert writer.peer_id in marking._read
+    assert reader.ear.all(RecordDropped) == []
+
+
+async def refused(reader: Live, address: str, liar: Identity, blob: bytes, charter: Charter) -> str:
+    """Why a liar's sheet was dropped."""
+
+    announced = naming(blob, charter)
+
+    async def give(_peer_id: bytes, request: bytes) -> bytes:
+        return blob if request == announced.sheet else b""
+
+    signed = announcements.signed(announced, liar)
+    services = Services(payload=give, greeting=lambda: handshake.write(charter.digest, signed))
+    dht = await open_dht(options(), liar, services, port=0)
+    try:
+        await dht.connect(address)
+        dropped = await reader.ear.hear(RecordDropped, lambda news: news.origin == liar.peer_id)
+        await reader.ear.peer(liar.peer_id, lambda news: news.peer.doubted_until > time.time())
+        return dropped.reason
+    finally:
+        await dht.close()
+
+
+@pytest.mark.parametrize(("times", "strangers"), [(0.0, [False, True]), (1e9, [True, True])])
+async def test_whoever_has_sheets_marked_rests_for_it_and_ever_new_names_as_soon_as_they_used_up_what_they_have_together(
+    start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    times: float, strangers: list[bool],
+) -> None:  # fmt: skip
+    reader = await start("reader")  # looks only when the test does
+    marking, friend = reader.node._marking, fresh_identity(tmp_path, "friend")
+    marking._accounts.work = Joint(0.0, 1e-6, times)
+    be_of_use(marking._trust, friend.peer_id)
+    writers = [friend, *(fresh_identity(tmp_path, name) for name in ("new", "newer"))]
+    blobs = [packed(each, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16) for each in writers]
+    lodged = {hashlib.sha256(blob).digest(): blob for blob in blobs}
+    monkeypatch.setattr(marking, "_lodged", lambda sha256: lodged.get(sha256, b""))
+    for _ in range(2):
+        marking.heard({each.peer_id: naming(blob, charter) for each, blob in zip(writers, blobs, strict=True)})
+        await marking._look(reader.node._connection)
+
+    marked = [marking.marks.epoch_of(each.peer_id) == exam.epoch for each in writers]
+    assert marked[0], "it answers for itself"
+    assert sorted(marked[1:]) == strangers
+    assert all(marking._accounts.rest(marking._trust.of(each.peer_id).payers) for each in writers)
+
+
+async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, charter: Charter, tmp_path: Path) -> None:
+    reader = await start("reader")  # looks only when the test does
+    marking, pulled = reader.node._marking, []
+
+    class Flood:
+        dht = property(lambda self: self)
+
+        async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
+            pulled.append(peer_id)
+            return bytes(2 * answer_sheet.MAX_BYTES)
+
+    marking._accounts.pulls = Joint(0.0, 1.0, TOGETHER)
+    marking.heard({fresh_identity(tmp_path, name).peer_id: naming(b"no sheet", charter) for name in ("one", "other")})
+    await marking._look(Flood())
+    assert len(pulled) == 1
+    assert marking._accounts.rest(marking._trust.of(pulled[0]).payers)
+
+
+async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start, charter: Charter, tmp_path: Path) -> None:
+    reader = await start("reader")  # looks only when the test does
+    marking, asked = reader.node._marking, []
+    honest = fresh_identity(tmp_path, "honest").peer_id
+    reader.node._trust.connected({honest: ("direct", "8.8.8.0/24")})
+
+    class Asked:
+        dht = property(lambda self: self)
+
+        async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
+            asked.append(peer_id)
+            return b""
+
+    crowd = [os.urandom(len(honest)) for _ in range(500)]
+    marking._accounts.work.charge(reader.node._trust.of(crowd[0]).payers, 1e6)
+    marking.heard(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
+    await marking._look(Asked())
+    assert asked == [honest]
+
+
+async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
+    start_at_work: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path
+) -> None:
+    honest = await start_at_work("honest", leaderboard=True)
+    published(honest.node, verifier, exam, 9)
+    await honest.ear.hear(SheetsMarked)
+    reader = await start_at_work("reader", seeds=await honest.node.addresses(), patience=1.0)  # looks only when the test does
+    marking, origin, asked = reader.node._marking, honest.identity.peer_id, []
+
+    async def stay_silent(_peer_id: bytes, request: bytes) -> bytes:
+        asked.append(request)
+        return await asyncio.get_running_loop().create_future()
+
+    one_range = fresh_identity(tmp_path, "crowd")
+    crowd = await open_dht(options(), one_range, Services(payload=stay_silent), port=0)
+    try:
+        await crowd.connect((await reader.node.addresses())[0])
+        for known in (origin, one_range.peer_id):
+            await reader.ear.peer(known, lambda news: news.peer.connection != "gone")
+        silent = {os.urandom(len(origin)): os.urandom(32) for _ in range(500)}
+        names = {name: msgspec.structs.replace(naming(sha, charter), via=(one_range.peer_id,)) for name, sha in silent.items()}
+        marking.heard({**names, origin: naming(honest.node._marking.own[0], charter)})
+        while marking.marks.epoch_of(origin) < 0 and len(asked) < 24:  # again where a busy computer was too late
+            await marking._look(reader.node._connection)
+    finally:
+        await crowd.close()
+    assert asked, "some of them were in the way"
+    assert [(mark.origin, mark.right) for mark in marking.marks.all()] == [(origin, 9)]
+    assert reader.ear.all(RecordDropped) == []
+
+
+async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
+    start: Start, charter: Charter, exam: Exam, tmp_path: Path
+) -> None:
+    reader, writer = await start("reader"), fresh_identity(tmp_path, "writer")
+    marking, trust = reader.node._marking, reader.node._trust
+    blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16)
+
+    class Called:
+        dht = property(lambda self: self)
+
+        async def pull(self, *_asked: object) -> bytes:
+            return blob
+
+        async def meet(self) -> None:
+            trust.connected({writer.peer_id: ("direct", "8.8.4.0/24")})
+
+    marking.heard({writer.peer_id: naming(blob, charter)})
+    await marking._look(Called())
+    assert [mark.source for mark in marking.marks.all()] == ["8.8.4.0/24"]
+
+
+async def test_trusted_ones_are_asked_before_strangers_from_the_same_place(start: Start, charter: Charter) -> None:
+    reader = await start("reader")
+    crowd = [number.to_bytes(38, "big") for number in range(100)]
+    for peer_id in crowd[90:]:
+        be_of_use(reader.node._trust, peer_id)
+    turns = reader.node._marking._in_turn([(peer_id, naming(b"sheet", charter)) for peer_id in crowd])
+    assert {peer_id for peer_id, _ in turns[:10]} == set(crowd[90:])
+
+
+def naming(blob: bytes, charter: Charter) -> Announcement:
+    now = time.time()
+    return Announcement(
+        charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(now), specialties=1, model="m",
+        expires=int((now + 200) * 1000), sheet=hashlib.sha256(blob).digest(),
+    )  # fmt: skip
+
+
+def test_anybody_comes_to_the_same_marks(charter: Charter, verifier: Verifier, exam: Exam, identity: Identity) -> None:
+    made = Sheet(
+        origin=identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="m",
+        answers=tuple(truths(verifier, exam, 9)),
+    )  # fmt: skip
+    read = answer_sheet.read(answer_sheet.signed(made, charter, identity), charter, origin=identity.peer_id)
+    assert right_of(read, exam, verifier) == right_of(made, exam, verifier) == 9

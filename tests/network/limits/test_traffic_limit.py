@@ -1,0 +1,168 @@
+"""Traffic is held to what a person allows, each way for itself."""
+
+import asyncio
+
+import pytest
+
+from network.loopback import SOON, answered, question_ids, share
+from waggle.network.limits.bandwidth import DIRECTORY, Traffic
+from waggle.network.messages.events import GroupsArrived
+from waggle.network.messages.rollout_record import MAX_BLOB
+
+
+def test_in_the_long_run_no_more_goes_out_than_is_allowed_and_single_pieces_may_be_large():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.sent(b"a", 10**9)
+    assert traffic.may_send(b"a"), "without a limit"
+    traffic.limit = 1000.0
+    sent = 0
+    for tenth in range(1000):
+        now = tenth / 10
+        sent += given(traffic, b"a", 5000)
+    assert sent == 100 * 1000
+    assert traffic.may_receive(), "the other way is paid for by itself"
+    traffic.limit = None
+    assert traffic.may_send(b"a")
+
+
+def given(traffic: Traffic, to: bytes, size: int) -> int:
+    if not traffic.may_send(to):
+        return 0
+    traffic.sent(to, size)
+    return size
+
+
+def test_who_asks_for_payloads_all_the_time_leaves_most_of_them_to_those_who_ask_now_and_then():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 1000.0
+    greedy = [b"greedy"]
+    had = dict.fromkeys([*greedy, *(b"honest %d" % number for number in range(10))], 0)
+    for tenth in range(6000):
+        now = tenth / 10
+        now_and_then = [b"honest %d" % (tenth % 100 // 10)] if tenth % 10 == 5 else []
+        for who in (*greedy, *now_and_then):
+            had[who] += given(traffic, who, 1000)
+    assert had.pop(b"greedy") <= 0.27 * 600_000
+    assert min(had.values()) >= 20_000
+
+
+@pytest.mark.parametrize("sources", [1, 2, 3, 4])
+def test_sources_that_all_ask_all_the_time_use_the_whole_limit(sources):
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 1000.0
+    total = 0
+    for tenth in range(6000):
+        now = tenth / 10
+        total += sum(given(traffic, b"%d" % who, 2000) for who in range(sources))
+    assert total >= 0.9 * 600_000
+
+
+def test_a_limit_that_is_lifted_binds_nobody():
+    traffic = Traffic(clock=lambda: 0.0)
+    traffic.limit = 1000.0
+    assert [given(traffic, who, 5000) for who in (b"a", b"b")] == [5000, 0]
+    traffic.limit = None
+    assert given(traffic, b"a", 5000)
+
+
+def test_a_payload_that_another_quota_holds_back_takes_nothing_of_the_limit():
+    traffic = Traffic(clock=lambda: 0.0)
+    traffic.limit = 1000.0
+    assert [traffic.may_send(who) for who in (b"a", b"a", b"b")] == [True] * 3
+    traffic.sent(b"b", 1)
+    assert [traffic.may_send(who) for who in (b"a", b"b")] == [False, False]
+
+
+def test_what_came_in_is_paid_for_to_the_last_byte_however_many_came_at_once():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.pay(10**9)
+    traffic.limit = 1000.0
+    came = 0
+    for tenth in range(1000):
+        now = tenth / 10
+        if traffic.may_receive() and traffic.may_receive():  # asking costs nothing
+            for _ in range(3):
+                traffic.pay(5000)
+            came += 3 * 5000
+    assert came == pytest.approx(100 * 1000, abs=15_000)
+
+
+def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_for_groups():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    assert traffic.may_tell(b"a", 10**9), "without a limit"
+    traffic.read(10**9)
+    traffic.limit = 1000.0
+    askers = [bytes([number]) for number in range(5)]
+    told = read = sent = came = 0
+    for hundredth in range(10_000):
+        now = hundredth / 100
+        told += 100 * any(traffic.may_tell(who, 100) for who in askers)
+        sent += given(traffic, b"f", 100)
+        if traffic.may_read():
+            traffic.read(100)
+            read += 100
+        if traffic.may_receive():
+            traffic.pay(100)
+            came += 100
+    assert 20_000 < told <= 25_000 >= read > 20_000
+    assert 90_000 < told + sent <= 100_100 >= read + came > 90_000
+
+
+def test_of_what_the_directory_sends_one_source_has_a_quarter_at_most():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 1000.0
+    told = {b"greedy": 0, b"other": 0}
+    for hundredth in range(10_000):
+        now = hundredth / 100
+        for who in told:
+            told[who] += 100 * traffic.may_tell(who, 100)
+    assert 5_000 < min(told.values()) <= max(told.values()) <= 6_350
+    assert len(traffic._told) <= 2
+
+
+def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_for():
+    now = 0.0
+    traffic = Traffic(clock=lambda: now)
+    assert traffic.may_lodge(b"somebody", 10**9), "without a limit"
+    traffic.limit = 1000.0
+    left = came = 0
+    for hundredth in range(10_000):
+        now = hundredth / 100
+        left += 100 * any(traffic.may_lodge(who, 100) for who in (b"one", b"other"))
+        if traffic.may_receive():
+            traffic.pay(100)
+            came += 100
+    assert 20_000 < left <= 25_000
+    assert 90_000 < left + came <= 100_100
+
+
+def test_of_clients_that_leave_as_much_as_they_can_each_goes_before_another_once_at_most():
+    now, asked_at = 0.0, 0.0
+    traffic = Traffic(clock=lambda: now)
+    traffic.limit = 100_000.0
+    waits = []
+    for second in range(20_000):
+        now = float(second)
+        for greedy in (b"first", b"second", b"third"):
+            traffic.may_lodge(greedy, MAX_BLOB)
+        if asked_at <= now and traffic.may_lodge(b"honest", 24_000):
+            waits.append(now - asked_at)
+            asked_at = now + 75.0
+    assert len(waits) > 100
+    assert max(waits) <= 3 * MAX_BLOB / (DIRECTORY * traffic.limit) + 1.0
+
+
+async def test_a_node_under_a_limit_looks_into_the_directory_less_often(start, seed_address, charter, verifier):
+    one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
+    other.node.limit(2000.0)
+    share(one.node, answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1)))
+    await other.ear.hear(GroupsArrived)
+    async with asyncio.timeout(SOON):
+        while other.node._traffic.may_read():
+            await asyncio.sleep(0.01)

@@ -1,0 +1,150 @@
+"""What the live tests share: groups with known rewards, nodes on loopback, and waiting for news with a deadline."""
+
+import asyncio
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import TypeVar
+
+from waggle.network import seed
+from waggle.network.identity import keys as identities
+from waggle.network.identity.keys import Identity
+from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, Trust
+from waggle.network.messages.events import News, PeerSeen
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.node import SwarmNode
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
+
+SOON = 60.0  # seconds after which a test gives up waiting: a peer that did not answer in time is asked again after 15
+DATASET = "basic_arithmetic"
+EPOCH = 1000  # of groups made up
+
+Kind = TypeVar("Kind")
+
+
+class Ear:
+    """Hears what a node tells, and wakes whoever waits for it."""
+
+    def __init__(self) -> None:
+        self.heard: list[News] = []
+        self._changed = asyncio.Event()
+
+    def __call__(self, news: News) -> None:
+        self.heard.append(news)
+        self._changed.set()
+
+    def all(self, kind: type[Kind]) -> list[Kind]:
+        return [news for news in self.heard if isinstance(news, kind)]
+
+    async def hear(self, kind: type[Kind], such: Callable[[Kind], bool] = lambda news: True, after: int = 0) -> Kind:
+        """The first such news from position `after` on; waits for it, up to a deadline."""
+        async with asyncio.timeout(SOON):
+            while True:
+                for news in self.heard[after:]:
+                    if isinstance(news, kind) and such(news):
+                        return news
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def peer(self, peer_id: bytes, such: Callable[[PeerSeen], bool]) -> PeerSeen:
+        return await self.hear(PeerSeen, lambda news: news.peer.id == peer_id and such(news))
+
+
+@dataclass
+class Live:
+    """A running node, who it is, and what it told."""
+
+    node: SwarmNode
+    identity: Identity
+    ear: Ear
+
+
+Start = Callable[..., Awaitable[Live]]
+
+
+def options(**changes: object) -> SwarmOptions:
+    return SwarmOptions(**{"host": "127.0.0.1", "tempo": 0.1, "rejoin": 0.3, "patience": 12.0, **changes})
+
+
+def fresh_identity(folder: Path, name: str) -> Identity:
+    return identities.load_or_create(folder / f"{name}.key")
+
+
+def question_ids(
+    charter: Charter, verifier: Verifier, origin: bytes, count: int, *, reserved: bool = False, epoch: int | None = None
+) -> list[QuestionId]:
+    """The first `count` questions of this origin that are for training, or that are reserved: one in ten."""
+    epoch = epoch_at(time.time()) if epoch is None else epoch
+    ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count + 240)]
+    made = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
+    found = [i for i, q in zip(ids, made, strict=True) if (split_of(q.dataset, q.text) != "train") == reserved]
+    return found[:count]
+
+
+def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[QuestionId]) -> list[Group]:
+    """Groups of three completions: right, wrong, cut off. Rewards 1, at most a crumb, 0."""
+    groups = []
+    for each in ids:
+        (truth,) = verifier.answers([(each.dataset, seed_of(charter.digest, origin, each))])
+        completions = (
+            Completion(text=f"I think <answer>{truth}</answer>", ended=True),
+            Completion(text="<answer>no idea</answer>", ended=True),
+            Completion(text="well, let me", ended=False),
+        )
+        groups.append(Group(origin=origin, id=each, completions=completions))
+    return groups
+
+
+def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) -> JudgedGroup:
+    """A group made up, with rewards that teach something or nothing."""
+    completions = tuple(Completion(text=text, ended=True) for text in "ab")
+    rewards = (1.0, 0.0) if useful else (0.05, 0.0)
+    return JudgedGroup(
+        group=Group(origin=bytes([origin]) * 38, id=QuestionId("bf", epoch, index), completions=completions),
+        question=Question(dataset="bf", seed=index, text="?"),
+        verdicts=tuple(Verdict(reward=reward, reason="") for reward in rewards),
+    )
+
+
+def be_of_use(trust: Trust, peer: bytes) -> None:
+    """As little as makes it trusted."""
+    for number in range(KNOWN_FROM):
+        trust.received(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
+
+
+def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> tuple[int, int]:
+    return node.share(round_number, groups[0].id.epoch, groups, "starter")
+
+
+@asynccontextmanager
+async def serving(identity: Identity, charter: Charter, **changes: object) -> AsyncIterator[str]:
+    """A running seed; gives its address."""
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    def say(line: str) -> None:
+        if line.startswith("/") and not address.done():
+            address.set_result(line)
+
+    running = asyncio.create_task(seed.run(options(**changes), identity, charter, say, stop))
+    try:
+        yield await asyncio.wait_for(address, SOON)
+    finally:
+        stop.set()
+        await running
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """Free, and below all that a system hands out by itself: it stays free whoever else connects or listens meanwhile."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with suppress(OSError), socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.bind((host, port))
+            return port

@@ -1,0 +1,38 @@
+"""An announcement is small, and the largest one that a node makes is read by its peers."""
+
+from pathlib import Path
+
+import pytest
+
+from network.loopback import fresh_identity
+from waggle.core.errors import BadRecord
+from waggle.network.identity.keys import PEER_ID_BYTES
+from waggle.network.identity.membership import CERTIFICATE_BYTES
+from waggle.network.messages import announcement as announcements
+from waggle.network.messages import handshake, rollout_record
+from waggle.network.messages.announcement import MAX_BITS, MAX_BYTES, Announcement
+
+
+@pytest.mark.parametrize("character", ["a", "\N{CYRILLIC SMALL LETTER ZHE}", "\u6a21", "\N{HONEYBEE}"])
+def test_the_largest_announcement_that_a_node_can_make_is_read_by_its_peers(tmp_path: Path, character: str) -> None:
+    identity = fresh_identity(tmp_path, "own")
+    largest = Announcement(
+        charter=bytes(32), sha256=bytes(32), size=rollout_record.MAX_BLOB, round=(1 << 40) - 1, epoch=(1 << 40) - 1,
+        specialties=(1 << 64) - 1, model=rollout_record.model_name(100 * character), expires=(1 << 50) - 1, depth=MAX_BITS,
+        via=(bytes(PEER_ID_BYTES),) * 2, certificate=bytes(CERTIFICATE_BYTES), sheet=bytes(32),
+    )  # fmt: skip
+    blob = announcements.signed(largest, identity)
+    assert len(blob) <= MAX_BYTES
+    assert announcements.read(blob, identity.peer_id) == largest
+    assert handshake.read(handshake.write(bytes(32), blob)).announced == blob
+
+
+@pytest.mark.parametrize("size", [1, 31])
+def test_what_names_an_answer_sheet_by_less_than_its_hash_is_refused(tmp_path: Path, size: int) -> None:
+    """A gateway would send its client away for asking for that."""
+    identity = fresh_identity(tmp_path, "own")
+    announced = Announcement(
+        charter=bytes(32), sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m", expires=1, sheet=bytes(size)
+    )  # fmt: skip
+    with pytest.raises(BadRecord, match="answer sheet"):
+        announcements.read(announcements.signed(announced, identity), identity.peer_id)

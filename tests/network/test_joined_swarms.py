@@ -1,0 +1,86 @@
+"""The book of swarms: kept whole, read strictly, and never the reason why an engine does not start."""
+
+import itertools
+import os
+
+import pytest
+
+from network.loopback import fresh_identity
+from waggle.core.errors import SwarmError
+from waggle.network import joined_swarms
+from waggle.network.identity.keys import PEER_ID_PREFIX, text_of
+from waggle.network.joined_swarms import Book, Entry
+from waggle.network.messages import invite
+from waggle.network.messages.invite import Invite
+
+ONE, OTHER = "ab" * 32, "cd" * 32
+
+
+def test_what_is_written_is_read_again(tmp_path):
+    seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
+    known = (
+        Book(active=ONE).with_entry(Entry(charter=ONE, seeds=(seed,), created=True, port=4001)).with_entry(Entry(charter=OTHER))
+    )
+    joined_swarms.write(tmp_path / "swarms.json", known)
+    assert joined_swarms.read(tmp_path / "swarms.json") == known
+
+
+def test_nothing_is_known_where_there_is_no_file(tmp_path):
+    assert joined_swarms.read(tmp_path / "swarms.json") == Book()
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"active": "First light"}', b"\xff\xfe", b'{"entries": [{"charter": 7}]}'])
+def test_a_damaged_book_is_set_aside_and_said(tmp_path, content):
+    path = tmp_path / "swarms.json"
+    path.write_bytes(content)
+    with pytest.raises(SwarmError, match="begun anew"):
+        joined_swarms.read(path)
+    assert path.with_suffix(".damaged").read_bytes() == content
+    assert joined_swarms.read(path) == Book()
+
+
+def test_a_book_that_the_disk_does_not_give_out_stays_where_it_is(tmp_path):
+    path = tmp_path / "swarms.json"
+    path.mkdir()
+    with pytest.raises(SwarmError, match="cannot be read"):
+        joined_swarms.read(path)
+    assert path.is_dir()
+
+
+def test_a_swarm_whose_seeds_are_no_addresses_is_left_out(tmp_path):
+    joined_swarms.write(tmp_path / "swarms.json", Book(entries=(Entry(charter=ONE, seeds=("nowhere",)), Entry(charter=OTHER))))
+    assert [one.charter for one in joined_swarms.read(tmp_path / "swarms.json").entries] == [OTHER]
+
+
+def test_a_swarm_stands_in_the_book_once_and_can_be_forgotten():
+    known = Book().with_entry(Entry(charter=ONE)).with_entry(Entry(charter=ONE, members=3))
+    assert [one.members for one in known.entries] == [3]
+    assert known.without(ONE).entries == ()
+
+
+def test_one_swarm_too_many_is_refused_in_words():
+    full = Book(entries=tuple(Entry(charter=f"{i:064x}") for i in range(joined_swarms.MOST)))
+    with pytest.raises(SwarmError, match="remembered already"):
+        full.with_entry(Entry(charter=ONE))
+
+
+def test_as_many_swarms_as_are_remembered_are_read_again_however_long_their_invites_are(tmp_path):
+    known = Book()
+    for number in range(joined_swarms.MOST):
+        known = known.with_entry(Entry(charter=f"{number:064x}", seeds=longest()))
+    joined_swarms.write(tmp_path / "swarms.json", known)
+    assert joined_swarms.read(tmp_path / "swarms.json") == known
+
+
+def longest() -> tuple[str, ...]:
+    """As many seeds, of long names, as an invite holds."""
+    host = ".".join(["a" * 60] * 3)
+    seeds = [f"/dns4/{host}{i}/tcp/4001/p2p/{text_of(PEER_ID_PREFIX + os.urandom(32))}" for i in range(invite.MAX_SEEDS)]
+    return max(filter(_is_written, itertools.accumulate([(each,) for each in seeds])), key=len)
+
+
+def _is_written(seeds: tuple[str, ...]) -> bool:
+    try:
+        return bool(invite.write(Invite(charter=bytes(32), seeds=seeds)))
+    except SwarmError:
+        return False

@@ -1,0 +1,348 @@
+"""Two nodes and a seed on loopback: what one makes arrives, judged, at the other."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from network.loopback import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, serving, share
+from waggle.network.exchange.verification import Judged
+from waggle.network.identity.keys import PEER_ID_PREFIX, Identity
+from waggle.network.limits.rate_limits import Shares
+from waggle.network.limits.reputation import MAX_PEERS
+from waggle.network.messages import announcement as announcements
+from waggle.network.messages import directory
+from waggle.network.messages.announcement import Announcement
+from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
+from waggle.network.messages.rollout_record import Record, encode
+from waggle.network.node import SwarmNode
+from waggle.network.transport.hivemind import peer_cache
+from waggle.network.transport.hivemind.connection import Connection
+from waggle.network.transport.hivemind.node import Connected, open_dht
+from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, RANGE, Limits, Refused, Services
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import Question, epoch_at, seed_of
+from waggle.tasks.rollout_group import Completion, Verdict
+from waggle.tasks.sandbox.verifier import Verifier
+
+
+async def test_groups_made_by_one_node_arrive_judged_at_the_other(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    await other.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    ids = question_ids(charter, verifier, one.identity.peer_id, 3)
+    groups = answered(charter, verifier, one.identity.peer_id, ids)
+
+    travelled, size = share(one.node, groups, round_number=7)
+    arrived = await other.ear.hear(GroupsArrived)
+
+    assert (travelled, size > 0) == (3, True)
+    assert (arrived.origin, arrived.round, arrived.model) == (one.identity.peer_id, 7, "starter")
+    assert [each.group for each in arrived.groups] == groups
+    for each in arrived.groups:
+        seed = seed_of(charter.digest, one.identity.peer_id, each.group.id)
+        assert each.question == verifier.questions([(each.group.id.dataset, seed)])[0]
+        assert each.rewards[0] == 1.0
+        assert max(each.rewards[1:]) < 0.2
+    assert other.node.waiting() == arrived.groups
+
+
+async def test_sharing_is_counted_on_both_sides(start: Start, seed_address: str, charter: Charter, verifier: Verifier) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    ids = question_ids(charter, verifier, one.identity.peer_id, 2)
+    _, size = share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
+    arrived = await other.ear.hear(GroupsArrived)
+
+    other.node.take(arrived.groups[:1])
+    assert other.node.waiting() == arrived.groups[1:]
+    other.node.discard(arrived.groups[1:])
+    assert other.node.waiting() == ()
+
+    there = await other.ear.peer(one.identity.peer_id, lambda news: (news.peer.used, news.peer.idle) == (1, 1))
+    assert (there.peer.received, there.peer.useful, there.peer.rejected, there.peer.model) == (2, 2, 0, "starter")
+    assert there.peer.mean_reward == pytest.approx(1 / 3, abs=0.1)
+    await one.ear.peer(other.identity.peer_id, lambda news: news.peer.taken == 2)
+    assert (await one.ear.hear(TrafficCounted, lambda news: news.up > 0)).up == pytest.approx(size / 5)
+    assert (await other.ear.hear(TrafficCounted, lambda news: news.down > 0)).down == pytest.approx(size / 5)
+    connected = await other.ear.peer(one.identity.peer_id, lambda news: news.peer.delay_ms is not None)
+    assert connected.peer.connection == "lan", "both are on this computer"
+
+
+async def test_each_node_gets_the_others_groups_and_never_its_own(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    nodes = [await start(name, seeds=(seed_address,)) for name in ("one", "two", "three")]
+    for each in nodes:
+        ids = question_ids(charter, verifier, each.identity.peer_id, 1)
+        share(each.node, answered(charter, verifier, each.identity.peer_id, ids))
+
+    for each in nodes:
+        others = {other.identity.peer_id for other in nodes} - {each.identity.peer_id}
+        for other in others:
+            await each.ear.hear(GroupsArrived, lambda news, other=other: news.origin == other)
+        assert {judged.group.origin for judged in each.node.waiting()} == others
+        assert len(each.ear.all(GroupsArrived)) == 2
+        assert each.ear.all(RecordDropped) == []
+
+
+async def test_round_after_round_arrives_and_a_group_sent_again_counts_once(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
+    share(one.node, [first], round_number=1)
+    await other.ear.hear(GroupsArrived, lambda news: news.round == 1)
+
+    share(one.node, [first, second], round_number=2)
+
+    later = await other.ear.hear(GroupsArrived, lambda news: news.round == 2)
+    assert [judged.group for judged in later.groups] == [second]
+    assert len(other.node.waiting()) == 2
+
+
+async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    peer_id = one.identity.peer_id
+    epoch = epoch_at(time.time())
+    reserved, free = (question_ids(charter, verifier, peer_id, 1, reserved=which, epoch=epoch) for which in (True, False))
+    ids = reserved + free
+    groups = answered(charter, verifier, peer_id, ids)
+
+    share(one.node, groups)
+
+    dropped = await other.ear.hear(RecordDropped)
+    assert (dropped.origin, dropped.reason) == (peer_id, "reserved question")
+    arrived = await other.ear.hear(GroupsArrived)
+    assert [judged.group for judged in arrived.groups] == groups[1:]
+    await other.ear.peer(peer_id, lambda news: news.peer.rejected == 1 and news.peer.received == 1)
+
+
+async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier, tmp_path: Path
+) -> None:
+    other = await start("other", seeds=(seed_address,))
+    liar = fresh_identity(tmp_path, "liar")
+    now = time.time()
+    announced = Announcement(
+        charter=charter.digest, sha256=bytes(32), size=5, round=1, epoch=epoch_at(now), specialties=1, model="m",
+        expires=int((now + 200) * 1000),
+    )  # fmt: skip
+
+    async def lie(peer_id: bytes, sha256: bytes) -> bytes:
+        return b"other"
+
+    dht = await open_dht(options(), liar, Services(payload=lie), port=0)
+    try:
+        await dht.connect(seed_address)
+        await dht.settle()
+        signed = announcements.signed(announced, liar)
+        await dht.announce(directory.key_of(charter.digest, 0, 0), liar.peer_id, signed, announced.expires_at)
+        dropped = await other.ear.hear(RecordDropped)
+        await other.ear.peer(liar.peer_id, lambda news: news.peer.rejected == 1)
+
+        # A true record that comes later shows that the directory was read again, and the liar not asked again.
+        one = await start("one", seeds=(seed_address,))
+        ids = question_ids(charter, verifier, one.identity.peer_id, 1)
+        share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
+        await other.ear.hear(GroupsArrived)
+    finally:
+        await dht.close()
+
+    assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
+    assert len(other.ear.all(RecordDropped)) == 1
+
+
+async def test_sharing_goes_on_after_the_network_process_was_killed(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
+    share(one.node, [first], round_number=1)
+    await other.ear.hear(GroupsArrived)
+
+    os.kill(one.node._connection.dht.pid, signal.SIGKILL)
+    await one.ear.hear(NetworkRestarted)
+    share(one.node, [second], round_number=2)
+
+    arrived = await other.ear.hear(GroupsArrived, lambda news: news.round == 2)
+    assert [judged.group for judged in arrived.groups] == [second]
+    assert arrived.origin == one.identity.peer_id
+
+
+async def test_the_round_may_share_from_its_own_thread(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one", seeds=(seed_address,))
+    other = await start("other", seeds=(seed_address,))
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+
+    await asyncio.to_thread(share, one.node, groups)
+
+    assert (await other.ear.hear(GroupsArrived)).groups[0].group == groups[0]
+
+
+async def test_a_node_that_left_shares_nothing_and_fails_nothing(start: Start, charter: Charter, verifier: Verifier) -> None:
+    one = await start("one")
+    running = asyncio.create_task(one.node.run())
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    await one.node.close()
+    await one.node.close()
+
+    assert share(one.node, groups) == (0, 0)
+    await running
+
+
+async def test_a_fault_in_the_background_is_raised_where_the_node_is_watched(start: Start, charter: Charter) -> None:
+    one = await start("one")
+
+    def fail(news: object) -> None:
+        raise ZeroDivisionError
+
+    one.node._tell = fail  # traffic and standings are told through it
+    one.node._trust.rejected(b"peer", "noise")
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(one.node.run(), SOON)
+
+
+async def test_groups_that_may_not_travel_stay_here(start: Start, charter: Charter, verifier: Verifier) -> None:
+    one = await start("one")
+    (group,) = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    broken = msgspec.structs.replace(group, completions=(Completion(text="\ufffd", ended=True),) * 3)
+
+    assert share(one.node, [broken]) == (0, 0)
+    assert share(one.node, [group, broken]) == share(one.node, [group])
+    assert share(one.node, [group])[0] == 1
+
+
+async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
+    start: Start, charter: Charter, verifier: Verifier
+) -> None:
+    one = await start("one")
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    _, size = share(one.node, groups)
+    async with asyncio.timeout(SOON):
+        while not one.node._offers._offers:
+            await asyncio.sleep(0.01)
+    (sha256,) = one.node._offers._offers
+    one.node._quota = Shares(rate=0.0, burst=2.5 * size)
+    one.node._trust.connected({b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")})
+
+    given = [bool(await one.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]
+
+    assert given == [True, True, False, True]
+
+
+async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of_their_range(
+    charter: Charter, identity: Identity, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
+    node = SwarmNode(options(), charter, identity, verifier, Ear())
+    assert isinstance(node._connection, Connection)
+    limits, request = Limits(node._connection._services), SimpleNamespace(ByteSize=lambda: 2)
+    crowd = [
+        Connected(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
+    ]
+    node._meet(crowd, {})
+    answered = 0
+    with suppress(Refused):
+        for peer in crowd[MAX_PEERS:]:
+            for _ in range(int(CALLS_BURST)):
+                await limits.admit(peer.peer_id, request)
+                answered += 1
+    assert answered == RANGE * CALLS_BURST
+
+
+async def test_what_arrives_from_a_peer_that_was_just_muted_is_not_kept(
+    start: Start, charter: Charter, verifier: Verifier
+) -> None:
+    one, origin = await start("one"), judged(1, 1).group.origin
+    arrived = Judged(Record(origin=origin, round=1, epoch=1, model="m", groups=()), (judged(1, 1),), reserved=0)
+    one.node.choose(origin, "muted")
+    one.node._gathering._keep(origin, arrived)
+    assert one.ear.all(GroupsArrived) == []
+
+
+async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier
+) -> None:
+    one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
+    held = asyncio.Event()
+    other.node._gathering._held = lambda: not held.is_set()
+    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    share(one.node, groups)
+    heard = asyncio.Event()
+    other.node._gathering._heard = lambda announced: heard.set() if one.identity.peer_id in announced else None
+    async with asyncio.timeout(SOON):
+        for _ in range(3):  # it looks on, and leaves what it sees
+            heard.clear()
+            await heard.wait()
+    assert other.ear.all(GroupsArrived) == []
+    assert not one.node._trust.of(other.identity.peer_id).taken
+
+    held.set()
+    await other.ear.hear(GroupsArrived)
+
+
+async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path, charter: Charter) -> None:
+    class Dying(Verifier):
+        """Killed from outside just when a stranger's text comes."""
+
+        def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
+            os.kill(self.pid, signal.SIGKILL)
+            return super().judge_strangers(items)
+
+    dying, peer = Dying(charter), fresh_identity(tmp_path, "peer")
+    try:
+        node = SwarmNode(options(), charter, fresh_identity(tmp_path, "own"), dying, Ear())
+        now = time.time()
+        groups = tuple(answered(charter, dying, peer.peer_id, question_ids(charter, dying, peer.peer_id, 1)))
+        blob = encode(Record(origin=peer.peer_id, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
+        announced = Announcement(
+            charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now),
+            specialties=1, model="m", expires=1,
+        )  # fmt: skip
+        await node._gathering._accept(node._connection, peer.peer_id, announced, blob, now)
+        assert node._trust.of(peer.peer_id).rejected == 0
+        assert node.waiting() == ()
+    finally:
+        dying.close()
+
+
+async def test_a_swarm_goes_on_when_its_only_seed_is_gone_and_who_was_away_finds_it_by_peers_remembered(
+    start: Start, charter: Charter, verifier: Verifier, tmp_path: Path
+) -> None:
+    remembered = tmp_path / "known_peers.json"
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as seed:
+        one = await start("one", seeds=(seed,))
+        other = await start("other", seeds=(seed,))
+        away = await start("away", seeds=(seed,), known_peers=remembered)
+        for live in (one, other, away):
+            await live.ear.hear(ReachFound, lambda news: news.peers >= 3)
+        async with asyncio.timeout(SOON):
+            while len(peer_cache.read(remembered)) < 3:
+                await asyncio.sleep(0.1)
+        await away.node.close()
+
+    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
+    share(one.node, [first], round_number=1)
+    await other.ear.hear(GroupsArrived, lambda news: news.round == 1)
+
+    back = await start("away", seeds=(seed,), known_peers=remembered)
+    share(one.node, [second], round_number=2)
+    await back.ear.hear(GroupsArrived, lambda news: news.origin == one.identity.peer_id)

@@ -1,0 +1,51 @@
+"""A light client where the way to the web is not as it should be."""
+
+import pytest
+
+from network.loopback import Ear, options
+from waggle.core.errors import SwarmError
+from waggle.network.identity.keys import Identity
+from waggle.network.identity.membership import Admission
+from waggle.network.messages.events import ReachFound
+from waggle.network.transport.gateway import client
+from waggle.network.transport.gateway.client import LightConnection
+from waggle.tasks.charter import Charter
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "nonsense://127.0.0.1:9"])
+async def test_a_proxy_that_cannot_be_used_leaves_a_light_client_alone_and_alive(
+    identity: Identity, charter: Charter, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("all_proxy", "socks_proxy"):
+        monkeypatch.setenv(name, proxy)
+    chosen = options(gateways=("ws://127.0.0.1:9/gateway",), light=True)
+    with pytest.raises(SwarmError, match="proxy cannot be used"):
+        await client.fetch_charter(chosen, charter.digest)
+    ear = Ear()
+    node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+    await node.start()
+    try:
+        await ear.hear(ReachFound, lambda news: news.reach == "alone")
+        assert not any(task.done() for task in node._tasks)
+    finally:
+        await node.close()
+
+
+@pytest.mark.parametrize(
+    "address", ["ws://a..b/gateway", "ws://host:99999/gateway", "ws://[::1/gateway", "wss://example.org", "http://example.org"]
+)
+async def test_an_address_that_is_no_gateways_is_refused_in_words_before_anything_is_called(
+    identity: Identity, charter: Charter, address: str
+) -> None:
+    chosen = options(gateways=("ws://127.0.0.1:9/gateway", address), light=True)
+    node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), Ear(), lambda: None)
+    try:
+        with pytest.raises(SwarmError, match="no gateway's address"):
+            await node.start()
+        assert node._tasks == []
+    finally:
+        await node.close()
+    with pytest.raises(SwarmError, match="no gateway's address"):
+        await client.fetch_charter(chosen, charter.digest)

@@ -1,0 +1,203 @@
+"""A node finds out how others call it, and says so."""
+
+import asyncio
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from network.loopback import Ear, free_port, fresh_identity, options, serving
+from waggle.engine.runtime.round_events import Titles
+from waggle.engine.services.swarm_connection import event_of
+from waggle.network.identity.keys import Identity, text_of
+from waggle.network.messages.events import NetworkRestarted, ReachFound
+from waggle.network.transport.hivemind.connection import Connection
+from waggle.network.transport.hivemind.node import EVERYWHERE, Connected, open_dht
+from waggle.network.transport.hivemind.reachability import ASKED_BURST, Callback
+from waggle.network.transport.hivemind.rpc_handlers import RANGE, Refused, Services
+from waggle.network.transport.interface import PeerAway
+from waggle.tasks.charter import Charter
+
+
+async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
+    seed_address: str, identity: Identity, charter: Charter
+) -> None:
+    ear = Ear()
+    connection = Connection(options(seeds=(seed_address,)), identity, Services(), ear)
+    try:
+        await connection.start()
+        found = await ear.hear(ReachFound, lambda news: news.way == "direct")
+    finally:
+        await connection.close()
+    assert found.reach == "connected"
+    assert event_of(found, Titles(charter)).way == "direct"
+    assert ear.all(NetworkRestarted) == []
+
+
+@pytest.mark.parametrize(("first", "then"), [("direct", "relay"), ("relay", "direct")])
+async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
+    identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, then: str
+) -> None:
+    place = first
+
+    async def answers(_host: str, _port: int) -> bool:
+        return place == "direct"
+
+    monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", answers)
+    async with serving(fresh_identity(tmp_path, "seed"), charter, relay=True) as address:
+        ear = Ear()
+        connection = Connection(options(seeds=(address,)), identity, Services(), ear)
+        try:
+            await connection.start()
+            await ear.hear(ReachFound, lambda news: news.way == first)
+            place = then
+            connection._clock_offset -= 100  # as if the wall clock had gone on alone
+            found = await ear.hear(ReachFound, lambda news: news.way == then and news.reach == "connected")
+            assert connection._relayed == (then == "relay")
+            assert bool(found.address) == (then == "direct"), "no circuit leads to a loopback"
+        finally:
+            await connection.close()
+
+
+async def test_a_seed_that_did_not_say_is_asked_again(
+    identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def busy_at_first(host: str, _port: int) -> bool:
+        asked.append(host)
+        if len(asked) == 1:
+            raise RuntimeError("too many others ask")
+        return True
+
+    monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", busy_at_first)
+    monkeypatch.setattr("waggle.network.transport.hivemind.connection.ASK_AGAIN_S", 0.2)
+    async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
+        ear = Ear()
+        connection = Connection(options(seeds=(address,)), identity, Services(), ear)
+        try:
+            await connection.start()
+            await ear.hear(ReachFound, lambda news: news.way == "direct")
+        finally:
+            await connection.close()
+    assert len(asked) >= 2
+
+
+async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Identity) -> None:
+    asked: list[bytes] = []
+
+    async def no(peer_id: bytes, _port: int) -> bool:
+        asked.append(peer_id)
+        return False
+
+    connection = Connection(options(), identity, Services(), lambda news: None)
+    connection._port = free_port()
+    dht: Any = SimpleNamespace(is_reached_by=no)
+    steady, *passing = (Connected(bytes([number]) * 38, "", relayed=False) for number in range(100))
+    for peer in passing:
+        await connection._find_way(dht, [steady, peer])
+    assert asked == [steady.peer_id, *(peer.peer_id for peer in passing)]
+    assert set(connection._asked) == {steady.peer_id, passing[-1].peer_id}
+
+
+async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
+    identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lie(_host: str, _port: int) -> bool:
+        return False
+
+    monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", lie)
+    away = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'away').peer_id)}"
+    liar = await open_dht(options(), fresh_identity(tmp_path, "liar"), Services(), port=0)
+    ear = Ear()
+    connection = Connection(options(seeds=(away,)), identity, Services(), ear)
+    try:
+        await connection.start()
+        connection.suggest((await liar.addresses())[0])
+        found = await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        assert (found.way, connection._changing) == ("", False)
+    finally:
+        await connection.close()
+        await liar.close()
+
+
+async def test_a_peer_says_whether_a_port_of_ours_answers(seed_address: str, tmp_path: Path) -> None:
+    dht = await open_dht(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
+    try:
+        await dht.connect(seed_address)
+        (seed,) = await dht.peers()
+        own = int((await dht.addresses())[0].split("/")[4])
+        assert await dht.is_reached_by(seed.peer_id, own)
+        assert not await dht.is_reached_by(seed.peer_id, free_port())
+        with pytest.raises(PeerAway):  # not port 0
+            await dht.is_reached_by(seed.peer_id, 0)
+    finally:
+        await dht.close()
+
+
+async def test_new_names_of_one_address_range_are_called_back_no_more_without_end_and_others_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def answers(_host: str, _port: int) -> bool:
+        return True
+
+    monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", answers)
+    monkeypatch.setattr("waggle.network.transport.hivemind.reachability.LISTED_S", 0.0)
+    ranges = {bytes([i]): "8.8.4" for i in range(100)} | {b"elsewhere": "9.9.9", b"relayed": ""}
+    here = [Connected(who, f"/ip4/{range_}.1/tcp/1", relayed=not range_) for who, range_ in ranges.items()]
+
+    async def connected() -> list[Connected]:
+        return here
+
+    async def asked(who: bytes) -> bool | None:
+        try:
+            return await callback.reaches(who, 1)
+        except Refused:
+            return None
+
+    callback = Callback(connected)
+    assert [await asked(bytes([i])) for i in range(100)].count(True) == RANGE * ASKED_BURST
+    assert [await asked(b"elsewhere") for _ in range(4)] == [True] * 3 + [None]
+    assert await asked(b"relayed") is False
+    assert await asked(b"gone") is False
+
+
+async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answers(_host: str, _port: int) -> bool:
+        return True
+
+    monkeypatch.setattr("waggle.network.transport.hivemind.reachability._answers", answers)
+    listed: list[float] = []
+    here = [Connected(b"first", "/ip4/127.0.0.1/tcp/1", relayed=False)]
+
+    async def connected() -> list[Connected]:
+        listed.append(time.monotonic())
+        return list(here)
+
+    callback, strangers = Callback(connected), [bytes([i]) for i in range(100)]
+    assert await callback.reaches(b"first", 1)
+    here.append(Connected(b"late", "/ip4/127.0.0.1/tcp/1", relayed=False))
+    found = await asyncio.gather(*(callback.reaches(who, 1) for who in (*strangers, b"late", b"first")))
+    assert found == [False] * 100 + [True] * 2, "who has just come is listed anew"
+    assert len(listed) == 2
+    assert listed[1] - listed[0] >= 0.99
+
+
+async def test_a_node_listens_by_tcp_and_quic_and_both_are_called(charter: Charter, tmp_path: Path) -> None:
+    async with serving(fresh_identity(tmp_path, "seed"), charter, host=EVERYWHERE) as first:
+        peer = first.rsplit("/", 1)[1]
+        dht = await open_dht(options(), fresh_identity(tmp_path, "own"), Services(), port=0)
+        other = await open_dht(options(host=EVERYWHERE), fresh_identity(tmp_path, "other"), Services(), port=0)
+        try:
+            await dht.connect(first)
+            offered = await other.addresses()
+            quic = next(address for address in offered if address.startswith("/ip4/127.0.0.1/udp/") and "/quic-v1/" in address)
+            assert any("/tcp/" in address for address in offered)
+            await dht.connect(quic)
+            assert {one.address for one in await dht.peers()} >= {quic}
+            assert peer in first
+        finally:
+            await dht.close()
+            await other.close()

@@ -1,0 +1,121 @@
+"""What a node relays for strangers, by what it grants those who ask: a seed all that it was told to, and others nothing."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from network.loopback import SOON, fresh_identity, options
+from waggle.network.transport.hivemind import relay as relaying
+from waggle.network.transport.hivemind.node import Dht, load_hivemind, open_dht
+from waggle.network.transport.hivemind.relay import HOP, RELAYED, RESERVE
+from waggle.network.transport.hivemind.rpc_handlers import Services
+
+LITTLE = 100_000
+LIMIT, DATA = 4, 2  # where an answer says how many bytes one circuit may carry each way
+Open = Callable[..., Awaitable[Dht]]
+
+
+@pytest.fixture
+async def stranger() -> AsyncIterator[Any]:
+    p2p = await load_hivemind().P2P.create(host_maddrs=["/ip4/127.0.0.1/tcp/0"], dht_mode="client", nat_port_map=False)
+    yield p2p
+    await p2p.shutdown()
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Open]:
+    """Open another node; it is closed at the end of the test."""
+    numbers = itertools.count()
+    async with AsyncExitStack() as stack:
+
+        async def opens(*, relay: bool) -> Dht:
+            identity = fresh_identity(tmp_path, str(next(numbers)))
+            dht = await open_dht(options(relay=relay), identity, Services(), port=0)
+            stack.push_async_callback(dht.close)
+            return dht
+
+        yield opens
+
+
+async def reserve(stranger: Any, dht: Dht) -> bytes:
+    """What a node answers to who asks it for a place, behind its length."""
+    hivemind = load_hivemind()
+    transport = (await dht.addresses())[0].rsplit("/p2p/", 1)[0]
+    await stranger._client.connect(dht._p2p.peer_id, [hivemind.Multiaddr(transport)])
+    async with asyncio.timeout(SOON):
+        _, reader, writer = await stranger.call_binary_stream_handler(dht._p2p.peer_id, HOP)
+        writer.write(RESERVE)
+        answer = await reader.read()
+        writer.close()
+    return bytes(answer)
+
+
+async def granted(stranger: Any, dht: Dht) -> int:
+    """Bytes that one circuit through this node may carry each way."""
+    from google.protobuf.empty_pb2 import Empty
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    def fields(message: bytes) -> dict[int, Any]:
+        return {field.field_number: field.data for field in UnknownFieldSet(Empty.FromString(message))}
+
+    answer = await reserve(stranger, dht)
+    _length, message = (answer[:1], answer[1:]) if answer[0] < 128 else (answer[:2], answer[2:])
+    return int(fields(fields(message)[LIMIT])[DATA])
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+    """Let the first starts of p2pd relay little, as if the wrong one of its two relays had come last; what each was told."""
+
+    def wrongly(starts: int) -> list[int]:
+        told: list[int] = []
+
+        def arguments(relay: bool) -> dict[str, Any]:
+            told.append(LITTLE if len(told) < starts else RELAYED)
+            return {**rightly(relay), "relayDataLimit": told[-1]}
+
+        rightly = relaying.arguments
+        monkeypatch.setattr(relaying, "arguments", arguments)
+        return told
+
+    return wrongly
+
+
+async def test_each_seed_relays_as_much_as_it_was_told_to(node: Open, stranger: Any) -> None:
+    assert [await granted(stranger, await node(relay=True)) for _ in range(3)] == [RELAYED] * 3
+
+
+async def test_a_seed_that_would_relay_too_little_is_started_again(
+    node: Open, stranger: Any, told: Callable[[int], list[int]]
+) -> None:
+    starts = told(2)
+    assert await granted(stranger, await node(relay=True)) == RELAYED
+    assert starts[:2] == [LITTLE] * 2
+
+
+async def test_a_seed_that_always_relays_too_little_is_there_all_the_same(
+    node: Open, stranger: Any, told: Callable[[int], list[int]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(relaying, "STARTS", 2)
+    starts = told(1000)
+    await (await node(relay=True)).addresses()
+    assert len(starts) == 3
+    assert "relays too little" in caplog.text
+    caplog.clear()
+
+
+async def test_a_node_that_is_no_seed_relays_for_nobody(node: Open, stranger: Any) -> None:
+    with pytest.raises(load_hivemind().P2PDaemonError, match="protocol"):
+        await granted(stranger, await node(relay=False))
+
+
+async def test_a_peer_behind_a_router_is_called_through_a_seed_by_its_address(node: Open) -> None:
+    seed, home, caller = await node(relay=True), await node(relay=False), await node(relay=False)
+    await reserve(home._p2p, seed)
+    assert (await caller.connect(f"{(await seed.addresses())[0]}/p2p-circuit/p2p/{home._p2p.peer_id}")).delay_ms > 0
+    assert {peer.peer_id for peer in await caller.peers()} == {each._p2p.peer_id.to_bytes() for each in (seed, home)}

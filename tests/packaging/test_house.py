@@ -1,0 +1,95 @@
+"""The measuring script counts in the layout of today as in that of before."""
+
+import ast
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+MEASURED = Path(__file__).parents[1] / "measured"
+PAGES = {
+    "waggle.gui.pages.page": "from waggle.gui.pages.home import page",
+    "waggle.gui.pages.home.page": "from . import status_card\nfrom ..live.page import Live\nimport waggle.gui.pages.you.page",
+    "waggle.gui.pages.home.status_card": "from waggle.gui.pages.page import Page\nfrom waggle.gui.widgets import button",
+    "waggle.gui.pages.live.page": "def later():\n    from waggle.gui.pages.home import page, status_card",
+    "waggle.gui.pages.you.page": "",
+    "waggle.gui.application.window": "from waggle.gui.pages.home.page import Home",
+}
+
+
+@pytest.fixture
+def house(monkeypatch):
+    monkeypatch.syspath_prepend(str(MEASURED))
+    return importlib.import_module("house")
+
+
+def imports(house, tmp_path, sources):
+    paths = {module: tmp_path / "app" / f"{module.replace('.', '/')}.py" for module in sources}
+    return {
+        module: {target for target, _ in house.imported(tmp_path, paths[module], ast.parse(source))}
+        for module, source in sources.items()
+    }
+
+
+def test_pages_that_import_each_other_are_counted_by_module(house, tmp_path):
+    assert sorted(house.imports_between_pages(imports(house, tmp_path, PAGES))) == [
+        "waggle.gui.pages.home.page > waggle.gui.pages.live.page",
+        "waggle.gui.pages.home.page > waggle.gui.pages.you.page",
+        "waggle.gui.pages.live.page > waggle.gui.pages.home.page",
+        "waggle.gui.pages.live.page > waggle.gui.pages.home.status_card",
+    ]
+
+
+def test_flat_pages_are_told_apart_by_what_they_are_made_of(house, tmp_path):
+    sources = {
+        "waggle.gui.pages.you.page": "from waggle.gui.pages.home import page as home, privacy",
+        "waggle.gui.pages.home.page": "",
+        "waggle.gui.pages.settings.sent_messages": "",
+    }
+    assert house.imports_between_pages(imports(house, tmp_path, sources)) == [
+        "waggle.gui.pages.you.page > waggle.gui.pages.home.page"
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import waggle_lab.study.run",
+        "from waggle_lab import study",
+        "from waggle.lab import race",
+        "from .lab import race",
+        'importlib.import_module(f"waggle.lab.{name}")',
+        'command = [sys.executable, "-m", "waggle_lab"]',
+    ],
+)
+def test_each_way_to_the_laboratory_is_counted(house, tmp_path, line):
+    assert house.laboratory_lines(tmp_path, tmp_path / "app/waggle/cli.py", ast.parse(line)) == [1]
+
+
+@pytest.mark.parametrize("line", ["from waggle import labels", "import waggle.laboratory", '"see waggle_lab for more"'])
+def test_what_only_sounds_like_the_laboratory_is_not(house, tmp_path, line):
+    assert house.laboratory_lines(tmp_path, tmp_path / "app/waggle/cli.py", ast.parse(line)) == []
+
+
+@pytest.mark.parametrize(("count", "names"), [(7, []), (8, ["Node"])])
+def test_a_constructor_may_have_seven_parameters_beside_self(house, count, names):
+    parameters = ", ".join(f"p{number}" for number in range(count - 2))
+    tree = ast.parse(f"class Node:\n    def __init__(self, {parameters}, *rest, last=0): ...")
+    assert house.constructors_over_7(tree) == names
+
+
+@pytest.mark.parametrize(("count", "names"), [(12, []), (13, ["Node"])])
+def test_a_class_may_have_twelve_public_methods(house, count, names):
+    methods = [f"    def method_{number}(self): ..." for number in range(count)]
+    private = [f"    def _private_{number}(self): ..." for number in range(count)]
+    assert house.classes_over_12_public(ast.parse("\n".join(["class Node:", *methods, *private]))) == names
+
+
+@pytest.mark.parametrize(
+    ("greens", "figure"), [([], None), ([True] * 9, None), ([True] * 9 + [False], 9), ([False] + [True] * 10, 10)]
+)
+def test_only_the_last_ten_runs_of_the_suite_count_and_fewer_are_no_figure(house, tmp_path, greens, figure):
+    path = tmp_path / "suite.jsonl"
+    path.write_text("".join(json.dumps({"green": green}) + "\n" for green in greens))
+    assert house.suite_green_of_10(path) == figure

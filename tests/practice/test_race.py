@@ -1,0 +1,62 @@
+"""A race is two real trials, side by side and by the same luck; it tells what happened, and leaves with whoever watched."""
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+import torch
+
+from waggle.practice.race import give_way, race
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RoundRaced, read
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.mark.timeout(600)
+def test_a_race_tells_every_round_and_ends_with_an_exam_of_both(verifier):
+    began, *told = race(verifier, seed=1, nodes=2, rounds=2, exam=1)
+    assert isinstance(began, RaceBegan)
+    assert len(began.racers) == 2
+    assert len(began.specialties) == 9
+    assert [one.round for one in told if isinstance(one, RoundRaced)] == [1, 2]
+    assert isinstance(told[-1], Examined)
+    assert told[-1].total == 2 * 9
+    first = [one for one in told if isinstance(one, FirstSolved) and one.round == 1]
+    assert {(one.racer, one.specialty) for one in first if one.lane == "alone"} == {
+        (one.racer, one.specialty) for one in first if one.lane == "sharing"
+    }, "both begin with the same luck"
+    assert all(one.learned_from is None for one in told if isinstance(one, FirstSolved) and one.lane == "alone")
+
+
+def test_whoever_has_seen_enough_ends_the_race_quietly():
+    command = [sys.executable, "-m", "waggle", "race", "--nodes", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout
+        assert isinstance(read(child.stdout.readline().strip()), RaceBegan)
+        child.stdout.close()
+        assert child.wait(120) == 0
+        assert child.stderr
+        assert b"Traceback" not in child.stderr.read()
+
+
+def test_whoever_stops_watching_ends_the_race():
+    command = [sys.executable, "-m", "waggle", "race", "--stdio", "--nodes", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin
+        assert child.stdout
+        assert isinstance(read(child.stdout.readline().strip()), RaceBegan)
+        child.stdin.close()
+        assert child.wait(60) == 0
+
+
+@pytest.mark.parametrize("refused", [psutil.AccessDenied, psutil.NoSuchProcess])
+def test_a_race_goes_on_where_it_stands_further_back_already_or_a_child_has_ended(monkeypatch, refused):
+    def nice(process, _level):
+        raise refused(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "nice", nice)
+    give_way()

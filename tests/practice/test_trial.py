@@ -1,0 +1,284 @@
+"""A simulated swarm is the engine's own round, played for several nodes: same numbers, same questions, nothing reserved."""
+
+from dataclasses import replace
+from itertools import combinations
+from typing import ClassVar
+
+import pytest
+import torch
+
+from waggle.core import paths
+from waggle.core.errors import LabError
+from waggle.models.tokenizer import load as load_tokenizer
+from waggle.models.torch.policy import TorchPolicy
+from waggle.network.transport.solo import SoloSwarm
+from waggle.practice.results import Key, Run
+from waggle.practice.simulated_swarm import Weather
+from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
+from waggle.rl.update_rules import grpo, ppo
+from waggle.sapo import round as sapo
+from waggle.sapo.sharing import strategy
+from waggle.sapo.sharing.gated import Gated
+from waggle.sapo.sharing.interface import Offer, TrainingSet
+from waggle.sapo.sharing.plain import Plain
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at, split_of
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+from waggle_lab.starter_model.starter import Shape, new_model, write
+from waggle_lab.starter_model.starter_tokenizer import build
+from waggle_lab.study import statistics
+
+CHARTER = first_swarm()
+ROUNDS = 5
+RULES = sapo.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+def key(*, seed: int = 1, rounds: int = ROUNDS) -> Key:
+    return Key(setting="sparse", configuration="test", seed=seed, learning_rate=5e-4, rounds=rounds, split="dev")
+
+
+@pytest.fixture(scope="module")
+def reserved(verifier):
+    return tuple(question for one in CHARTER.specialties for question in verifier.held_out(one.dataset, "dev", 2))
+
+
+@pytest.fixture
+def setup(reserved) -> Setup:
+    return Setup(
+        folders=(paths.starter(),) * 3,
+        models=("starter",) * 3,
+        charter=CHARTER,
+        rules=RULES,
+        sharing=Gated,
+        most_questions=0,
+        held_out=reserved,
+        final_held_out=reserved,
+        measure_every=3,
+    )
+
+
+def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
+    trial = Trial(key(**changes), setup, verifier)
+    assert list(trial.run()) == list(range(1, changes.get("rounds", ROUNDS) + 1))
+    return trial.result(0.0, "here"), trial
+
+
+def watch(trial: Trial) -> list:
+    """Every group that any node shared, and every lesson it took."""
+    seen = []
+    log = trial.log.played
+
+    def noted(tick, member, judged, learned, ages):
+        seen.append((tick, member, judged, learned))
+        log(tick, member, judged, learned, ages)
+
+    trial.log.played = noted
+    return seen
+
+
+def test_the_same_seed_gives_the_same_numbers_twice(setup, verifier):
+    first, second = (played(setup, verifier)[0] for _ in range(2))
+    assert first == second
+    assert first.measured_at == (0, 3, 5)
+    assert len(first.reward) == ROUNDS
+    assert set(first.completions) == {3 * 4 * 4}
+
+
+def test_another_seed_asks_every_node_other_questions(setup, verifier):
+    asked = []
+    for seed in (1, 2):
+        trial = Trial(key(seed=seed, rounds=2), setup, verifier)
+        seen = watch(trial)
+        list(trial.run())
+        asked.append({m: {g.question.text for t, n, judged, _ in seen if n == m for g in judged.groups} for m in range(3)})
+    drawn = [questions for swarm in asked for questions in swarm.values()]
+    for one, other in combinations(drawn, 2):  # nodes of one swarm, and of two; a small question may come up twice by chance
+        assert len(one & other) <= len(one) // 4
+
+
+def test_no_reserved_question_is_ever_shared_or_trained_on(setup, verifier, reserved):
+    trial = Trial(key(rounds=8), setup, verifier)
+    seen = watch(trial)
+    list(trial.run())
+    texts = {(one.question.dataset, one.question.text) for _, _, judged, _ in seen for one in judged.groups}
+    texts |= {(one.group.question.dataset, one.group.question.text) for *_, learned in seen for one in learned.lessons}
+    assert len(texts) > 50
+    assert all(split_of(*text) == "train" for text in texts)
+    assert not texts & {(question.dataset, question.text) for question in reserved}
+
+
+def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup, verifier):
+    rules = replace(RULES, local=4, external=0)
+    run, _ = played(replace(setup, folders=setup.folders[:1], models=("starter",), rules=rules, sharing=Plain), verifier)
+    node = sapo.Node(
+        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
+        charter=CHARTER, origin=origin_of(1, 0), seed=noise_seed(1, 0), sharing=Plain(),
+    )  # fmt: skip
+    rewards = []
+    for number in range(ROUNDS):
+        at = EPOCH_SECONDS * 2_000_000 + number * TICK_SECONDS
+        judged = next(stage for stage in list(sapo.play(number, epoch_at(at), node, rules)) if isinstance(stage, sapo.Judged))
+        values = [reward for group in judged.groups for reward in group.rewards]
+        rewards.append(round(sum(values) / len(values), 4))
+    assert list(run.reward) == rewards
+
+
+def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifier, tmp_path):
+    texts = {
+        one.dataset: [q.text for q in verifier.questions([(one.dataset, s) for s in range(40)])] for one in CHARTER.specialties
+    }
+    tokenizer = build(texts, merges=200)
+    torch.manual_seed(0)
+    write(
+        new_model(Shape(width=32, layers=1, heads=2, key_value_heads=1, inner=32), tokenizer),
+        tokenizer,
+        tmp_path,
+        "A tiny model.",
+    )
+    mixed = replace(setup, folders=(paths.starter(), tmp_path, paths.starter()), models=("starter", "tiny", "starter"))
+    trial = Trial(key(rounds=8), mixed, verifier)
+    seen = watch(trial)
+    list(trial.run())
+    lessons = [one for _, member, _, learned in seen if member == 1 for one in learned.lessons if one.batch is not None]
+    foreign = [one for one in lessons if one.group.group.origin != origin_of(1, 1)]
+    assert foreign, "the tiny one learned from nobody"
+    words = load_tokenizer(tmp_path)
+    for one in foreign:
+        assert words.decode(one.batch.prompt) == CHARTER.prompt_for(one.group.question.text)
+
+
+def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup, verifier):
+    names = [one.dataset for one in CHARTER.specialties]
+    mine = ((names[4],), (names[7], names[8]), (names[4],))
+    trial = Trial(key(rounds=8), replace(setup, specialties=mine), verifier)
+    seen = watch(trial)
+    list(trial.run())
+    for _, member, judged, _ in seen:
+        assert {group.question.dataset for group in judged.groups} <= set(mine[member])
+    assert trial.result(0.0, "here").asked == (1, 2, 1)
+    learned = {lesson.group.question.dataset for _, member, _, learned in seen if member == 1 for lesson in learned.lessons}
+    assert names[4] in learned
+
+
+def test_slow_and_absent_nodes_are_missed_by_nobody(setup, verifier):
+    weather = Weather(offline=0.4, speeds=(1.0, 0.5, 1.0), loss=0.2, delay=2)
+    run, _ = played(replace(setup, weather=weather), verifier, rounds=8)
+    assert 0 < sum(run.completions) < 8 * 3 * 16
+    assert all(0 <= reward <= 1 for reward in run.reward)
+
+
+def test_how_old_others_groups_are_is_written_down(setup, verifier):
+    run, _ = played(replace(setup, weather=Weather(delay=3)), verifier, rounds=10)
+    assert 3 <= run.external_age[0] < 10, "none is younger than its way took"
+    alone, _ = played(replace(setup, rules=replace(RULES, external=0)), verifier)
+    assert alone.external_age == (0.0,)
+
+
+def test_a_filtered_control_asks_for_more_while_few_groups_teach(setup, verifier):
+    rules = replace(RULES, local=4, external=0)
+    run, _ = played(replace(setup, rules=rules, most_questions=12), verifier)
+    assert set(run.completions) == {3 * 12 * 4}, "the starter is hardly ever right: three times the questions"
+
+
+@pytest.mark.parametrize("name", ["own_probability", "capability", "replay", "filtered"])
+def test_strategies_play_from_the_first_round_on_when_there_is_nothing_from_others_yet(setup, verifier, name):
+    run, _ = played(replace(setup, sharing=strategy(name).make), verifier, rounds=4)
+    assert len(run.reward) == 4
+
+
+def test_a_rule_with_a_critic_plays_too(setup, verifier):
+    run, _ = played(replace(setup, rules=replace(RULES, rule=ppo.RULE)), verifier, rounds=4)
+    assert max(run.external_share) > 0
+
+
+def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verifier):
+    trial = Trial(key(rounds=24), replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier)
+    seen = watch(trial)
+    list(trial.run())
+    taught_by = {
+        member: {lesson.group.group.origin for _, n, _, learned in seen if n == member for lesson in learned.lessons}
+        for member in range(3)
+    }
+    by_ppo, *others = (origin_of(1, i) for i in range(3))
+    assert by_ppo in taught_by[1] | taught_by[2]
+    assert taught_by[0] & set(others), "and the other way round"
+    assert [player.node.policy._critic is not None for player in trial._players] == [True, False, False]
+
+
+class Counting(Plain):
+    """Plain sharing that says how often each of its kind was asked."""
+
+    made: ClassVar[list["Counting"]] = []
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.made.append(self)
+
+    def choose(self, offer: Offer) -> TrainingSet:
+        self.asked += 1
+        return super().choose(offer)
+
+
+def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, verifier):
+    Counting.made.clear()
+    played(replace(setup, sharing=Counting), verifier)
+    assert [one.asked for one in Counting.made] == [ROUNDS] * 3
+
+
+def test_the_score_at_the_end_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
+    few = tuple(question for first, question in enumerate(reserved) if first % 2 == 0)
+    trial = Trial(key(), replace(setup, held_out=few), verifier)
+    log, totals = trial.log.measured, []
+
+    def noted(tick, scores):
+        totals.append((tick, {score.total for score in scores}))
+        log(tick, scores)
+
+    trial.log.measured = noted
+    list(trial.run())
+    assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(few)})]
+    assert trial.log.score()[1] == 3 * len(reserved)
+
+
+def test_a_trial_without_a_curve_is_scored_at_its_end_alone(setup, verifier, reserved):
+    trial = Trial(key(rounds=1), replace(setup, held_out=(), measure_every=0), verifier)
+    list(trial.run())
+    assert trial.log.score()[1] == 3 * len(reserved)
+
+
+def test_a_swarm_in_which_nobody_had_a_turn_is_a_result_too(setup, verifier):
+    run, _ = played(replace(setup, weather=Weather(speeds=(0.1,))), verifier, rounds=3)
+    assert sum(run.completions) == 0
+    assert statistics.reward_per_thousand(run) == statistics.reward_cumulative(run) == 0.0
+
+
+def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to_be_changed(setup, verifier):
+    (question,) = verifier.questions([("binary_matrix", 5)])
+    (answer,) = verifier.answers([("binary_matrix", 5)])
+    right = f"<answer>{answer}</answer>"
+
+    def judged_group(number: int, *texts: str, ended: bool) -> JudgedGroup:
+        completions = tuple(Completion(text=text, ended=ended) for text in texts)
+        group = Group(origin=origin_of(1, 0), id=QuestionId("binary_matrix", 5, number), completions=completions)
+        return JudgedGroup(group=group, question=question, verdicts=(Verdict(reward=1.0, reason=""),) * len(texts))
+
+    whole = judged_group(1, right, "no", ended=True)
+    cut = judged_group(2, f"{right}\ufffd", "no\ufffd", ended=False)
+    broken = judged_group(3, "\ufffdno", "no", ended=True)
+    twice = judged_group(4, f"{right}{right}", "no", ended=True)
+    kept, changed, several = Trial(key(), setup, verifier)._as_shared([whole, cut, broken, twice])
+    assert kept == whole
+    assert several.rewards == (0.0, 1.0), "as a reader would have it"
+    assert [one.text for one in changed.group.completions] == [right, "no"]
+    assert changed.rewards == (1.0, 0.0)
+
+
+def test_a_specialty_that_a_model_cannot_read_is_told_before_a_round_is_played(setup, verifier):
+    short = replace(setup, rules=replace(RULES, context=70))  # which the longest questions do not fit into
+    with pytest.raises(LabError, match=r"No reserved question of \w+ fits into the 70 tokens"):
+        Trial(key(), short, verifier)

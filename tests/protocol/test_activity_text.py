@@ -1,0 +1,59 @@
+"""The weather of the swarm: what is counted here, and nothing beyond it."""
+
+import pytest
+
+from gui.recorded import ready
+from waggle.protocol import events as e
+from waggle.protocol.activity_text import weather
+from waggle.protocol.state import MINUTES, State, apply
+
+NOW = 6000.0 * 60
+READY = ready(at=NOW - 3600)
+PEERS = {
+    name: e.PeerInfo(id=name, name=name, received=3) for name in ("a", "b", "c")
+} | {"seed": e.PeerInfo(id="seed", name="seed")}  # fmt: skip
+
+
+def connected(*arrivals: tuple[int, int], **changes: object) -> State:
+    """Arrivals as (minutes ago, groups)."""
+    held = tuple((6000 - ago, groups) for ago, groups in arrivals)
+    known: dict[str, object] = {
+        "ready": READY, "phase": "contributing", "reach": "connected", "peers": PEERS, "arrivals": held,
+    }  # fmt: skip
+    return State(**{**known, **changes})  # type: ignore[arg-type]
+
+
+TABLE = [
+    (State(), "No forecast yet: the engine is still starting."),
+    (State(phase="stopped"), "No forecast: the engine is not running."),
+    (connected(phase="problem"), "No forecast: the engine is not running."),
+    (connected(reach="solo"), "No weather: this swarm is this computer only."),
+    (connected(reach="connecting"), "No forecast yet: still looking for peers."),
+    (connected(reach="alone"), "Calm: no one else is here."),
+    (connected(peers={}), "Calm: you are connected, but nobody has shared anything yet."),
+    (connected(ready=ready(at=NOW - 90)), "Too early for a forecast: 3 peers so far."),
+    (connected(), "Calm: 3 peers, hardly anything new arrives."),
+    (connected(*((i, 40) for i in range(10, 0, -1))), "Busy: 3 peers, about 40 groups a minute, steady."),
+    (connected(*((i, 2) for i in range(10, 5, -1)), *((i, 8) for i in range(5, 0, -1))),
+     "Lively: 3 peers, about 5 groups a minute, and rising."),
+    (connected(*((i, 8) for i in range(10, 5, -1)), (3, 2)), "Lively: 3 peers, about 4 groups a minute, and falling."),
+    (connected((5, 6), (4, 4)), "Lively: 3 peers, about one group a minute, and rising."),
+    (connected((9, 2), (4, 2)), "Quiet: 3 peers, less than one group a minute, steady."),
+    (connected((3, 20), (2, 20), ready=ready(at=NOW - 300), peers={"a": PEERS["a"]}), "Lively: 1 peer, about 8 groups a minute."),
+    (connected((0, 500)), "Calm: 3 peers, hardly anything new arrives."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("state", "words"), TABLE)
+def test_the_weather_is_one_honest_sentence(state, words):
+    assert weather(state, NOW) == words
+
+
+def test_arrivals_are_added_up_by_the_minute_and_bounded():
+    state = State()
+    for i in range(3 * MINUTES):
+        groups = (e.ShownGroup(key=str(i), specialty="Logic", question="q"),)
+        state = apply(state, e.PeerGroupsArrived(at=30.0 * i, origin="a", name="a", round=1, model="m", groups=groups))
+    assert len(state.arrivals) == MINUTES
+    assert {groups for _, groups in state.arrivals} == {2}
+    assert state.arrivals[-1][0] == 44

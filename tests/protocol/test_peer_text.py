@@ -1,0 +1,53 @@
+"""One sentence per peer: the first thing that decides how it is treated."""
+
+import pytest
+
+from waggle.protocol.events import PeerInfo
+from waggle.protocol.peer_text import about, standing
+
+NOW = 1000.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({}, "Nothing was exchanged with it yet."),
+        ({"taken": 3}, "It takes groups from here; none of its own has come yet."),
+        ({"received": 4, "useful": 1}, "It is asked like any stranger: 1 of its 4 groups was of use so far, none was refused."),
+        (
+            {"received": 1200, "useful": 900, "barren": True},
+            "It is asked like any stranger: most of its groups that were tried here taught nothing, none was refused.",
+        ),
+        (
+            {"received": 1200, "useful": 900, "rejected": 2, "trusted": True},
+            "It is trusted, so it is asked first: 900 of its 1,200 groups were of use, 2 were refused.",
+        ),
+        ({"reason": "too long", "doubted_until": NOW + 45}, "It broke a rule (too long): it is asked again in 45 s."),
+        ({"reason": "malformed", "doubted_until": NOW + 600}, "It broke a rule (malformed): it is asked again in 10 min."),
+        ({"reason": "malformed", "doubted_until": NOW + 7200}, "It broke a rule (malformed): it is asked again in 2 h."),
+        ({"refusal": "trains under another charter"}, "It trains under another charter."),
+        (
+            {"choice": "muted", "trusted": True, "received": 9},
+            "You muted it: nothing is learned from it, but it still gets your groups.",
+        ),
+        ({"choice": "blocked", "refusal": "x"}, "You blocked it: nothing is learned from it, and it gets nothing from here."),
+    ],
+)
+def test_it_says_what_decides(fields: dict[str, object], says: str) -> None:
+    assert about(PeerInfo(id="x", name="Brisk Otter", **fields), NOW) == says
+
+
+@pytest.mark.parametrize(
+    ("fields", "decides"),
+    [
+        ({}, "plain"),
+        ({"trusted": True}, "trusted"),
+        ({"trusted": True, "doubted_until": NOW}, "trusted"),
+        ({"trusted": True, "doubted_until": NOW + 1}, "doubted"),
+        ({"refusal": "runs Waggle 0.2", "doubted_until": NOW + 1}, "differs"),
+        ({"refusal": "runs Waggle 0.2", "choice": "muted"}, "muted"),
+        ({"trusted": True, "choice": "blocked"}, "blocked"),
+    ],
+)
+def test_the_first_reason_decides(fields: dict[str, object], decides: str) -> None:
+    assert standing(PeerInfo(id="x", name="Brisk Otter", **fields), NOW) == decides

@@ -1,0 +1,90 @@
+"""First successes, and whose success was learned from before."""
+
+import numpy as np
+
+from waggle.sapo.first_success import Aha, Ahas
+from waggle.sapo.round import Judged, Learned
+from waggle.sapo.training_groups import Lesson
+from waggle.tasks.questions import Question, QuestionId
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+
+ME, ANNA, BEN = b"m" * 38, b"a" * 38, b"b" * 38
+
+
+def group(dataset: str, rewards: tuple[float, ...], origin: bytes = ME) -> JudgedGroup:
+    completions = tuple(Completion(text="x", ended=True) for _ in rewards)
+    return JudgedGroup(
+        group=Group(origin=origin, id=QuestionId(dataset, 1, 1), completions=completions),
+        question=Question(dataset=dataset, seed=1, text="?"),
+        verdicts=tuple(Verdict(reward=reward, reason="") for reward in rewards),
+    )
+
+
+def judged(number: int, *groups: JudgedGroup) -> Judged:
+    return Judged(number, groups, 1)
+
+
+def learned(number: int, *lessons: tuple[JudgedGroup, tuple[int, ...]]) -> Learned:
+    made = tuple(Lesson(group=one, effects=effects, pull=float(np.abs(effects).mean()), batch=None) for one, effects in lessons)
+    return Learned(number, made, None, 0.0, 0.0)
+
+
+def test_only_the_first_full_success_of_a_specialty_counts():
+    ahas = Ahas()
+    assert ahas.judged(judged(0, group("bf", (0.0, 0.5)))) == ()
+    assert ahas.judged(judged(1, group("bf", (0.0, 1.0)), group("arc_1d", (0.0, 0.0)))) == (Aha("bf", 1, None),)
+    assert ahas.judged(judged(2, group("bf", (1.0, 1.0)), group("arc_1d", (1.0, 0.0)))) == (Aha("arc_1d", 2, None),)
+
+
+def test_it_names_whose_right_answer_was_made_likelier_last():
+    ahas = Ahas()
+    ahas.learned(learned(0, (group("bf", (1.0, 0.0), ANNA), (1, 0))), ME)
+    ahas.learned(learned(1, (group("bf", (1.0, 0.0), BEN), (1, 0))), ME)
+    assert ahas.judged(judged(2, group("bf", (1.0,)))) == (Aha("bf", 2, BEN),)
+
+
+def test_own_groups_wrong_answers_and_what_was_not_trained_on_teach_no_aha():
+    ahas = Ahas()
+    ahas.learned(
+        learned(
+            0,
+            (group("bf", (1.0, 0.0), ME), (1, 0)),
+            (group("bf", (1.0, 0.0), ANNA), (0, -1)),
+            (group("bf", (0.4, 0.0), BEN), (1, 0)),
+            (group("arc_1d", (1.0, 0.0), BEN), (1, 0)),
+        ),
+        ME,
+    )
+    assert ahas.judged(judged(1, group("bf", (1.0,)))) == (Aha("bf", 1, None),)
+
+
+def test_what_was_known_before_a_restart_is_no_aha_again():
+    again = Ahas(["bf"], {"arc_1d": ANNA})
+    assert again.judged(judged(9, group("bf", (1.0,)), group("arc_1d", (1.0,)))) == (Aha("arc_1d", 9, ANNA),)
+
+
+def test_only_new_teachers_of_specialties_that_are_still_unknown_are_named():
+    ahas = Ahas(["bf"], {"arc_1d": ANNA})
+    right = (1.0, 0.0)
+    taught = learned(
+        0,
+        (group("bf", right, BEN), (1, 0)),
+        (group("arc_1d", right, BEN), (1, 0)),
+        (group("arc_1d", right, ANNA), (1, 0)),
+        (group("sums", right, ANNA), (1, 0)),
+    )
+    assert ahas.learned(taught, ME) == {"sums": ANNA}, "bf is known, and arc_1d was taught by Anna last, as before"
+    assert ahas.learned(taught, ME) == {}
+    assert ahas.learned(learned(1, (group("sums", right, BEN), (1, 0))), ME) == {"sums": BEN}
+    assert ahas.judged(judged(2, group("sums", right))) == (Aha("sums", 2, BEN),)
+    assert ahas.learned(learned(2, (group("sums", right, ANNA), (1, 0))), ME) == {}
+
+
+def test_a_nearly_right_answer_is_no_aha_and_teaches_none():
+    ahas = Ahas()
+    assert ahas.learned(learned(0, (group("bf", (0.98, 0.0), ANNA), (1, 0))), ME) == {}
+    assert ahas.judged(judged(1, group("bf", (0.98, 0.0)))) == ()
+
+
+def test_a_right_answer_that_was_made_less_likely_teaches_no_aha():
+    assert Ahas().learned(learned(0, (group("bf", (1.0, 0.0), ANNA), (-1, 1))), ME) == {}

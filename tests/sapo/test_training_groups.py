@@ -1,0 +1,142 @@
+"""Lessons: what the update rule and the strategy are told, and what is left out of a batch."""
+
+import dataclasses
+
+import msgspec
+import numpy as np
+import pytest
+
+from sapo.test_round import CHARTER, LINES, RULES, external, node
+from waggle.rl.update_rules import RULES as KINDS
+from waggle.rl.update_rules import rule
+from waggle.sapo.fakes import FakeTokenizer
+from waggle.sapo.round import play
+from waggle.sapo.sharing.interface import Offer, PeerGroup, TrainingSet
+from waggle.sapo.sharing.plain import Plain
+from waggle.sapo.training_groups import external_draft, fits_at_all
+from waggle.tasks.rollout_group import Completion
+
+
+class Listener(Plain):
+    """Asks how likely external tokens are here, and remembers what it was told."""
+
+    needs_logp = True
+
+    def __init__(self) -> None:
+        self.told: list[PeerGroup] = []
+
+    def temper(self, peer):
+        self.told.append(peer)
+        return peer.advantage * np.float32(0.5)
+
+
+def learned(me, **rules):
+    list(play(0, 100, me, dataclasses.replace(RULES, **rules)))
+    (batches,) = me.policy.learned
+    return batches
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_batch_has_one_advantage_and_one_weight_for_each_token(verifier, name):
+    batches = learned(node(verifier, lines=LINES, pool=[external(i) for i in range(4)]), rule=rule(name))
+    for batch in batches:
+        count = sum(map(len, batch.completions))
+        assert batch.advantage.shape == batch.weight.shape == (count,)
+        assert batch.advantage.dtype == batch.weight.dtype == np.float32
+        assert (batch.returns is not None) is (name == "ppo")
+    assert 0 < sum(float(batch.weight.sum()) for batch in batches) <= 1 + 1e-6
+
+
+def test_a_critic_learns_from_completions_that_are_gated_out(verifier):
+    batches = learned(node(verifier, lines=("just words",), pool=[external(i) for i in range(4)]), rule=rule("ppo"))
+    batch = batches[-1]
+    length = len("<answer>1</answer>") + 1
+    assert [len(ids) for ids in batch.completions] == [length] * 4
+    assert batch.advantage[:length].all()
+    assert not batch.advantage[length:].any()  # misses, expected at 0: nothing to learn but the value
+    assert (batch.returns[length - 1], batch.returns[-1]) == (1.0, 0.0)
+
+
+def test_a_strategy_that_asks_is_told_the_probability_of_external_tokens_only(verifier):
+    sharing = Listener()
+    me = dataclasses.replace(node(verifier, pool=[external(i) for i in range(4)]), sharing=sharing)
+    batches = learned(me)
+    assert len(sharing.told) == 4
+    for peer in sharing.told:
+        assert peer.logp is not None
+        assert len(peer.logp) == len(peer.advantage) == sum(peer.lengths)
+    np.testing.assert_allclose(batches[-1].advantage[:3], 3**0.5 / 2, rtol=1e-3)
+
+
+def test_each_group_counts_the_same_share_of_the_places_even_where_few_came_together(verifier):
+    batches = learned(node(verifier, lines=LINES, pool=[external(1)]), questions=2, rule=rule("grpo"))
+    assert batches
+    kept = [len(batch.completions) / RULES.group_size for batch in batches]
+    for batch, share in zip(batches, kept, strict=True):
+        assert batch.weight.sum() == pytest.approx(share / (RULES.local + RULES.external))
+
+
+def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_place():
+    one = external(1, (1.0, 0.0, 0.0))
+    texts = (Completion(text="x" * 10, ended=True), Completion(text="y" * 11, ended=False), Completion(text="", ended=False))
+    one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=texts))
+    tokenizer = FakeTokenizer()
+    draft = external_draft(CHARTER, tokenizer, one, 10)
+    assert draft.fits == (False, False, False), "ten characters and a stop token are eleven"
+    assert draft.lengths == (1, 1, 1)
+    assert all(ids.tolist() == [tokenizer.stop] for ids in draft.written.completions)
+    assert external_draft(CHARTER, tokenizer, one, 11).lengths == (11, 11, 1)
+
+
+def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verifier):
+    told = external(0)
+    first, *others = told.group.completions
+    by_hand = msgspec.structs.replace(first, by="human", logp=None)
+    group = msgspec.structs.replace(told, group=msgspec.structs.replace(told.group, completions=(by_hand, *others)))
+    plain, marked = (external_draft(CHARTER, FakeTokenizer(), each, 40) for each in (told, group))
+    assert [list(ids) for ids in marked.written.completions] == [list(ids) for ids in plain.written.completions]
+    assert (marked.fits, marked.external) == (plain.fits, True), "its log-probs are this policy's own, as of all that is external"
+    batches = [learned(node(verifier, lines=("just words",), pool=[each])) for each in (told, group)]
+    assert [list(batch.advantage) for batch in batches[0]] == [list(batch.advantage) for batch in batches[1]]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_external_share_that_is_told_is_that_of_the_gradient(verifier, name):
+    long = [external(i, text="long words <answer>1</answer>") for i in range(4)]
+    me = node(verifier, lines=LINES, pool=long)
+    told = list(play(0, 100, me, dataclasses.replace(RULES, rule=rule(name))))[-1]
+    forces = [
+        float(np.abs(one.batch.advantage.astype(float) * one.batch.weight).sum()) if one.batch else 0.0 for one in told.lessons
+    ]
+    theirs = [force for one, force in zip(told.lessons, forces, strict=True) if one.group.group.origin != me.origin]
+    assert 0 < told.external_share == pytest.approx(sum(theirs) / sum(forces), rel=1e-4)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize("context", [0, 10, 36, 37, 40, 80, 1000])
+@pytest.mark.parametrize(
+    "texts", [("",), ("x" * 9,), ("x" * 10,), ("ä" * 9,), ("ä" * 10,), ("x" * 11, "ä" * 11), ("x" * 11, "ä" * 8)]
+)
+def test_whether_anything_fits_is_what_a_draft_finds(texts, context, ended):
+    one = external(1)
+    completions = tuple(Completion(text=text, ended=ended) for text in texts)
+    one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=completions))
+    draft = external_draft(CHARTER, FakeTokenizer(), one, 10, context)
+    assert fits_at_all(CHARTER, FakeTokenizer(), one, 10, context) == any(draft.fits)
+
+
+def test_own_groups_that_come_back_are_nobody_elses_share(verifier):
+    """A strategy may hand a node its own old successes again, beside those of peers."""
+    me = node(verifier, lines=("just words",))
+    old = [
+        msgspec.structs.replace(each, group=msgspec.structs.replace(each.group, origin=me.origin))
+        for each in map(external, range(4))
+    ]
+
+    class Again(Plain):
+        def choose(self, offer: Offer) -> TrainingSet:
+            return TrainingSet(local=(), external=old)
+
+    told = list(play(0, 100, dataclasses.replace(me, sharing=Again()), RULES))[-1]
+    assert sum(lesson.pull for lesson in told.lessons) > 0
+    assert told.external_share == 0.0

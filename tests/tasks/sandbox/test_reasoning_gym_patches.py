@@ -1,0 +1,214 @@
+"""What Waggle rebinds in reasoning-gym changes no score of honest text: the paper's nine against upstream, untouched."""
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+import msgspec
+import pytest
+
+from waggle.tasks.charter import first_swarm
+from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import RIGHT, Completion
+
+SPECIALTIES = {specialty.dataset: specialty.settings for specialty in first_swarm().specialties}
+QUESTIONS = 60
+FORMULA = re.compile(r"(?:[A-Z](?!\s*[A-Z])|[()∧∨¬→↔\s])*")
+UPSTREAM = """
+import json, sys
+import reasoning_gym
+said = {}
+for name, (settings, answers) in json.load(sys.stdin.buffer).items():
+    made = {seed: reasoning_gym.create_dataset(name, seed=seed, size=1, **settings) for seed in {seed for seed, _ in answers}}
+    entries = {seed: dataset[0] for seed, dataset in made.items()}
+    said[name] = [float(made[seed].score_answer(text, entries[seed])) for seed, text in answers]
+json.dump(said, sys.__stdout__)
+"""
+
+
+def numbers_as_models_write_them(answer: str) -> list[str]:
+    if not answer.lstrip("-").replace(".", "", 1).isdigit():
+        return []
+    number = float(answer)
+    return [
+        f"+{answer}",
+        f"0{answer}",
+        f"{number:.4f}",
+        str(int(number) + 1),
+        str(-number),
+        f"{number + 0.05:.3f}",
+        f"{number:,}",
+    ]
+
+
+def grids_as_models_write_them(answer: str) -> list[str]:
+    rows = [line.split() for line in answer.splitlines()]
+    if not all(cell.isdigit() for row in rows for cell in row):
+        return []
+    cells = [[int(cell) for cell in row] for row in rows]
+    other = [[cell + 1 for cell in row] for row in cells]
+    spaced = "\n".join("  ".join(row) for row in rows)
+    return [
+        repr(cells),
+        json.dumps(cells, separators=(",", ":")),
+        json.dumps(cells, indent=1),
+        repr(other),
+        spaced,
+        repr(cells[:1]),
+    ]
+
+
+def fractions_as_models_write_them(answer: str) -> list[str]:
+    top, slash, bottom = answer.partition("/")
+    if not slash:
+        return []
+    return [
+        f"{top} / {bottom}",
+        f"\\frac{{{top}}}{{{bottom}}}",
+        f"${answer}$",
+        f"{bottom}/{top}",
+        f"{top}/{bottom}/1",
+        f"-{answer}",
+    ]
+
+
+def formulas_as_models_write_them(answer: str, chance: random.Random) -> list[str]:
+    if not any(sign in answer for sign in "∧∨¬→↔") and answer not in ("P", "Q", "R", "S"):
+        return []
+    more = [
+        f"({answer})",
+        f"¬{answer}",
+        f"¬(¬{answer})",
+        answer.replace(" ", ""),
+        f"{answer} ∨ P",
+        f"Therefore {answer}",
+        f"(({answer}",
+    ]
+    return more + [formula(chance, 3) for _ in range(6)] + [answer.replace("∨", "or").replace("∧", "and"), "P ∨ ¬P", "p ∨ q"]
+
+
+def formula(chance: random.Random, depth: int) -> str:
+    if not depth or chance.random() < 0.3:
+        return chance.choice("PQRS")
+    if chance.random() < 0.2:
+        return f"¬{formula(chance, depth - 1)}"
+    return f"({formula(chance, depth - 1)} {chance.choice('∧∨→↔')} {formula(chance, depth - 1)})"
+
+
+def honest(answer: str, other: str, chance: random.Random) -> list[str]:
+    """The true answer and another question's, as a model writes answers when it tries: nothing an attacker would think of."""
+    plain = [
+        answer,
+        other,
+        f"{answer}.",
+        answer.lower(),
+        answer.upper(),
+        answer.title(),
+        f"[{answer}]",
+        f'"{answer}"',
+        f"**{answer}**",
+    ]
+    worded = [f"The answer is {answer}.", f"= {answer}", f"\\boxed{{{answer}}}", f"{answer}\n\nThis is right.", f"{answer} days"]
+    broken = [
+        answer[:-1],
+        answer + answer[-1:],
+        answer.replace(" ", ""),
+        answer.replace(" ", ", "),
+        answer[::-1],
+        "I do not know",
+        "0",
+    ]
+    written = [numbers_as_models_write_them, grids_as_models_write_them, fractions_as_models_write_them]
+    texts = [*plain, *worded, *broken, *(text for write in written for text in write(answer))]
+    return [text for text in (*texts, *formulas_as_models_write_them(answer, chance)) if text.strip()]
+
+
+@pytest.fixture(scope="module")
+def answers(verifier) -> dict[str, list[tuple[int, str]]]:
+    chance, found = random.Random(7), {}
+    for name in SPECIALTIES:
+        truths = verifier.answers([(name, seed) for seed in range(QUESTIONS)])
+        found[name] = [
+            (seed, text.strip()) for seed, truth in enumerate(truths) for text in honest(truth, truths[seed - 1], chance)
+        ]
+    return found
+
+
+@pytest.fixture(scope="module")
+def upstream(answers) -> dict[str, list[float]]:
+    """The same in a process that never heard of Waggle."""
+    asked = {name: (SPECIALTIES[name], answers[name]) for name in SPECIALTIES}
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-c", UPSTREAM]
+    done = subprocess.run(command, input=msgspec.json.encode(asked), env=environment, capture_output=True, check=True)
+    return json.loads(done.stdout[done.stdout.rindex(b"{") :])
+
+
+def due(name: str, text: str, theirs: float) -> float:
+    """What upstream pays; but text that is no formula never follows, not even from premises from which anything follows."""
+    return theirs if name != "propositional_logic" or FORMULA.fullmatch(text) else min(theirs, 0.05)
+
+
+@pytest.mark.parametrize("name", SPECIALTIES)
+def test_honest_text_earns_exactly_what_upstream_pays(name, verifier, answers, upstream):
+    items = [
+        (Question(dataset=name, seed=seed, text=""), Completion(text=f"<answer>{text}</answer>", ended=True))
+        for seed, text in answers[name]
+    ]
+    ours = [verdict.reward for verdict in verifier.judge(items)]
+    assert len(ours) >= 1000
+    pairs = list(zip(answers[name], ours, upstream[name], strict=True))
+    assert [(*asked, mine, theirs) for asked, mine, theirs in pairs if mine != due(name, asked[1], theirs)] == []
+    assert sum(mine != theirs for _, mine, theirs in pairs) < 0.03 * len(pairs), "their premises contradict each other"
+    assert {0.0, 1.0} <= {round(reward, 1) for reward in ours}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["({truth}) ∨ visit evil.example/x", "zog → ({truth})", "({truth}) ∨ ٣", "({truth}) ∨ P{other}", "({truth}) ∨ P {other}"],
+)
+def test_what_follows_from_anything_may_hold_no_words(verifier, text):
+    keys = [("propositional_logic", seed) for seed in range(QUESTIONS)]
+    items = [
+        (question, Completion(text=f"<answer>{text.format(truth=truth, other=letter)}</answer>", ended=True))
+        for question, truth in zip(verifier.questions(keys), verifier.answers(keys), strict=True)
+        for letter in "PQ"
+    ]
+    assert max(verdict.reward for verdict in verifier.judge(items)) == 0.05
+
+
+@pytest.mark.parametrize("text", ["¬" * 90 + "P" * 290, "¬" * 99 + "P", "¬" * 30 + " " * 300 + "P", " ∨ ".join("PQ" * 60)])
+def test_a_formula_takes_a_hundredth_of_a_second_at_most(verifier, text):
+    (question,) = verifier.questions([("propositional_logic", 3)])
+
+    def took() -> float:
+        begun = time.monotonic()
+        verifier.judge_strangers([(question, Completion(text=f"<answer>{text}</answer>", ended=True))] * 100)
+        return time.monotonic() - begun
+
+    assert min(took() for _ in range(3)) < 1.0, "a stall of the computer is no slow formula"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 25 + "a0" + "".join(f" ∨ a{i})" for i in range(1, 26)),
+        "¬" * 400,
+        "¬" * 90 + "P" * 19_000,
+        "(" * 200 + "P" + ")" * 200,
+        "9" * 400,
+        "[" * 400,
+    ],
+)
+def test_a_text_that_would_stall_or_crash_upstream_is_wrong_at_once_and_costs_nothing(verifier, text):
+    keys = [(name, 3) for name in ("propositional_logic", "binary_matrix", "calendar_arithmetic", "bf")]
+    questions, child = verifier.questions(keys), verifier.pid
+    honest_one = Completion(text=f"<answer>{verifier.answers(keys[-1:])[0]}</answer>", ended=True)
+    items = [(question, Completion(text=f"<answer>{text}</answer>", ended=True)) for question in questions]
+    verdicts = verifier.judge_strangers([*items, (questions[-1], honest_one)])
+    assert [verdict.reward < RIGHT for verdict in verdicts] == [True, True, True, True, False]
+    assert verifier.pid == child

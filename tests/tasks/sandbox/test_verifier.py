@@ -1,0 +1,382 @@
+"""The verifier, with its real child."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+import reasoning_gym
+
+import waggle
+from waggle.core.errors import CharterError, VerifierGone
+from waggle.tasks.charter import Specialty, first_swarm
+from waggle.tasks.questions import split_of
+from waggle.tasks.rollout_group import Completion
+from waggle.tasks.sandbox import child_process, messages
+from waggle.tasks.sandbox import verifier as verifying
+from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier
+
+SCORERS = """
+import sys
+out, sys.stdout = sys.stdout, sys.stderr
+import reasoning_gym
+from waggle.tasks.sandbox import reasoning_gym_patches
+from waggle.tasks.specialties import audit_results
+
+def score(dataset, text, entry):
+    try:
+        return dataset.score_answer(text, entry)
+    except Exception as error:
+        return type(error).__name__
+
+reasoning_gym_patches.replace_scorers()
+reasoning_gym_patches.keep_data_files()
+judged, differ = 0, []
+for name in [one.dataset for one in audit_results.shipped().findings.values() if one.listed]:
+    made = [reasoning_gym.create_dataset(name, seed=seed, size=1) for seed in range(4)]
+    entries = [dataset[0] for dataset in made]
+    truths = [str(entry["metadata"].get("example_answer") or entry["answer"]) for entry in entries]
+    for dataset, entry in zip(made, entries):
+        for text in (*truths, *(truth[:-1] for truth in truths), "nonsense", "1/2", "5"):
+            judged += 1
+            if score(dataset, text, entry) != score(made[0], text, entry):
+                differ.append(name)
+print(judged, *differ, sep="\\n", file=out)
+"""
+DATASETS = [specialty.dataset for specialty in first_swarm().specialties]
+
+
+def said(text: str, *, ended: bool = True) -> Completion:
+    return Completion(text=text, ended=ended)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_true_answer_in_its_tag_earns_everything_in_every_specialty(verifier, dataset):
+    keys = [(dataset, seed) for seed in range(50)]
+    questions = verifier.questions(keys)
+    items = [
+        (question, said(f"so <answer>{answer}</answer>"))
+        for question, answer in zip(questions, verifier.answers(keys), strict=True)
+    ]
+    verdicts = verifier.judge(items)
+    assert all(verdict.reward == 1.0 and verdict.reason == "right" for verdict in verdicts)
+    judged = items[0][1].text[verdicts[0].start : verdicts[0].start + verdicts[0].length]
+    assert judged == verifier.answers(keys)[0]
+
+
+def test_text_without_an_answer_tag_earns_nothing(verifier):
+    (question,), (answer,) = verifier.questions([("bf", 1)]), verifier.answers([("bf", 1)])
+    verdicts = verifier.judge(
+        [(question, said(answer)), (question, said(answer, ended=False)), (question, said("<answer></answer>"))]
+    )
+    assert [(verdict.reward, verdict.reason) for verdict in verdicts] == [
+        (0.0, "no answer tag"),
+        (0.0, "cut off"),
+        (0.0, "empty answer"),
+    ]
+
+
+def test_code_in_an_answer_is_not_run(verifier, tmp_path):
+    trap = tmp_path / "ran"
+    (question,) = verifier.questions([("binary_matrix", 3)])
+    code = f"<answer>__import__('pathlib').Path({str(trap)!r}).touch()</answer>"
+    assert verifier.judge([(question, said(code))])[0].reward == 0.0
+    assert not trap.exists()
+
+
+def test_a_matrix_written_as_a_list_earns_what_upstream_pays(verifier):
+    (question,), (answer,) = verifier.questions([("binary_matrix", 3)]), verifier.answers([("binary_matrix", 3)])
+    rows = [[int(cell) for cell in row.split()] for row in answer.splitlines()]
+    assert verifier.judge([(question, said(f"<answer>{rows}</answer>"))])[0].reward == pytest.approx(0.1)
+
+
+def test_questions_are_the_same_in_another_process_and_the_digest_says_so(verifier):
+    other = Verifier(first_swarm())
+    try:
+        keys = [(dataset, 2**62 + i) for dataset in DATASETS for i in range(20)]
+        assert other.questions(keys) == verifier.questions(keys)
+        assert other.digest() == first_swarm().questions_digest
+        other.check_charter()
+    finally:
+        other.close()
+
+
+def test_no_swarm_is_joined_whose_charter_does_not_name_the_questions_or_names_others():
+    only = msgspec.structs.replace(first_swarm(), specialties=first_swarm().specialties[:1])
+    own = Verifier(msgspec.structs.replace(only, questions_digest=""))
+    try:
+        with pytest.raises(CharterError, match="does not say which questions") as refused:
+            own.check_charter()
+        assert own.digest() in refused.value.advice
+    finally:
+        own.close()
+    other = Verifier(only)  # which says what all nine make
+    try:
+        with pytest.raises(CharterError, match="makes other questions than First light agreed on"):
+            other.check_charter()
+    finally:
+        other.close()
+
+
+def test_held_out_questions_are_reserved_ones_and_all_different(verifier):
+    questions = verifier.held_out("base_conversion", "test", 30)
+    assert len({question.text for question in questions}) == 30
+    assert {split_of(question.dataset, question.text) for question in questions} == {"test"}
+
+
+def test_where_few_questions_can_be_made_the_reserved_ones_are_not_looked_for_long(monkeypatch):
+    few = Specialty(title="Jugs", dataset="jugs", settings={"difficulty": 5})  # the easiest that is offered: 198 questions
+    own = Verifier(msgspec.structs.replace(first_swarm(), specialties=(few,)))
+    asked, make = [], own.questions
+    monkeypatch.setattr(own, "questions", lambda keys: asked.extend(keys) or make(keys))
+    try:
+        found = own.held_out("jugs", "test", 30)
+        assert len(found) == len({question.text for question in found}) == 12
+        assert len(asked) < 4000
+    finally:
+        own.close()
+
+
+def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
+    hard = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 15, "max_stones": 13})
+    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(hard,)))
+    try:
+        made = verifier.questions([("tsumego", seed) for seed in range(80, 144)])
+        nothing = [question for question in made if not question.text]
+        assert [question.seed for question in nothing] == [86, 113, 139]
+        assert {split_of(one.dataset, one.text) for one in nothing} == {"none"}
+        assert [bool(question.text) for question in verifier.held_out("tsumego", "dev", 4)] == [True] * 4
+        with pytest.raises(CharterError, match="cannot be made"):
+            verifier.questions([("chain_sum", 1)])
+    finally:
+        verifier.close()
+
+
+def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_with():
+    game = Specialty(title="Game of life", dataset="game_of_life")
+    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(game,)))
+    try:
+        if sys.platform == "linux":
+            mapped = Path(f"/proc/{verifier.pid}/maps").read_text()
+            assert ("numpy" in mapped, "matplotlib" in mapped) == (True, False)
+        for question in verifier.questions([("game_of_life", seed) for seed in range(5)]):
+            dataset = reasoning_gym.create_dataset("game_of_life", seed=question.seed, size=1)
+            assert question.text == dataset[0]["question"]
+            for answer in (dataset[0]["answer"], dataset[0]["answer"].replace("1", "0"), "[[0, 1]]"):
+                (verdict,) = verifier.judge([(question, said(f"<answer>{answer}</answer>"))])
+                assert verdict.reward == pytest.approx(dataset.score_answer(answer, dataset[0]))
+    finally:
+        verifier.close()
+
+
+def test_a_verifier_starts_where_a_dataset_makes_no_question_of_its_first_seeds():
+    small = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 5, "max_stones": 15})
+    verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(small,)))
+    try:
+        made = verifier.questions([("tsumego", seed) for seed in range(20)])
+        assert [question.seed for question in made if question.text] == [0, 5, 9, 11, 12, 15]  # of those to arm with: 22
+    finally:
+        verifier.close()
+
+
+def test_a_killed_child_is_started_again_and_judging_goes_on():
+    reasons: list[str] = []
+    own = Verifier(first_swarm(), restarted=reasons.append)
+    try:
+        first = own.pid
+        os.kill(first, signal.SIGKILL)
+        (question,), (answer,) = own.questions([("bf", 9)]), own.answers([("bf", 9)])
+        assert own.judge([(question, said(f"<answer>{answer}</answer>"))])[0].reward == 1.0
+        assert own.pid != first
+        assert len(reasons) == 1
+    finally:
+        own.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a limit can be put on another process")
+def test_a_child_that_is_out_of_memory_is_started_again_and_no_question_is_to_blame():
+    import resource
+
+    verifier = Verifier(first_swarm())
+    try:
+        keys = [("arc_1d", seed) for seed in range(2000)]
+        before = verifier.questions(keys[:1])
+        full = psutil.Process(pid := verifier.pid).memory_info().vms
+        resource.prlimit(pid, resource.RLIMIT_AS, (full, full))
+        assert [each.text != "" for each in verifier.questions(keys)] == [True] * 2000
+        assert verifier.pid != pid, "it ran out of memory"
+        assert verifier.questions(keys[:1]) == before
+    finally:
+        verifier.close()
+
+
+def test_a_child_outlives_the_ctrl_c_of_the_terminal_that_its_engine_runs_in():
+    own = Verifier(first_swarm())
+    try:
+        first = own.pid
+        os.kill(first, signal.SIGINT)
+        assert len(own.answers([("bf", 9)])) == 1
+        assert own.pid == first
+    finally:
+        own.close()
+
+
+def test_a_child_that_answers_too_little_is_started_again_and_nothing_stays_unjudged(monkeypatch):
+    own = Verifier(first_swarm())
+    try:
+        (question,), (answer,), first = own.questions([("bf", 9)]), own.answers([("bf", 9)]), own.pid
+        monkeypatch.setattr(own._child, "ask", lambda *_: messages.Verdicts([]))
+        assert [verdict.reward for verdict in own.judge([(question, said(f"<answer>{answer}</answer>"))])] == [1.0]
+        assert own.pid != first
+    finally:
+        own.close()
+
+
+def test_what_lies_in_the_folder_that_waggle_was_started_in_is_never_imported(tmp_path, monkeypatch):
+    for module in ("calendar", "decimal", "waggle"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('a program of others ran')")
+    monkeypatch.chdir(tmp_path)
+    own = Verifier(first_swarm())
+    try:
+        assert len(own.answers([("bf", 9)])) == 1
+    finally:
+        own.close()
+
+
+def test_a_child_that_was_long_dead_when_it_was_asked_is_started_again_too():
+    reasons: list[str] = []
+    own = Verifier(first_swarm(), restarted=reasons.append)
+    try:
+        os.kill(own.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
+        assert len(own.answers([("bf", 9)])) == 1
+        assert reasons == ["it ended with signal 9"]
+    finally:
+        own.close()
+
+
+def test_much_is_judged_a_little_at_a_time_and_none_of_it_is_lost(verifier, monkeypatch):
+    sizes: list[int] = []
+    ask = verifier._child.ask
+
+    def counted(request, *limits):
+        sizes.append(len(request.items))
+        return ask(request, *limits)
+
+    (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
+    texts = [answer if place % 3 else "nothing" for place in range(150)]
+    monkeypatch.setattr(verifier._child, "ask", counted)
+    verdicts = verifier.judge([(question, said(f"<answer>{text}</answer>")) for text in texts])
+    assert [verdict.reward == 1.0 for verdict in verdicts] == [text == answer for text in texts]
+    assert sizes == [64, 64, 22]
+
+
+def test_a_completion_that_cannot_be_judged_costs_only_itself(verifier):
+    (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
+    foreign = msgspec.structs.replace(question, dataset="no_such_dataset")
+    right = said(f"<answer>{answer}</answer>")
+    verdicts = verifier.judge([(question, right), (foreign, right), (question, right)])
+    assert [verdict.reward for verdict in verdicts] == [1.0, 0.0, 1.0]
+    assert verdicts[1] == UNJUDGED
+
+
+def test_a_charter_with_an_unknown_specialty_is_refused_in_words():
+    charter = msgspec.structs.replace(first_swarm(), specialties=(Specialty(dataset="no_such", title="None"),))
+    with pytest.raises(CharterError, match="cannot be made here"):
+        Verifier(charter)
+
+
+def test_a_specialty_that_sets_the_precision_of_decimals_does_not_set_it_for_others():
+    first = first_swarm()
+    chain = Specialty(dataset="decimal_chain_sum", title="Sums", settings={"min_terms": 4, "max_terms": 4, "max_digits": 6})
+    alone = Verifier(msgspec.structs.replace(first, specialties=(chain,), questions_digest=""))
+    beside = Verifier(msgspec.structs.replace(first, specialties=(*first.specialties, chain), questions_digest=""))
+    try:
+        keys = [("decimal_chain_sum", seed) for seed in range(20)]
+        beside.questions([("decimal_arithmetic", 1)])
+        assert beside.answers(keys) == alone.answers(keys)
+    finally:
+        alone.close()
+        beside.close()
+
+
+def no_process(*_, **__):
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "broken", "says"),
+    [(verifying, "START_SECONDS", 0.001, "does not start"), (child_process.subprocess, "Popen", no_process, "cannot be started")],
+)
+def test_after_a_restart_that_failed_each_reply_belongs_to_its_request_and_nobody_is_blamed(
+    module, name, broken, says, monkeypatch
+):
+    own = Verifier(first_swarm())
+    try:
+        keys = [(dataset, 5) for dataset in DATASETS]
+        truths = [own.answers([key]) for key in keys]
+        question = own.questions(keys[:1])
+        with monkeypatch.context() as trouble:
+            trouble.setattr(module, name, broken)
+            os.kill(own.pid, signal.SIGKILL)
+            for ask in (own.answers, own.questions):
+                with pytest.raises(VerifierGone, match=says):
+                    ask(keys)
+            for judge in (own.judge, own.judge_strangers):
+                with pytest.raises(VerifierGone, match=says):
+                    judge([(question[0], said("<answer>1</answer>"))])
+            assert not Path(f"/proc/{own.pid}").exists(), "a child that was too late is ended"
+        assert [own.answers([key]) for key in keys] == truths
+    finally:
+        own.close()
+
+
+def test_a_closed_verifier_starts_nothing_again(monkeypatch):
+    own = Verifier(first_swarm())
+    own.close()
+    monkeypatch.setattr(child_process.subprocess, "Popen", no_process)
+    with pytest.raises(VerifierGone, match="was closed"):
+        own.questions([("bf", 1)])
+    own.close()
+
+
+def test_a_child_that_is_too_late_is_ended_lest_its_reply_be_taken_for_another():
+    late = child_process.Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+    with pytest.raises(TimeoutError):
+        late.ask(messages.Warm(first_swarm().specialties), 0.001)
+    assert late.process.poll() is not None
+    with pytest.raises(child_process.Killed):
+        late.ask(messages.MakeQuestions([("bf", 1)]), 60)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
+def test_a_swarm_of_questions_that_each_read_a_book_is_entered_in_little_memory():
+    book = Specialty(dataset="spell_backward", title="Spell backward")
+    own = Verifier(msgspec.structs.replace(first_swarm(), specialties=(book,), questions_digest=""))
+    try:
+        before = megabytes(own.pid)
+        assert len(own.held_out("spell_backward", "test", 8)) == 8
+        texts = set()
+        for first in range(0, 96, 24):  # each question reads the book anew
+            texts |= {made.text for made in own.questions([("spell_backward", first + seed) for seed in range(24)])}
+        assert len(texts) > 90
+        assert megabytes(own.pid) - before < 100, "one book takes 10 MB"
+    finally:
+        own.close()
+
+
+def megabytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def test_no_listed_scorer_looks_at_the_seed_of_the_dataset_that_made_the_question():
+    environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
+    done = subprocess.run([sys.executable, "-c", SCORERS], env=environment, capture_output=True, check=True)
+    judged, *differ = done.stdout.decode().splitlines()
+    assert (int(judged) > 2000, differ) == (True, [])

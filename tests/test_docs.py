@@ -1,0 +1,156 @@
+"""The documentation keeps up with the code: links, paths, commands and settings that it names exist."""
+
+import re
+import shlex
+from pathlib import Path
+
+import dev
+import msgspec
+import pytest
+
+from waggle.cli import main as cli
+from waggle.core import settings
+from waggle.core.errors import SettingsError
+from waggle_lab import __main__ as laboratory
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")],
+    key=lambda page: page.relative_to(ROOT),
+)
+DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+ADDING = sorted((ROOT / "docs/adding").glob("*.md"))
+COMMAND = re.compile(r"(?:python3 packaging/dev\.py run|^waggle|`waggle)(?=[ `\n])([^`\n|]*)", re.MULTILINE)
+LABORATORY_COMMAND = re.compile(r"(?:python3 packaging/dev\.py lab|`waggle-lab) ([^`\n|]*)")
+DEVELOPER_COMMAND = re.compile(r"packaging/dev\.py ([a-z]+)")
+LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
+
+CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|md|toml|txt|json|jsonl|yml|svg|containerfile))")
+SETTING = re.compile(r"([a-z]+)\.([a-z_]+)(?:=.*)?")
+# Where the paths of a page may begin: a page says `sapo/round.py` for app/waggle/sapo/round.py.
+BASES = ("", "app", "app/waggle", "app/waggle/network", "packaging", "resources", "tests")
+# Written by Waggle or by a build, or a part of a model.
+WRITTEN = {"state.json", "runs.jsonl", "report.html", "dist/", "config.json", "tokenizer.json"}
+# What pages describe and the code does not have yet. A line leaves with the change that brings it.
+PATHS_TO_COME = {"app/waggle/sapo/selection.py", "sapo/selection.py", "selection.py"}
+SETTINGS_TO_COME = {"learning.sharing"}
+TO_BE_WRITTEN = re.compile(r"^`([^`]+)`:\n\n```python", re.MULTILINE)  # by whoever follows a page
+
+# What `waggle --help` lists.
+DOORS = {name for action in cli.parser()._actions if isinstance(action.choices, dict) for name in action.choices}
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def heading_anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pages
+def test_every_link_leads_somewhere(page):
+    for path, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        if anchor:
+            assert anchor in heading_anchors(target), f"{path}#{anchor}"
+
+
+@pages
+def test_every_command_is_one_that_waggle_knows(page):
+    for command in COMMAND.findall(page.read_text(encoding="utf-8")):
+        words = [word for word in shlex.split(command, comments=True) if word != "..."]
+        if words == ["--version"] or "NAME" in words:  # argparse ends there; a name that the reader chooses
+            continue
+        if len(words) == 1 and words[0] in DOORS:  # named in a sentence, without what it asks for
+            continue
+        arguments = cli.parser().parse_args(cli._with_invite(words))
+        assert callable(arguments.door)
+
+
+@pages
+def test_every_command_of_the_laboratory_is_one_that_it_knows(page):
+    for command in LABORATORY_COMMAND.findall(page.read_text(encoding="utf-8")):
+        name, *options = [word for word in shlex.split(command, comments=True) if word != "..."]
+        if name != "NAME" and options:
+            laboratory.arguments_of(name).parse_args(options)
+        assert name == "NAME" or name in laboratory.COMMANDS
+
+
+@pages
+def test_every_developer_command_exists(page):
+    named = set(DEVELOPER_COMMAND.findall(page.read_text(encoding="utf-8")))
+    assert named <= set(DEVELOPER_COMMAND.findall(dev.__doc__))
+
+
+@pages
+def test_every_path_in_code_marks_exists(page):
+    text = page.read_text(encoding="utf-8")
+    to_be_written = set(TO_BE_WRITTEN.findall(text))
+    for code in CODE.findall(text):
+        path = code.split("#")[0]
+        names = path.split("/")
+        if (
+            not PATH.fullmatch(path)
+            or path in WRITTEN | PATHS_TO_COME | to_be_written
+            or any(name.split(".")[0] in ("NAME", "HASH") for name in names)
+        ):
+            continue
+        is_there = any((ROOT / base / path).exists() for base in BASES)
+        assert is_there or ("/" not in path[:-1] and any((ROOT / "app").rglob(path.rstrip("/")))), path
+
+
+@pages
+def test_every_setting_exists(page):
+    sections = {field.name for field in msgspec.structs.fields(settings.Settings)}
+    for code in CODE.findall(page.read_text(encoding="utf-8")):
+        setting = SETTING.fullmatch(code)
+        if setting and setting[1] in sections and setting[2] not in ("py", "json"):
+            key = f"{setting[1]}.{setting[2]}"
+            assert exists(key) or key in SETTINGS_TO_COME, key
+
+
+def exists(key: str) -> bool:
+    try:
+        settings.value_of(settings.Settings(), key)
+    except SettingsError:
+        return False
+    return True
+
+
+def test_nothing_that_is_here_is_still_to_come():
+    assert not [path for path in PATHS_TO_COME if "/" in path and any((ROOT / base / path).exists() for base in BASES)]
+    assert not [key for key in SETTINGS_TO_COME if exists(key)]
+
+
+def test_the_index_names_every_page_of_documentation():
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    linked = {(ROOT / "docs" / path).resolve() for path, _ in LINK.findall(index)}
+    assert {page for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"} <= linked
+    assert {ROOT / "docs/decisions/README.md", ROOT / "docs/adding/README.md"} <= linked
+
+
+def test_decisions_are_numbered_and_listed():
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    for number, page in enumerate(DECISIONS, 1):
+        title, *lines = page.read_text(encoding="utf-8").splitlines()
+        assert page.name.startswith(f"{number:04}-")
+        heading = re.fullmatch(r"# (\d+)\. (.+)", title)
+        assert heading
+        assert int(heading[1]) == number
+        assert f"| {number} | [{heading[2]}]({page.name}) |" in index
+        assert [line for line in lines if line.startswith("## ")] == ["## Context", "## Decision", "## Consequences"]
+        assert any(line.startswith("Status: ") for line in lines)
+
+
+def test_every_page_about_adding_something_is_listed():
+    index = (ROOT / "docs/adding/README.md").read_text(encoding="utf-8")
+    assert {page.name for page in ADDING if page.name != "README.md"} <= {path for path, _ in LINK.findall(index)}
+
+
+def test_the_glossary_has_one_line_for_each_term():
+    rows = re.findall(r"^\| (?!term |---)([^|]+) \|", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    terms = [term.strip() for row in rows for term in row.split(",")]
+    assert len(terms) == len(set(terms))
