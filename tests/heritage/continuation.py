@@ -22,10 +22,10 @@ import numpy as np
 from safetensors import deserialize
 
 from end_to_end.programs import SLOW, Engine, running
-from waggle import paths, settings
-from waggle.engine import ctl
-from waggle.errors import EngineError
-from waggle.protocol import events, wire
+from waggle.cli import ctl
+from waggle.core import paths, settings
+from waggle.core.errors import EngineError
+from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
 TINY = "heritage/tiny"
@@ -107,7 +107,7 @@ def settings_of(person: Person) -> dict[str, Any]:
 
 
 def fields_of(event: AnyEvent) -> dict[str, Any]:
-    fields: dict[str, Any] = json.loads(wire.line(event))
+    fields: dict[str, Any] = json.loads(json_lines.line(event))
     return fields
 
 

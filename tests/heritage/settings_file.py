@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from waggle import settings
-from waggle.settings import Settings, Value, value_of
+from waggle.core import settings
+from waggle.core.settings import Settings, Value, value_of
 
 CHOSEN: dict[str, Value] = {
     "swarm.solo": True, "swarm.seeds": ("/ip4/192.0.2.1/tcp/4001/p2p/12D3KooWEgvd5bMHRHbb7DZDqQx8xF4CJN4gL5j1xHgCX3MZYwvk",),

@@ -36,15 +36,15 @@ from heritage.continuation import (
     settings_of,
     wait_until,
 )  # fmt: skip
-from policy.local_hub import local_hub
-from waggle import paths, settings
-from waggle.protocol import commands, events, wire
-from waggle.protocol.comparing import ModelsCompared
-from waggle.protocol.gatherings import InviteRead, InviteWritten, StartedAgain, SwarmCreated
-from waggle.protocol.models import ModelExported
-from waggle.protocol.person import BackupWritten, DaysTold
+from models.local_hub import local_hub
+from waggle.core import paths, settings
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.events_identity import BackupWritten, DaysTold
+from waggle.protocol.events_leaderboard import ModelsCompared
+from waggle.protocol.events_models import ModelExported
+from waggle.protocol.events_playground import AnswerShared, QuestionPosed
+from waggle.protocol.events_swarms import InviteRead, InviteWritten, StartedAgain, SwarmCreated
 from waggle.protocol.state import State, apply
-from waggle.protocol.trying import AnswerShared, QuestionPosed
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 
 ALWAYS = ["#" * 24] * 7
@@ -248,7 +248,7 @@ def _folded(home: Path) -> dict[str, Any]:
     """The State that all recorded events add up to."""
     state = State()
     for path in sorted((home / "events").glob("*.jsonl")):
-        for event in wire.recording(path):
+        for event in json_lines.recording(path):
             assert event is not None, "written by this very version"
             state = apply(state, event)
     builtins: dict[str, Any] = json.loads(msgspec.json.encode(state))

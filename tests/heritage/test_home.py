@@ -31,15 +31,20 @@ from heritage.continuation import (
     settings_of,
     wait_until,
 )  # fmt: skip
-from waggle.errors import IdentityError
-from waggle.gui import kept
-from waggle.paths import Home
-from waggle.protocol import commands, events, wire
-from waggle.protocol.gatherings import InviteWritten, SwarmsTold
-from waggle.protocol.models import ModelsTold
-from waggle.protocol.person import BackupRead, DaysTold
+from waggle.core.errors import IdentityError
+from waggle.core.paths import Home
+from waggle.gui.application import window_state
+from waggle.network import joined_swarms
+from waggle.network.identity import backup, keys, membership
+from waggle.network.leaderboard import scores_file
+from waggle.network.limits import reputation_file
+from waggle.network.messages import invite
+from waggle.network.transport.hivemind import peer_cache
+from waggle.protocol import commands, events, json_lines
+from waggle.protocol.events_identity import BackupRead, DaysTold
+from waggle.protocol.events_models import ModelsTold
+from waggle.protocol.events_swarms import InviteWritten, SwarmsTold
 from waggle.protocol.state import State, apply
-from waggle.swarm import admission, backup, book, identity, invite, known_peers, marks_kept, standings
 from waggle.tasks import charter as charters
 
 HERE = Path(__file__).parent / "0.1.0"
@@ -147,28 +152,28 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
 @pytest.mark.timeout(300)
 def test_the_window_opens_where_it_stood(person: Person, expected: dict[str, Any]) -> None:
     """It writes down the same page when the system ends it; the frame that this platform draws moves it by a point or two."""
-    was = kept.read(Home(person.home).window)
+    was = window_state.read(Home(person.home).window)
     assert (was.geometry, was.page, was.tray_told) == (expected["window"]["geometry"], "peers", expected["window"]["tray_told"])
     assert was.geometry_bytes
     with running(Program("--home", str(person.home), environment={**person.environment, **OFFSCREEN})) as window:
         wait_until(lambda: has_engine(person.home), 120, "the engine of the window")
         window.process.send_signal(signal.SIGTERM)
         assert window.process.wait(120) == 0, window.errors
-    assert kept.read(Home(person.home).window).page == was.page
+    assert window_state.read(Home(person.home).window).page == was.page
 
 
 def test_who_a_person_is_stays_the_same(person: Person, expected: dict[str, Any]) -> None:
-    me = identity.load_or_create(person.home / "identity.key")
-    assert (identity.text_of(me.peer_id), identity.name_of(me.peer_id)) == (expected["node"], expected["name"])
-    assert identity.verify(me.peer_id, b"domain", b"words", me.sign(b"domain", b"words"))
+    me = keys.load_or_create(person.home / "identity.key")
+    assert (keys.text_of(me.peer_id), keys.name_of(me.peer_id)) == (expected["node"], expected["name"])
+    assert keys.verify(me.peer_id, b"domain", b"words", me.sign(b"domain", b"words"))
     earlier = sorted(person.home.glob("identity.*.key"))
-    assert {identity.load_or_create(path).peer_id == me.peer_id for path in earlier} == {True, False}, "both keys of before"
+    assert {keys.load_or_create(path).peer_id == me.peer_id for path in earlier} == {True, False}, "both keys of before"
 
 
 def test_a_backup_opens_with_its_passphrase_alone(person: Person, expected: dict[str, Any]) -> None:
     path = person.root / "me.identity"
     opened = backup.read(path, PASSPHRASE)
-    assert identity.text_of(opened.peer_id) == expected["node"]
+    assert keys.text_of(opened.peer_id) == expected["node"]
     assert opened.content == (person.home / "identity.key").read_bytes()
     with pytest.raises(IdentityError, match="passphrase"):
         backup.read(path, PASSPHRASE.upper())
@@ -186,29 +191,29 @@ def test_an_invite_leads_to_its_charter_as_a_link_and_as_a_file(kind: str, perso
     assert invite.write(read) == link
     charter = charters.read(person.home / "charters" / f"{digest}.json", expected=read.charter)
     assert (charter.digest.hex(), charter.is_private) == (digest, kind == "private")
-    admission.require(charter, read.key)
-    assert admission.kept(Home(person.home).admission(digest)) == read.key
-    entry = book.read(person.home / "swarms.json").entry(digest)
+    membership.require(charter, read.key)
+    assert membership.kept(Home(person.home).admission(digest)) == read.key
+    entry = joined_swarms.read(person.home / "swarms.json").entry(digest)
     assert entry is not None
     assert entry.seeds == (read.seeds if kind == "private" else ())
 
 
 def test_what_was_learned_about_peers_and_models_is_kept(person: Person, expected: dict[str, Any]) -> None:
     home, digest = Home(person.home), expected["private"]["charter"]
-    by_name = {peer.name: peer for peer in standings.read(home.standings) or ()}
+    by_name = {peer.name: peer for peer in reputation_file.read(home.standings) or ()}
     peer = by_name[expected["peer"]["name"]]
-    assert (identity.text_of(peer.id), peer.choice) == (expected["peer"]["id"], "muted")
+    assert (keys.text_of(peer.id), peer.choice) == (expected["peer"]["id"], "muted")
     assert peer.used > 0
     assert peer.taken == expected["days"]["taken"]
-    marks = marks_kept.read(home.marks(digest), expected["continued"]["starter"]["clock"])
-    assert {identity.text_of(mark.origin) for mark in marks} == {expected["node"], expected["peer"]["id"]}
-    assert any(address.endswith(expected["peer"]["id"]) for address in known_peers.read(home.known_peers_of(digest)))
+    marks = scores_file.read(home.marks(digest), expected["continued"]["starter"]["clock"])
+    assert {keys.text_of(mark.origin) for mark in marks} == {expected["node"], expected["peer"]["id"]}
+    assert any(address.endswith(expected["peer"]["id"]) for address in peer_cache.read(home.known_peers_of(digest)))
 
 
 def test_the_record_of_events_is_read_and_adds_up_to_the_same_state(person: Person, expected: dict[str, Any]) -> None:
     state, kinds = State(), set()
     for path in sorted((person.home / "events").glob("*.jsonl")):
-        for event in wire.recording(path):
+        for event in json_lines.recording(path):
             assert event is not None, path.name
             kinds.add(type(event))
             state = apply(state, event)
@@ -238,12 +243,12 @@ def test_a_goodbye_finds_every_file(person: Person) -> None:
 
 def test_a_seed_is_found_at_its_address(person: Person) -> None:
     home = person.root / "seed"
-    port, who = (home / "seed_port").read_text("ascii"), identity.load_or_create(home / "identity.key")
+    port, who = (home / "seed_port").read_text("ascii"), keys.load_or_create(home / "identity.key")
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", int(port))) == 0:
             pytest.skip(f"another program listens at port {port}")
     with running(Seed(home)) as seed:
-        assert seed.address().endswith(f"/tcp/{port}/p2p/{identity.text_of(who.peer_id)}")
+        assert seed.address().endswith(f"/tcp/{port}/p2p/{keys.text_of(who.peer_id)}")
 
 
 def _waggle(person: Person, *arguments: str) -> str:

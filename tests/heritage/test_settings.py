@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle import settings
+from waggle.core import settings
 
 HERE = Path(__file__).parent / "0.1.0"
 CHOSEN = json.loads((HERE / "settings.json").read_text("utf-8"))
