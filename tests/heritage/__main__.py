@@ -1,26 +1,29 @@
-"""Records what this commit writes: `PYTHONPATH=app:tests python -m heritage FOLDER`; what is there already stays."""
+"""Records what this commit writes: `PYTHONPATH=app:tests python -m heritage FOLDER`; what is there already stays.
 
+A part is recorded once, by the version that it is named after. Where a later version writes something new, that is recorded in a
+folder of its own.
+"""
+
+import json
 import sys
 from pathlib import Path
 
-from heritage import messages, samples, schema
+from heritage import messages, samples, schema, settings_file, story
 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "schema.json", schema.text_of(schema.schema()))
-    written = {
-        "messages": messages.messages(),
-        "packed": {"record": messages.packed_record().hex(), "sheet": messages.packed_sheet().hex()},
-        "facts": messages.facts(),
-        "samples": samples.samples(),
-    }
-    _write(folder / "messages.json", schema.text_of(written))
-
-
-def _write(path: Path, text: str) -> None:
-    if not path.exists():
-        path.write_text(text, encoding="utf-8")
+    if not (folder / "schema.json").exists():
+        (folder / "schema.json").write_text(schema.text_of(schema.schema()), encoding="utf-8")
+    if not (folder / "messages.json").exists():
+        packed = {"record": messages.packed_record().hex(), "sheet": messages.packed_sheet().hex()}
+        parts = {"messages": messages.messages(), "packed": packed, "facts": messages.facts(), "samples": samples.samples()}
+        (folder / "messages.json").write_text(schema.text_of(parts), encoding="utf-8")
+    if not (folder / "settings.toml").exists():
+        settings_file.write(folder / "settings.toml")
+        (folder / "settings.json").write_text(json.dumps(settings_file.CHOSEN, indent=1) + "\n", encoding="utf-8")
+    if not (folder / "person.tar.xz").exists():
+        story.live(folder)
 
 
 if __name__ == "__main__":
