@@ -43,12 +43,12 @@ def logprobs(normed: mx.array, head: mx.array, targets: mx.array, temperature: f
     if frozen:
         fixed: Any = mx.custom_function(lambda normed: forward(normed, head))
         fixed.vjp(lambda normed, pull, _: pulls(normed, head, pull)[0])
-        found: mx.array = fixed(normed)
-        return found
+        logits: mx.array = fixed(normed)
+        return logits
     learned: Any = mx.custom_function(forward)
     learned.vjp(lambda both, pull, _: pulls(both[0], both[1], pull))
-    found = learned(normed, head)
-    return found
+    logits = learned(normed, head)
+    return logits
 
 
 def _likely(logits: mx.array, targets: mx.array) -> mx.array:
