@@ -39,7 +39,10 @@ def redacted(
     text = log.without_secrets(text)
     for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
         if folder is not None and len(folder.parts) > 1:
-            for spelling in (str(folder), str(folder).replace("\\", "\\\\")):  # an error of the system names it as a program would
+            for spelling in (
+                str(folder),
+                str(folder).replace("\\", "\\\\"),
+            ):  # an error of the system names it as a program would
                 text = re.sub(rf"{re.escape(spelling)}(?![\w.-])", name, text)
     text = without_names(text, names)  # after folders, of which one may be a part, and before a part of one is cut
     for pattern, cut in CUTS:
@@ -60,9 +63,9 @@ def without_names(text: str, names: Mapping[str, str]) -> str:
 
 def _without_address(match: re.Match[str]) -> str:
     """What looks like an IPv6 address and is one of some computer: a time of day is none. A last colon may be the sentence's."""
-    said = match[0]
-    for text in (said, said.removesuffix(":")):
+    match_text = match[0]
+    for text in (match_text, match_text.removesuffix(":")):
         with contextlib.suppress(ValueError):
             address = ipaddress.IPv6Address(text)
-            return said if address.is_unspecified or address.is_loopback else said.replace(text, "…:…")
-    return "…:…" if said.count(":") >= GROUPS else said
+            return match_text if address.is_unspecified or address.is_loopback else match_text.replace(text, "…:…")
+    return "…:…" if match_text.count(":") >= GROUPS else match_text

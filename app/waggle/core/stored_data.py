@@ -49,8 +49,10 @@ OF_HOME: dict[Kind, tuple[str, ...]] = {
     "checkpoints": (*OF_ALL["checkpoints"], *_file_names("models.json")),
     "history": OF_ALL["history"],
     "record": (f"events/{RECORD}", "events/writing.part"),
-    "swarms": _file_names("swarms.json", "standings.json", "known_peers.json", f"known_peers/{HASH}.json", f"charters/{HASH}.json",
-                    f"charters/{HASH}.key", f"marks/{HASH}.msgpack"),
+    "swarms": _file_names(
+        "swarms.json", "standings.json", "known_peers.json", f"known_peers/{HASH}.json", f"charters/{HASH}.json",
+        f"charters/{HASH}.key", f"marks/{HASH}.msgpack",
+    ),
     "log": ("logs/waggle.log", "logs/waggle.log.[0-9]"),
 }  # fmt: skip
 OF_CACHE: dict[Kind, tuple[str, ...]] = {
@@ -114,7 +116,9 @@ def belongings(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
 def remove(home: paths.Home, cache: Path, kinds: Collection[Kind]) -> tuple[Removed, ...]:
     """Remove what is there of these kinds, and folders that are empty then. What resists is named, and the rest goes on."""
     ours = is_home(home)
-    done = tuple(_removed(belonging, (_real(home.root), _real(cache))) for belonging in belongings(home, cache) if belonging.kind in kinds)
+    done = tuple(
+        _removed(belonging, (_real(home.root), _real(cache))) for belonging in belongings(home, cache) if belonging.kind in kinds
+    )
     _tidy(cache, _tops(OF_CACHE))
     if ours:
         tidy(home)  # after the cache, which Windows keeps in it
@@ -200,7 +204,7 @@ def _removed(belonging: Belonging, roots: tuple[Path, ...]) -> Removed:
     spared, files, size = [], 0, 0
     for path in belonging.files:
         try:
-            held = path.lstat().st_size
+            freed = path.lstat().st_size
             if not any(_real(path.parent).is_relative_to(root) for root in roots):
                 raise OSError(0, "a link leads out of Waggle's folder")
             _unlink(path)
@@ -211,7 +215,7 @@ def _removed(belonging: Belonging, roots: tuple[Path, ...]) -> Removed:
                 continue
             spared.append(Spared(path=str(path), reason=error.strerror or type(error).__name__))
             continue
-        files, size = files + 1, size + held
+        files, size = files + 1, size + freed
     return Removed(kind=belonging.kind, files=files, size=size, spared=tuple(spared))
 
 

@@ -99,19 +99,19 @@ def _policy(
     return TorchPolicy(folder, device=choice.device, training=training, short=short)
 
 
-def choose(wanted: str) -> Choice:
+def choose(requested_device: str) -> Choice:
     """MLX on Apple Silicon, where it works; elsewhere torch. Raises ModelError where what is wanted cannot be had."""
-    if wanted == "mlx":
+    if requested_device == "mlx":
         if problem := _mlx_problem():
             raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
         return Choice("MLX", _mlx_device(), "chosen in the settings")
     problem = ""
-    if wanted == "auto" and is_apple_silicon():
+    if requested_device == "auto" and is_apple_silicon():
         problem = _mlx_problem()
         if not problem:
             return Choice("MLX", _mlx_device(), "this Mac's graphics processor was found")
     try:
-        device, reason = _torch_device(wanted)
+        device, reason = _torch_device(requested_device)
     except ImportError as error:
         why = f"torch is not installed, and MLX cannot be used: {problem}" if problem else "torch is not installed"
         raise ModelError(f"No model can be run: {why}.", "Install Waggle again, or set computer.device to auto.") from error

@@ -151,13 +151,13 @@ def _bytes(model: Configuration, machine: Machine, work: Work, way: Training) ->
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.method == "lora" else count
     moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
-    weights = BYTES[way.kept] * count + (4 * trained if way.method == "lora" else 0)
-    gradient = trained * (4 if way.method == "lora" else BYTES[way.kept])
-    copied = 0 if way.kept == way.precision else size * _layers(model)  # the weights as they are multiplied
+    weights = BYTES[way.stored_precision] * count + (4 * trained if way.method == "lora" else 0)
+    gradient = trained * (4 if way.method == "lora" else BYTES[way.stored_precision])
+    copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # the weights as they are multiplied
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
     scores = min(way.scores, model.vocab_size * work.answers * work.longest)
-    head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
+    head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
     answering = size * (count + caches * answers) + 12 * model.vocab_size * answers

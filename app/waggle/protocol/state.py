@@ -325,7 +325,9 @@ def _gone_back(state: State, number: int) -> State:
 
 def _left_alone(state: State) -> State:
     """Without what an engine is connected to and in the middle of. Whom it met and what it finished stays known."""
-    cards = (card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions))
+    cards = (
+        card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
+    )
     return replace(
         state, until=None, preparing=None, downloading=None, stage=None, asked=0, answers_expected=0, answered=0, judged=0,
         shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0,

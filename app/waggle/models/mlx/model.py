@@ -31,7 +31,7 @@ class MlxModel:
         self.configuration = model_config.read(folder)
         self.precision: mx.Dtype = getattr(mx, training.precision)  # of products and activations
         self.recompute = training.recompute
-        self.loaded = _load(folder, self.configuration, getattr(mx, training.kept))
+        self.loaded = _load(folder, self.configuration, getattr(mx, training.stored_precision))
         self.head = EMBEDDING if self.configuration.tie_word_embeddings else HEAD
         self._frequencies = mx.array(self.configuration.frequencies())
 

@@ -175,9 +175,9 @@ class MlxPolicy:
             return self._loss(learned, batches, params)
 
         taught = self._critic if any(batch.returns is not None for batch in batches) else {}
-        (loss, cut), found = mx.value_and_grad(loss_of)(self._trained | taught)
-        for name in list(found):
-            part = found.pop(name)
+        (loss, cut), gradients = mx.value_and_grad(loss_of)(self._trained | taught)
+        for name in list(gradients):
+            part = gradients.pop(name)
             gradient[name] = gradient.pop(name) + part if name in gradient else part
         mx.eval(loss, cut, gradient)
         mx.clear_cache()

@@ -144,7 +144,9 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     rope = {
         "rope_theta": present.get("rope_theta", 10_000.0),
         "original_max_position_embeddings": length,
-        **(present.get("rope_scaling") or present.get("rope_parameters") or {}),  # of both, the old name: the other is passed over
+        **(
+            present.get("rope_scaling") or present.get("rope_parameters") or {}
+        ),  # of both, the old name: the other is passed over
         **{name: present[name] for name in ("original_max_position_embeddings",) if name in present},
     }
     kind = rope.get("rope_type", rope.get("type", "default"))

@@ -58,7 +58,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     learned: int = 0  # groups of peers that it was trained on
 
 
-class _Sums(msgspec.Struct, frozen=True):
+class _FormatOnly(msgspec.Struct, frozen=True):
     """What can be read of a state of any format, whatever else is in it."""
 
     format: int = 1
@@ -265,7 +265,9 @@ def method_of(root: Path) -> Method | None:
 def _arrays(folder: Path, saved: Saved, optimiser: str) -> tuple[Arrays, Arrays]:
     """With the moments that this optimiser goes on with. To read another one's would take twice as much as the weights do."""
     moments = weight_files.stored(folder / MOMENTS)
-    fitting = {name: moment for name, moment in moments.items() if saved.optimiser == optimiser or name.startswith(("steps", CRITIC))}
+    fitting = {
+        name: moment for name, moment in moments.items() if saved.optimiser == optimiser or name.startswith(("steps", CRITIC))
+    }
     return weight_files.load(folder / _weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
 
 
@@ -285,7 +287,7 @@ def _require_method(folder: Path, saved: Method, expected: Method) -> None:
 def _require_understood(folder: Path) -> None:
     """Raise CheckpointError for what a newer Waggle wrote: it may say anything there, and is not damaged."""
     with contextlib.suppress(OSError, *UNREADABLE):  # `_verified` says what is wrong with it
-        if msgspec.json.decode((folder / STATE).read_bytes(), type=_Sums).format > FORMAT:
+        if msgspec.json.decode((folder / STATE).read_bytes(), type=_FormatOnly).format > FORMAT:
             raise CheckpointError(
                 f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it."
             )

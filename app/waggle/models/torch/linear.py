@@ -118,7 +118,7 @@ def ready_pieces(weight: torch.Tensor, precision: torch.dtype, rows: int, pause_
             return None
         pieces.append(ready)
         pause_point()
-    return pieces[0] if len(pieces) == 1 else lambda x: torch.cat([one(x) for one in pieces], -1)
+    return pieces[0] if len(pieces) == 1 else lambda x: torch.cat([part(x) for part in pieces], -1)
 
 
 @functools.cache

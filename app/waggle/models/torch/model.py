@@ -50,12 +50,14 @@ class CausalLM:
         self.configuration = shape = model_config.read(folder)
         self.precision: torch.dtype = getattr(torch, training.precision)  # of products and activations
         self.recompute = training.recompute
-        precision: torch.dtype = getattr(torch, training.kept)
+        precision: torch.dtype = getattr(torch, training.stored_precision)
         adapted = training.method == "lora"
         self.weights: dict[str, torch.nn.Parameter] = {}  # by Hugging Face's names; a head that is the embedding appears once
         with memory_errors():
             for name, weight in read_model(folder, shape.weights()):
-                self.weights[name] = torch.nn.Parameter(tensor(weight).to(device, precision, copy=True), requires_grad=not adapted)
+                self.weights[name] = torch.nn.Parameter(
+                    tensor(weight).to(device, precision, copy=True), requires_grad=not adapted
+                )
             self._layers = [
                 _Layer(shape, self.weights, f"model.layers.{number}.", adapted=adapted)
                 for number in range(shape.num_hidden_layers)

@@ -13,11 +13,11 @@ def pick(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[to
     if top_p >= 1.0 and logits.shape[1] < BLOCKS_FROM:
         return _from_all(logits.float(), uniforms)
     rows = max(1, AT_ONCE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
-    found = [
+    picked = [
         _of_many(some.float(), noise, top_p)
         for some, noise in zip(torch.split(logits, rows), torch.split(uniforms, rows), strict=True)
     ]
-    tokens, likely = zip(*found, strict=True)
+    tokens, likely = zip(*picked, strict=True)
     return torch.cat(tokens), torch.cat(likely)
 
 

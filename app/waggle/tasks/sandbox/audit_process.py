@@ -72,12 +72,12 @@ class Examination:
     def _new_bench(self) -> Bench:
         return Bench((self._specialty,))
 
-    def make(self, seeds: list[int]) -> messages.Made:
+    def make(self, seeds: list[int]) -> messages.GeneratedQuestions:
         bench, dataset = self._new_bench(), self._specialty.dataset
         began = time.process_time()
         pairs = [(bench.question((dataset, seed)), bench.answer((dataset, seed))) for seed in seeds]
         self._bench = bench
-        return messages.Made(pairs, (time.process_time() - began) / len(seeds))
+        return messages.GeneratedQuestions(pairs, (time.process_time() - began) / len(seeds))
 
     def score(self, seed: int, text: str) -> messages.Scored:
         """Of two looks at a slow answer, the faster."""

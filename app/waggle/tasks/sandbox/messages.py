@@ -89,7 +89,7 @@ class Make(msgspec.Struct, frozen=True, tag=True, array_like=True):
     seeds: list[int]
 
 
-class Made(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GeneratedQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """(question, answer) for each seed, and the processor's seconds for one."""
 
     pairs: list[tuple[str, str]]
@@ -121,7 +121,7 @@ class Render(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
     template: str
     specials: dict[str, str]
-    said: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 class Rendered(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -130,7 +130,7 @@ class Rendered(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 Request = MakeQuestions | MakeAnswers | Judge
 AuditRequest = List | Examine | Make | Score
-AuditReply = Catalogue | Warmed | Made | Scores | Failed
+AuditReply = Catalogue | Warmed | GeneratedQuestions | Scores | Failed
 TemplateReply = Rendered | Failed
 Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
@@ -138,7 +138,7 @@ _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
 _template_replies: msgspec.msgpack.Decoder[TemplateReply] = msgspec.msgpack.Decoder(TemplateReply)
 
-Decoded = TypeVar("Said")
+Decoded = TypeVar("Decoded")
 
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:

@@ -65,9 +65,9 @@ def prepared() -> Callable[[], bool] | None:
     def put_on() -> bool:
         if system.prctl(NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))):
             return False
-        made = Filter(len(code) // STEP_BYTES, code)
+        filter_program = Filter(len(code) // STEP_BYTES, code)
         how = map(ctypes.c_ulong, (SET_FILTER, ALL_THREADS))
-        return bool(system.syscall(ctypes.c_long(seccomp), *how, ctypes.byref(made)) == 0)
+        return bool(system.syscall(ctypes.c_long(seccomp), *how, ctypes.byref(filter_program)) == 0)
 
     return put_on
 

@@ -105,10 +105,10 @@ class Bench:
 
     def judge(self, key: messages.Key, text: str, ended: bool) -> Verdict:
         """Reward only what stands in the last answer tag, as reasoning-gym's own convention has it."""
-        found = last_answer(text)
-        if found is None:
+        last = last_answer(text)
+        if last is None:
             return Verdict(reward=0.0, reason="no answer tag" if ended else "cut off")
-        start, stop = found
+        start, stop = last
         answer = text[start:stop].strip()
         dataset, entry = self.entry(key)
         try:
