@@ -16,7 +16,7 @@ ROUNDS, MOMENTS = 60, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
 LONG = "x" * 180  # one word that no line holds
 
 
-def _raced(rounds: int) -> Iterator[events_race.Told]:
+def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
     titles = ("Fractions", "Base conversion", "Chain sum", "Logic", "Letters", "Clocks", "Sorting", "Calendar", "Primes")
     yield events_race.RaceBegan(rounds=ROUNDS, racers=RACERS, specialties=titles)
     for number in range(1, rounds + 1):

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     with suppress(FileNotFoundError):  # nothing was ever kept there
         next(home.root.iterdir(), None)
     if arguments.remove is None:
-        sys.stdout.write(listing(stored_data.found(home, paths.cache()), home))
+        sys.stdout.write(listing(stored_data.belongings(home, paths.cache()), home))
         return 0
     kinds = meant(arguments.remove, home)
     if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
@@ -56,13 +56,13 @@ def chosen(words: str) -> frozenset[str]:
 
 def meant(named: Collection[str], home: paths.Home) -> frozenset[Kind]:
     """`all` is all but who one is; of a home beside the usual one, also but what every home shares."""
-    stays = stored_data.kept(home)
+    stays = stored_data.kept_by_default(home)
     return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
 
 
 def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
     """Show the person at the terminal what goes, and ask."""
-    going = tuple(one for one in stored_data.found(home, paths.cache()) if one.kind in kinds)
+    going = tuple(one for one in stored_data.belongings(home, paths.cache()) if one.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

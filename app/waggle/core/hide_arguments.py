@@ -21,8 +21,8 @@ def hide(invite: str) -> None:
         return
     if not 0 < start < end:  # the system does not say
         return
-    words, wanted = ctypes.string_at(start, end - start), invite.encode("utf-8", "surrogateescape")
-    at = words.find(wanted)
+    words, encoded = ctypes.string_at(start, end - start), invite.encode("utf-8", "surrogateescape")
+    at = words.find(encoded)
     while at >= 0:
-        ctypes.memset(start + at, ord("-"), len(wanted))
-        at = words.find(wanted, at + len(wanted))
+        ctypes.memset(start + at, ord("-"), len(encoded))
+        at = words.find(encoded, at + len(encoded))

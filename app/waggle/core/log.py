@@ -41,19 +41,19 @@ def start(level: str = "WARNING", folder: Path | None = None) -> None:
 
 def without_secrets(text: str) -> str:
     """The text with tokens, keys of invites and passwords taken out."""
-    return SECRETS.sub(lambda found: next(group for group in found.groups() if group) + "...", text)
+    return SECRETS.sub(lambda match: next(group for group in match.groups() if group) + "...", text)
 
 
 def lines(folder: Path, *, level: str = "INFO", word: str = "") -> Iterator[str]:
     """What was logged from a level on, oldest first, with a word in it; a traceback belongs to the line before it."""
-    wanted = LEVELS[LEVELS.index(level) :] if level in LEVELS else LEVELS
+    levels = LEVELS[LEVELS.index(level) :] if level in LEVELS else LEVELS
     keep = False
     files = sorted(folder.glob("waggle.log*"), key=_age, reverse=True) if folder.is_dir() else []
     for path in files:
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             parts = line.split(maxsplit=3)
             if len(parts) > 2 and parts[2] in (*LEVELS, "CRITICAL"):
-                keep = (parts[2] in wanted or parts[2] == "CRITICAL") and word.lower() in line.lower()
+                keep = (parts[2] in levels or parts[2] == "CRITICAL") and word.lower() in line.lower()
             if keep:
                 yield line
 

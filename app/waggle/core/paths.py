@@ -114,8 +114,8 @@ class Home:
 
 def is_private(folder: Path) -> bool:
     """Whether nobody but this user can put anything there; raises OSError where there is none."""
-    seen = folder.lstat()
-    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & 0o077
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
 def put_new(path: Path, content: bytes) -> None:

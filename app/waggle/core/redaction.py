@@ -39,8 +39,11 @@ def redacted(
     text = log.without_secrets(text)
     for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
         if folder is not None and len(folder.parts) > 1:
-            for said in (str(folder), str(folder).replace("\\", "\\\\")):  # an error of the system names it as a program would
-                text = re.sub(rf"{re.escape(said)}(?![\w.-])", name, text)
+            for spelling in (
+                str(folder),
+                str(folder).replace("\\", "\\\\"),
+            ):  # an error of the system names it as a program would
+                text = re.sub(rf"{re.escape(spelling)}(?![\w.-])", name, text)
     text = without_names(text, names)  # after folders, of which one may be a part, and before a part of one is cut
     for pattern, cut in CUTS:
         text = pattern.sub(cut, text)
@@ -51,18 +54,18 @@ def redacted(
 
 def without_names(text: str, names: Mapping[str, str]) -> str:
     """The text with other words in the place of names, wherever one stands by itself: also of what no pattern can know."""
-    wanted = sorted(filter(None, names), key=len, reverse=True)  # one may be a part of another
-    if not wanted:
+    longest_first = sorted(filter(None, names), key=len, reverse=True)  # one may be a part of another
+    if not longest_first:
         return text
-    found = "|".join(map(re.escape, wanted))
-    return re.sub(rf"(?<!\w)(?:{found})(?!\w)", lambda one: names[one[0]], text)
+    alternatives = "|".join(map(re.escape, longest_first))
+    return re.sub(rf"(?<!\w)(?:{alternatives})(?!\w)", lambda match: names[match[0]], text)
 
 
-def _without_address(found: re.Match[str]) -> str:
+def _without_address(match: re.Match[str]) -> str:
     """What looks like an IPv6 address and is one of some computer: a time of day is none. A last colon may be the sentence's."""
-    said = found[0]
-    for text in (said, said.removesuffix(":")):
+    match_text = match[0]
+    for text in (match_text, match_text.removesuffix(":")):
         with contextlib.suppress(ValueError):
             address = ipaddress.IPv6Address(text)
-            return said if address.is_unspecified or address.is_loopback else said.replace(text, "…:…")
-    return "…:…" if said.count(":") >= GROUPS else said
+            return match_text if address.is_unspecified or address.is_loopback else match_text.replace(text, "…:…")
+    return "…:…" if match_text.count(":") >= GROUPS else match_text

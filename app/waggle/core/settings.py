@@ -179,30 +179,30 @@ def read(path: Path, overrides: tuple[str, ...] = ()) -> Settings:
     return _overridden(_known(_table(path)), overrides, str(path))
 
 
-def _overridden(kept: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
+def _overridden(stored: dict[str, Any], overrides: tuple[str, ...], source: str) -> Settings:
     """What the `source` says, with overrides on top; raises SettingsError, which blames the one that is wrong."""
     if not overrides:
-        return _checked(kept, source)
-    table = deepcopy(kept)
+        return _checked(stored, source)
+    table = deepcopy(stored)
     for override in overrides:
         _override(table, override)
     try:
         return _checked(table, "the command line")
     except SettingsError:
-        _checked(kept, source)  # raises where that itself is wrong
+        _checked(stored, source)  # raises where that itself is wrong
         raise
 
 
 def named(path: Path, keys: Iterable[str]) -> dict[str, Value]:
     """What a file says of each `section.name`, None where it says nothing; raises SettingsError."""
     table = _table(path)
-    said: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for key in keys:
         section, _, name = key.partition(".")
         part = table.get(section)
         value = part.get(name) if isinstance(part, dict) else None
-        said[key] = tuple(value) if isinstance(value, list) else value
-    return said
+        values[key] = tuple(value) if isinstance(value, list) else value
+    return values
 
 
 def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] = ()) -> Settings:
@@ -220,9 +220,9 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         part.pop(name, None)
         if value is not None:
             part[name] = list(value) if isinstance(value, tuple) else value
-    kept = _known(table)
-    _checked(kept, "these settings")
-    changed = _overridden(kept, overrides, "these settings")
+    stored = _known(table)
+    _checked(stored, "these settings")
+    changed = _overridden(stored, overrides, "these settings")
     import tomli_w
 
     text = tomli_w.dumps({section: part for section, part in table.items() if part})

@@ -18,7 +18,7 @@ from waggle.core import paths
 
 Kind = Literal["identity", "settings", "checkpoints", "history", "record", "swarms", "log", "models", "cuda", "cache"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-KEPT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
+KEPT_BY_DEFAULT: tuple[Kind, ...] = ("identity",)  # unless a person chooses otherwise
 BROKEN = ("settings.toml.broken", "settings.toml.broken-[0-9]*")
 LOCK = "window*.lock"  # one for each computer that is driven from this one
 ROUND, HASH = "r" + "[0-9]" * 8, "[0-9a-f]" * 64
@@ -26,10 +26,10 @@ STAMP = "[0-9]" * 8 + "T" + "[0-9]" * 6
 RECORD = f"{STAMP}-{'[0-9]' * 6}.jsonl"
 
 
-def _kept(*names: str) -> tuple[str, ...]:
+def _file_names(*names: str) -> tuple[str, ...]:
     """Files that are written whole or not at all, what a kill leaves beside them, and what cannot be read and is set aside."""
     ends = (".new", ".damaged")  # an early version wrote into name.new, not into name.json.new
-    return tuple(one for name in names for one in (name, f"{name}.new", *(name.rpartition(".")[0] + end for end in ends)))
+    return tuple(pattern for name in names for pattern in (name, f"{name}.new", *(name.rpartition(".")[0] + end for end in ends)))
 
 
 OF_MODEL: dict[Kind, tuple[str, ...]] = {
@@ -44,13 +44,15 @@ MARKS = ("control/engine.sock", "control/engine.lock", "control/engine.port", "c
          "control/window*.pipe", "control/window*.pipe.new")  # fmt: skip
 OF_HOME: dict[Kind, tuple[str, ...]] = {
     "identity": ("identity.key", f"identity.{STAMP}.{'[0-9a-f]' * 4}.key", "identity.new", "identity.????????.new"),
-    "settings": (*_kept("settings.toml", "window.json", "frugality.json", "asked.json"), *BROKEN, LOCK, f"{LOCK}.rmlock",
+    "settings": (*_file_names("settings.toml", "window.json", "frugality.json", "asked.json"), *BROKEN, LOCK, f"{LOCK}.rmlock",
                  ".doctor", "seed_port", "seed_port.new", *MARKS),
-    "checkpoints": (*OF_ALL["checkpoints"], *_kept("models.json")),
+    "checkpoints": (*OF_ALL["checkpoints"], *_file_names("models.json")),
     "history": OF_ALL["history"],
     "record": (f"events/{RECORD}", "events/writing.part"),
-    "swarms": _kept("swarms.json", "standings.json", "known_peers.json", f"known_peers/{HASH}.json", f"charters/{HASH}.json",
-                    f"charters/{HASH}.key", f"marks/{HASH}.msgpack"),
+    "swarms": _file_names(
+        "swarms.json", "standings.json", "known_peers.json", f"known_peers/{HASH}.json", f"charters/{HASH}.json",
+        f"charters/{HASH}.key", f"marks/{HASH}.msgpack",
+    ),
     "log": ("logs/waggle.log", "logs/waggle.log.[0-9]"),
 }  # fmt: skip
 OF_CACHE: dict[Kind, tuple[str, ...]] = {
@@ -84,23 +86,23 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
     spared: tuple[Spared, ...] = ()
 
 
-def kept(home: paths.Home) -> tuple[Kind, ...]:
+def kept_by_default(home: paths.Home) -> tuple[Kind, ...]:
     """What stays unless it is named: who one is, and of a home beside the usual one also what the usual one needs."""
     usual = _real(home.root) == _real(paths.home_in(None).root)
-    return KEPT if usual else (*KEPT, *SHARED)
+    return KEPT_BY_DEFAULT if usual else (*KEPT_BY_DEFAULT, *SHARED)
 
 
 def is_home(home: paths.Home) -> bool:
     """Whether Waggle ever worked in this folder: each of its doors that writes makes `control`, and nobody else its files."""
     try:
-        held = [f"control/{path.name}" for path in home.control.iterdir()]
+        sockets = [f"control/{path.name}" for path in home.control.iterdir()]
     except OSError:  # it is not there
         return os.path.lexists(home.identity)
-    marked = any(fnmatchcase(name, mark) for name in held for mark in MARKS)
-    return not held or marked or os.path.lexists(home.identity)
+    marked = any(fnmatchcase(name, mark) for name in sockets for mark in MARKS)
+    return not sockets or marked or os.path.lexists(home.identity)
 
 
-def found(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
+def belongings(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
     """Everything that is there, in the order of KINDS; kinds of which there is nothing are left out."""
     ours = _listed(home.root, OF_HOME) if is_home(home) else ()
     listed = [*ours, *_listed(cache, OF_CACHE)]
@@ -114,7 +116,9 @@ def found(home: paths.Home, cache: Path) -> tuple[Belonging, ...]:
 def remove(home: paths.Home, cache: Path, kinds: Collection[Kind]) -> tuple[Removed, ...]:
     """Remove what is there of these kinds, and folders that are empty then. What resists is named, and the rest goes on."""
     ours = is_home(home)
-    done = tuple(_removed(one, (_real(home.root), _real(cache))) for one in found(home, cache) if one.kind in kinds)
+    done = tuple(
+        _removed(belonging, (_real(home.root), _real(cache))) for belonging in belongings(home, cache) if belonging.kind in kinds
+    )
     _tidy(cache, _tops(OF_CACHE))
     if ours:
         tidy(home)  # after the cache, which Windows keeps in it
@@ -155,7 +159,7 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
     """`**` at the end of a pattern stands for anything below."""
     if pattern[-1] == "**":
         return len(parts) >= len(pattern) - 1 and _fits(parts[: len(pattern) - 1], pattern[:-1])
-    return len(parts) == len(pattern) and all(fnmatchcase(part, one) for part, one in zip(parts, pattern, strict=True))
+    return len(parts) == len(pattern) and all(fnmatchcase(part, glob) for part, glob in zip(parts, pattern, strict=True))
 
 
 def _leaves(root: Path, patterns: dict[Kind, tuple[str, ...]]) -> Iterator[Path]:
@@ -190,17 +194,17 @@ def _inside(folder: Path) -> list[Path]:
 def _is_link(path: Path) -> bool:
     """Also of the kinds that Windows knows beside symbolic ones."""
     try:
-        seen = path.lstat()
+        status = path.lstat()
     except OSError:  # it went away
         return False
-    return stat.S_ISLNK(seen.st_mode) or bool(getattr(seen, "st_file_attributes", 0) & 0x400)  # FILE_ATTRIBUTE_REPARSE_POINT
+    return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_file_attributes", 0) & 0x400)  # FILE_ATTRIBUTE_REPARSE_POINT
 
 
-def _removed(one: Belonging, roots: tuple[Path, ...]) -> Removed:
+def _removed(belonging: Belonging, roots: tuple[Path, ...]) -> Removed:
     spared, files, size = [], 0, 0
-    for path in one.files:
+    for path in belonging.files:
         try:
-            held = path.lstat().st_size
+            freed = path.lstat().st_size
             if not any(_real(path.parent).is_relative_to(root) for root in roots):
                 raise OSError(0, "a link leads out of Waggle's folder")
             _unlink(path)
@@ -211,8 +215,8 @@ def _removed(one: Belonging, roots: tuple[Path, ...]) -> Removed:
                 continue
             spared.append(Spared(path=str(path), reason=error.strerror or type(error).__name__))
             continue
-        files, size = files + 1, size + held
-    return Removed(kind=one.kind, files=files, size=size, spared=tuple(spared))
+        files, size = files + 1, size + freed
+    return Removed(kind=belonging.kind, files=files, size=size, spared=tuple(spared))
 
 
 def _unlink(path: Path) -> None:

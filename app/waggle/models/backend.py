@@ -99,19 +99,19 @@ def _policy(
     return TorchPolicy(folder, device=choice.device, training=training, short=short)
 
 
-def choose(wanted: str) -> Choice:
+def choose(requested_device: str) -> Choice:
     """MLX on Apple Silicon, where it works; elsewhere torch. Raises ModelError where what is wanted cannot be had."""
-    if wanted == "mlx":
+    if requested_device == "mlx":
         if problem := _mlx_problem():
             raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
         return Choice("MLX", _mlx_device(), "chosen in the settings")
     problem = ""
-    if wanted == "auto" and is_apple_silicon():
+    if requested_device == "auto" and is_apple_silicon():
         problem = _mlx_problem()
         if not problem:
             return Choice("MLX", _mlx_device(), "this Mac's graphics processor was found")
     try:
-        device, reason = _torch_device(wanted)
+        device, reason = _torch_device(requested_device)
     except ImportError as error:
         why = f"torch is not installed, and MLX cannot be used: {problem}" if problem else "torch is not installed"
         raise ModelError(f"No model can be run: {why}.", "Install Waggle again, or set computer.device to auto.") from error
@@ -128,12 +128,12 @@ def _mlx_problem() -> str:
         import mlx.core as mx
 
         product = mx.arange(6, dtype=mx.float32).reshape(2, 3) @ mx.ones((3, 1))
-        found = product.tolist()
+        computed = product.tolist()
     except ImportError:
         return "it is not installed"
     except RuntimeError as error:  # of Metal: no device, no library of its programs
         return str(error).splitlines()[0].rstrip(".")
-    return "" if found == RIGHT else WRONG
+    return "" if computed == RIGHT else WRONG
 
 
 def _mlx_device() -> str:
@@ -142,15 +142,15 @@ def _mlx_device() -> str:
     return "metal" if mx.metal.is_available() else "cpu"
 
 
-def _torch_device(wanted: str) -> tuple[str, str]:
+def _torch_device(device: str) -> tuple[str, str]:
     import torch
 
-    if wanted != "auto":
-        if wanted != "cpu" and not getattr(torch, wanted).is_available():
-            raise ModelError(f"torch finds no device {wanted} here.", "Set computer.device to auto.")
-        if wanted != "cpu" and (problem := _torch_problem(wanted)):
-            raise ModelError(f"torch cannot use the device {wanted}: {problem}.", "Set computer.device to auto.")
-        return wanted, "chosen in the settings"
+    if device != "auto":
+        if device != "cpu" and not getattr(torch, device).is_available():
+            raise ModelError(f"torch finds no device {device} here.", "Set computer.device to auto.")
+        if device != "cpu" and (problem := _torch_problem(device)):
+            raise ModelError(f"torch cannot use the device {device}: {problem}.", "Set computer.device to auto.")
+        return device, "chosen in the settings"
     if torch.cuda.is_available():
         card = torch.cuda.get_device_name()
         problem = _torch_problem("cuda")
@@ -168,7 +168,7 @@ def _torch_problem(device: str) -> str:
 
     try:
         product = torch.arange(6.0, device=device).reshape(2, 3) @ torch.ones(3, 1, device=device)
-        found = product.tolist()
+        computed = product.tolist()
     except RuntimeError as error:
         return str(error).splitlines()[0].rstrip(".")
-    return "" if found == RIGHT else WRONG
+    return "" if computed == RIGHT else WRONG

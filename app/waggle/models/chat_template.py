@@ -17,7 +17,7 @@ from waggle.tasks.sandbox.child_process import Child
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
 LARGEST = 1 << 20  # characters of a template
 START_SECONDS = 60.0  # of the clock, for a process on a busy computer
-KEPT = 32  # of what was rendered
+CACHE_SIZE = 32  # of what was rendered
 RENDER_SECONDS = 3.0  # of the processor: thousands of times what a template takes
 
 
@@ -34,30 +34,30 @@ class Chat:
         """The token that ends the model's turn."""
         return dict(self.specials)["eos_token"]
 
-    def around(self, said: int) -> tuple[str, ...]:
+    def around(self, texts: int) -> tuple[str, ...]:
         """What stands before, between and behind so much that a person and the model say in turn, as text with special tokens.
 
         The person begins and ends. Raises ModelError where the template does not say it so.
         """
-        marks = [MARK.format(place) for place in range(said)]
-        left, pieces = _rendered(self, tuple(marks)), []
+        marks = [MARK.format(place) for place in range(texts)]
+        rest, pieces = _rendered(self, tuple(marks)), []
         for mark in marks:
-            if left.count(mark) != 1:
+            if rest.count(mark) != 1:
                 raise _unusable(self.folder, "it does not say a person's words once")
-            piece, left = left.split(mark)
+            piece, rest = rest.split(mark)
             pieces.append(piece)
-        return (*pieces, left)
+        return (*pieces, rest)
 
 
-@lru_cache(KEPT)
-def _rendered(chat: Chat, said: tuple[str, ...]) -> str:
+@lru_cache(CACHE_SIZE)
+def _rendered(chat: Chat, texts: tuple[str, ...]) -> str:
     """By a process of its own, once for as many turns: a model is opened often, and talks go on."""
     try:
         child = Child("waggle.tasks.sandbox.template_process", messages.template_reply)
     except OSError as error:  # short of memory or of processes
         raise _unusable(chat.folder, f"{error.strerror}") from error
     try:
-        reply = child.ask(messages.Render(chat.template, dict(chat.specials), said), START_SECONDS, RENDER_SECONDS)
+        reply = child.ask(messages.Render(chat.template, dict(chat.specials), texts), START_SECONDS, RENDER_SECONDS)
     except (EOFError, TimeoutError) as error:
         raise _unusable(chat.folder, str(error)) from error
     finally:
@@ -87,11 +87,11 @@ def _template(folder: Path, settings: dict[str, Any]) -> str | None:
     if path.is_file():
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(LARGEST + 1)
-    found = settings.get("chat_template")
-    if isinstance(found, list):  # several by name
-        named = {one.get("name"): one.get("template") for one in found if isinstance(one, dict)}
-        found = named.get("default")
-    return found if isinstance(found, str) and found else None
+    template = settings.get("chat_template")
+    if isinstance(template, list):  # several by name
+        named = {variant.get("name"): variant.get("template") for variant in template if isinstance(variant, dict)}
+        template = named.get("default")
+    return template if isinstance(template, str) and template else None
 
 
 def _text(token: Any) -> str:

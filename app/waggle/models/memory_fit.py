@@ -96,10 +96,10 @@ def choose(
     ways = [way for way in _ways(precision or fast_precision(model, machine), machine.backend) if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [Training(method or "lora", precision or "bfloat16")]
     ways += [replace(ways[-1], parts=parts) for parts in PARTS]
-    found = [_fit(model, machine, work, way) for way in ways]
-    best = next((fit for fit in found if fit.fits), min(found, key=lambda fit: fit.needs))
+    fits = [_fit(model, machine, work, way) for way in ways]
+    best = next((fit for fit in fits if fit.fits), min(fits, key=lambda fit: fit.needs))
     if is_small(model) and method in (None, "full") and precision in (None, "float32"):
-        return found[0]
+        return fits[0]
     if not best.fits and method is None:
         raise ModelError(
             f"This model does not fit: it needs {best.needs / 1e9:.1f} GB at the least, "
@@ -151,13 +151,13 @@ def _bytes(model: Configuration, machine: Machine, work: Work, way: Training) ->
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.method == "lora" else count
     moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
-    weights = BYTES[way.kept] * count + (4 * trained if way.method == "lora" else 0)
-    gradient = trained * (4 if way.method == "lora" else BYTES[way.kept])
-    copied = 0 if way.kept == way.precision else size * _layers(model)  # the weights as they are multiplied
+    weights = BYTES[way.stored_precision] * count + (4 * trained if way.method == "lora" else 0)
+    gradient = trained * (4 if way.method == "lora" else BYTES[way.stored_precision])
+    copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # the weights as they are multiplied
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
     scores = min(way.scores, model.vocab_size * work.answers * work.longest)
-    head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.kept != way.precision else 0)
+    head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
     answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
@@ -274,10 +274,10 @@ def _torch_product(name: Precision, device: str) -> Callable[[], float]:
     import torch
 
     rows, size = _shape(device, 4096)
-    left, right = (torch.ones(n, size, dtype=getattr(torch, name), device=device) for n in (rows, size))
+    lhs, right = (torch.ones(n, size, dtype=getattr(torch, name), device=device) for n in (rows, size))
 
     def multiply() -> float:
-        float((left @ right)[0, 0])  # waits for the device
+        float((lhs @ right)[0, 0])  # waits for the device
         return 2.0 * rows * size * size
 
     return multiply
@@ -287,10 +287,10 @@ def _mlx_product(name: Precision, device: str) -> Callable[[], float]:
     import mlx.core as mx
 
     rows, size = _shape(device, 2048)
-    left, right = (mx.ones((n, size), dtype=getattr(mx, name)) for n in (rows, size))
+    lhs, right = (mx.ones((n, size), dtype=getattr(mx, name)) for n in (rows, size))
 
     def multiply() -> float:
-        mx.eval(left @ right)
+        mx.eval(lhs @ right)
         return 2.0 * rows * size * size
 
     return multiply

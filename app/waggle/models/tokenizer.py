@@ -55,19 +55,19 @@ class Tokenizer:
     def taught_to_chat(self) -> bool:
         return self._chat is not None
 
-    def conversation(self, said: Sequence[str]) -> Ids:
+    def conversation(self, messages: Sequence[str]) -> Ids:
         """Token ids (T,) of what a person and the model said in turn, the person last; raises ModelError.
 
         Of a model that was not taught to chat, what the person said last, as it is: it knows no turns.
         """
         if self._chat is None:
-            return self.prompt(said[-1])
-        return self._between([self._special(piece) for piece in self._chat.around(len(said))], said)
+            return self.prompt(messages[-1])
+        return self._between([self._special(piece) for piece in self._chat.around(len(messages))], messages)
 
-    def _between(self, pieces: Sequence[Ids], said: Sequence[str]) -> Ids:
+    def _between(self, pieces: Sequence[Ids], messages: Sequence[str]) -> Ids:
         """What was said is plain text, whatever it says."""
         parts = [pieces[0]]
-        for text, piece in zip(said, pieces[1:], strict=True):
+        for text, piece in zip(messages, pieces[1:], strict=True):
             parts += [self.encode(text.strip()), piece]
         return np.concatenate(parts)
 
@@ -103,12 +103,12 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
         if stop is None:
             stop = _stop_token(folder)
         _make_special(tokenizer, stop)
-        made = Tokenizer(tokenizer, stop, chat)
-        if stop in made.encode(made.decode(np.asarray([stop]))):
+        result = Tokenizer(tokenizer, stop, chat)
+        if stop in result.encode(result.decode(np.asarray([stop]))):
             raise ModelError(f"Any text may hold the stop token of the model in {folder}.", "Choose another model.")
-        if made.largest >= rows:
+        if result.largest >= rows:
             raise ModelError(f"The words of the model in {folder} do not fit it: it has {rows} tokens.", "Choose another model.")
-    return made
+    return result
 
 
 @contextmanager

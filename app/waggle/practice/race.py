@@ -20,7 +20,7 @@ from waggle.models.backend import is_apple_silicon
 from waggle.network.identity.keys import name_of, text_of
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial, origin_of
-from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told, line
+from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, RaceEvent, line
 from waggle.sapo.round import Rules
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import Sharing
@@ -81,7 +81,7 @@ def _leave_with_stdin() -> None:
     os._exit(0)
 
 
-def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROUNDS, exam: int = EXAM) -> Iterator[Told]:
+def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROUNDS, exam: int = EXAM) -> Iterator[RaceEvent]:
     """Play both swarms, round by round, and tell what happened."""
     charter = first_swarm()
     titles = tuple(specialty.title for specialty in charter.specialties)

@@ -54,20 +54,20 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     total: Annotated[int, msgspec.Meta(ge=1)]
 
 
-Told = RaceBegan | RoundRaced | FirstSolved | Examined
+RaceEvent = RaceBegan | RoundRaced | FirstSolved | Examined
 
 _encoder = msgspec.json.Encoder()
-_told: msgspec.json.Decoder[Told] = msgspec.json.Decoder(Told)
+_decoder: msgspec.json.Decoder[RaceEvent] = msgspec.json.Decoder(RaceEvent)
 
 
-def line(told: Told) -> bytes:
+def line(event: RaceEvent) -> bytes:
     """One message as one line, newline included."""
-    return _encoder.encode(told) + b"\n"
+    return _encoder.encode(event) + b"\n"
 
 
-def read(text: bytes) -> Told:
+def read(text: bytes) -> RaceEvent:
     """Read one line; raises LabError when it is not one of this version's."""
     try:
-        return _told.decode(text)
+        return _decoder.decode(text)
     except UNREADABLE as error:
         raise LabError(f"The race said something unknown: {error}.", "Install Waggle again.") from error

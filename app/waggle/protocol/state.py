@@ -315,21 +315,23 @@ def _gone_back(state: State, number: int) -> State:
     """Without what a model did that is no more: an earlier state of it goes on from this round, or a new one from 0."""
     return replace(
         state,
-        rounds=tuple(one for one in state.rounds if one.round < number),
-        history=tuple(one for one in state.history if one.round < number),
-        held_out=tuple(one for one in state.held_out if one.round <= number),
-        history_scores=tuple(one for one in state.history_scores if one.round <= number),
+        rounds=tuple(entry for entry in state.rounds if entry.round < number),
+        history=tuple(entry for entry in state.history if entry.round < number),
+        held_out=tuple(entry for entry in state.held_out if entry.round <= number),
+        history_scores=tuple(entry for entry in state.history_scores if entry.round <= number),
         ahas=state.ahas if number else (),
     )
 
 
 def _left_alone(state: State) -> State:
     """Without what an engine is connected to and in the middle of. Whom it met and what it finished stays known."""
-    kept = (card for card in state.cards if not card.mine or card.by_hand or any(one.judged for one in card.completions))
+    cards = (
+        card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
+    )
     return replace(
         state, until=None, preparing=None, downloading=None, stage=None, asked=0, answers_expected=0, answered=0, judged=0,
         shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0,
-        invite=None, looked=None, cards=tuple(kept),
+        invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 
@@ -354,18 +356,18 @@ def _card_by_hand(event: t.AnswerShared) -> Card:
     )  # fmt: skip
 
 
-def _newest(added: tuple[Card, ...], cards: tuple[Card, ...], asked: int) -> tuple[Card, ...]:
+def _newest(added: tuple[Card, ...], cards: tuple[Card, ...], questions: int) -> tuple[Card, ...]:
     """Own cards and peers' cards each keep half of the room, so that a lively swarm never pushes out one's own.
 
     Of a large round all are kept, and as many others: what is answered is counted on its cards.
     """
-    kept: list[Card] = []
-    room = {True: max(CARDS // 2, 2 * asked), False: CARDS // 2}
+    kept_cards: list[Card] = []
+    room = {True: max(CARDS // 2, 2 * questions), False: CARDS // 2}
     for card in (*added, *cards):
         if room[card.mine] > 0:
             room[card.mine] -= 1
-            kept.append(card)
-    return tuple(kept)
+            kept_cards.append(card)
+    return tuple(kept_cards)
 
 
 def _of_round(card: Card, number: int) -> bool:
@@ -389,7 +391,7 @@ def _grow(state: State, event: e.CompletionsGrew) -> State:
 
 def _behind(state: State, newest: tuple[int, float] | None) -> tuple[e.RoundSummary, ...]:
     """The rounds that ended while the days were counted, of which this was the newest: all, where nothing new was counted."""
-    counted = [state.days.newest if state.days else None, *((one.round, one.at) for one in state.since)]
+    counted = [state.days.newest if state.days else None, *((summary.round, summary.at) for summary in state.since)]
     return state.since[counted.index(newest) :] if newest in counted and newest else ()
 
 

@@ -35,14 +35,14 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
 
 def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
     """The sentence for a State; `clock` writes a moment as a time of day."""
-    said, until = _said(state, clock), _until(state, clock)
+    text, until = _state_sentence(state, clock), _until(state, clock)
     if state.decision is None:
-        return said
+        return text
     why = (msgspec.structs.replace(tick, says=until) if until and tick.rule == "pause" else tick for tick in state.decision.why)
-    return msgspec.structs.replace(said, why=tuple(why))
+    return msgspec.structs.replace(text, why=tuple(why))
 
 
-def _said(state: State, clock: Clock) -> Sentence:
+def _state_sentence(state: State, clock: Clock) -> Sentence:
     match state.phase:
         case "problem":
             return _problem(state)
@@ -54,8 +54,8 @@ def _said(state: State, clock: Clock) -> Sentence:
             return _paused(state, clock)
         case "waiting":
             return _waiting(state)
-        case "finishing" | "contributing" if (held := state.decision) is not None and held.standing != "contributing":
-            return _halting(held)
+        case "finishing" | "contributing" if (decision := state.decision) is not None and decision.standing != "contributing":
+            return _halting(decision)
         case "finishing":
             says = f"Finishing round {state.round}, then pausing."
             return Sentence(
@@ -101,13 +101,13 @@ def _halting(decision: Decision) -> Sentence:
     )  # fmt: skip
 
 
-def _anyway(said: Sentence, state: State, clock: Clock) -> Sentence:
+def _anyway(status: Sentence, state: State, clock: Clock) -> Sentence:
     """Contribution against the rules says until when."""
     decision = state.decision
     if decision is None or decision.anyway_until is None or not any(tick.passes is False for tick in decision.why):
-        return said
+        return status
     return msgspec.structs.replace(
-        said, detail=f"{said.detail} Your rules wait until {moment(decision.anyway_until, state.at, clock)}."
+        status, detail=f"{status.detail} Your rules wait until {moment(decision.anyway_until, state.at, clock)}."
     )
 
 
@@ -144,8 +144,8 @@ def _preparing(state: State) -> Sentence:
 
 
 def _downloading(event: e.Downloading, starts: str, action: Action) -> Sentence:
-    left = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
-    says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{left}."
+    remaining = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
+    says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{remaining}."
     detail = f"Resumes if interrupted. {starts}"
     return Sentence(word="Preparing", says=says, detail=detail, tone="plain", sign="save", action=action)
 

@@ -15,7 +15,7 @@ from waggle.core import paths
 from waggle.core.errors import CharterError
 
 Setting = int | float | bool | str | list[int | str]
-SHOWN = 40  # characters of what a stranger wrote
+LONGEST_SHOWN = 40  # characters of what a stranger wrote
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -53,7 +53,7 @@ def shipped() -> dict[str, dict[str, Range]]:
     try:
         lines = (paths.resources() / "adjustable.jsonl").read_bytes().splitlines()
         read = [msgspec.json.decode(line, type=Line) for line in lines]
-        return {one.dataset: one.settings for one in read}
+        return {entry.dataset: entry.settings for entry in read}
     except (OSError, ValueError) as error:
         raise CharterError("The list of settings of specialties cannot be read.", "Install Waggle again.") from error
 
@@ -63,10 +63,10 @@ def refused(dataset: str, settings: Mapping[str, Setting]) -> tuple[str, str] | 
     known = shipped().get(dataset, {})
     for name, value in settings.items():
         if name not in known or not known[name].holds(value):
-            return _shown(name), _shown(value)
+            return _quoted(name), _quoted(value)
     return None
 
 
-def _shown(value: Setting) -> str:
-    said = value if isinstance(value, str) and value and value.isprintable() else repr(value)
-    return said if len(said) <= SHOWN else f"{said[:SHOWN]}..."
+def _quoted(value: Setting) -> str:
+    words = value if isinstance(value, str) and value and value.isprintable() else repr(value)
+    return words if len(words) <= LONGEST_SHOWN else f"{words[:LONGEST_SHOWN]}..."

@@ -69,13 +69,13 @@ def charter_of(name: str, chosen: Sequence[tuple[str, str]], *, model_hint: str 
     if admission:
         fields["admission"] = admission
     try:
-        made = msgspec.convert(fields, Charter)
+        charter = msgspec.convert(fields, Charter)
     except msgspec.ValidationError as error:
         raise CharterError(
             f"A swarm cannot be made of this: {error}.", f"A name has 60 characters, a hint {MODEL_HINT}."
         ) from error
-    check(made)
-    return made
+    check(charter)
+    return charter
 
 
 def recognised(specialty: Specialty) -> tuple[str, str]:

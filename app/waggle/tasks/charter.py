@@ -36,7 +36,7 @@ class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     settings: dict[str, Setting] = {}
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _Versions(msgspec.Struct, frozen=True):
     """What can be read of a charter of any protocol, whatever else is in it."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
@@ -99,7 +99,7 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
     if len(document) > MAX_BYTES:
         raise CharterError("This charter is too large.", "Ask for the invite again: it was probably damaged.")
     try:
-        _check_protocol(msgspec.json.decode(document, type=_Said))  # first: another protocol may have other fields and limits
+        _check_protocol(msgspec.json.decode(document, type=_Versions))  # first: another protocol may have other fields and limits
         charter = msgspec.json.decode(document, type=Charter)
     except UNREADABLE as error:
         if expected is not None:  # it came from others: what exactly is wrong in it is for whoever wrote it
@@ -136,11 +136,11 @@ def check(charter: Charter) -> None:
     for name in names:
         if reason := audit_results.shipped().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
-    for one in charter.specialties:
-        if refused := adjustable.refused(one.dataset, one.settings):
+    for specialty in charter.specialties:
+        if refused := adjustable.refused(specialty.dataset, specialty.settings):
             name, value = refused
             raise CharterError(
-                f"{charter.name} sets {name} of {one.dataset} to {value}, which no charter may.",
+                f"{charter.name} sets {name} of {specialty.dataset} to {value}, which no charter may.",
                 "Whoever wrote the charter has to set something else.",
             )
 
@@ -177,13 +177,13 @@ def _advice(name: str) -> str:
     return CORRECTED
 
 
-def _check_protocol(said: _Said) -> None:
-    if said.protocol != PROTOCOL and said.name.isprintable():
-        name = said.name[:LONGEST_NAME]
+def _check_protocol(versions: _Versions) -> None:
+    if versions.protocol != PROTOCOL and versions.name.isprintable():
+        name = versions.name[:LONGEST_NAME]
         raise CharterError(
-            f"{name} speaks protocol {said.protocol}, this Waggle speaks {PROTOCOL}.",
+            f"{name} speaks protocol {versions.protocol}, this Waggle speaks {PROTOCOL}.",
             "This swarm needs a newer Waggle: update this one."
-            if said.protocol > PROTOCOL
+            if versions.protocol > PROTOCOL
             else "This swarm is older: its members must update.",
         )
 

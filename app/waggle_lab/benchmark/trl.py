@@ -18,7 +18,7 @@ RANK = 16
 def measure(cell: Cell, folder: Path) -> Measured:
     """The timed rounds, after a short one."""
     phases, rounds = Phases(clock_of(cell.device)), list[dict[str, float]]()
-    model = others.load(folder, cell.training.kept)
+    model = others.load(folder, cell.training.stored_precision)
     trainer, endings = make(cell, model)
     before: torch.Tensor | None = None
 

@@ -42,7 +42,7 @@ class Room:
             self._child.end()
             raise CannotBeMade(reply.reason)
 
-    def make(self, seeds: Sequence[int]) -> messages.Made:
+    def make(self, seeds: Sequence[int]) -> messages.GeneratedQuestions:
         """The questions and answers of these seeds, made from nothing in this order."""
         try:
             reply = self._child.ask(messages.Make(list(seeds)), START_SECONDS)
@@ -50,7 +50,7 @@ class Room:
             raise CannotBeMade(str(error)) from error
         except TimeoutError as error:
             raise CannotBeMade("some of them take minutes") from error
-        if not isinstance(reply, messages.Made):
+        if not isinstance(reply, messages.GeneratedQuestions):
             raise CannotBeMade(reply.reason if isinstance(reply, messages.Failed) else "no answer")
         self._made = set(seeds)
         return reply

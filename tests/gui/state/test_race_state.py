@@ -17,12 +17,12 @@ from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.state.race_state import Race, detail, fold, headline, jump, solved_words, verdict
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events_race
-from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, Racer, RoundRaced, Told
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, Racer, RoundRaced, RaceEvent
 
 Make = Callable[..., Window]
 RACERS = (Racer(id="12D3KooWBriskOtter", name="Brisk Otter"), Racer(id="12D3KooWCleverWren", name="Clever Wren"))
 BEGAN = RaceBegan(rounds=4, racers=RACERS, specialties=("Fractions", "Logic"))
-STORY: tuple[Told, ...] = (
+STORY: tuple[RaceEvent, ...] = (
     BEGAN,
     RoundRaced(round=1, alone=0.0, sharing=0.0, seconds=1.0),
     FirstSolved(lane="alone", round=1, racer=0, specialty=0),
@@ -35,7 +35,7 @@ STORY: tuple[Told, ...] = (
 WON = Examined(alone=25, sharing=146, total=864)
 
 
-def told(*story: Told) -> Race:
+def told(*story: RaceEvent) -> Race:
     made = Race(phase="preparing")
     for message in story:
         made = fold(made, message)

@@ -73,7 +73,7 @@ class Moments:
         numbers = sum(math.prod(shape) for shape in model_config.read(self.folder).weights().values())
         free, cap_gb = psutil.virtual_memory().available, self.computer().memory_gb
         allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
-        needs = {training: models * READY * BYTES[training.kept] * numbers for training in self.trainings}
+        needs = {training: models * READY * BYTES[training.stored_precision] * numbers for training in self.trainings}
         for training, needed in needs.items():
             if needed <= min(free, allowed):
                 return training

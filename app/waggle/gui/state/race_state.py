@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import duration, figure, percent, plural, told, tr, visible
 from waggle.gui.state import chart_series
-from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
+from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, RaceEvent
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
 LATELY = 8  # rounds that the score of now is the mean of
@@ -53,7 +53,7 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.alone.right)
 
 
-def fold(race: Race, message: Told) -> Race:
+def fold(race: Race, message: RaceEvent) -> Race:
     """The race after a message. Pure and total."""
     match message:
         case RaceBegan():

@@ -52,9 +52,9 @@ class MlxRows:
             if layer == len(self._caches):
                 shape = (count * group_size, k.shape[1], self._longest + self._params.max_new, k.shape[2])
                 self._caches.append((mx.zeros(shape, k.dtype), mx.zeros(shape, v.dtype)))
-            for kept, part in zip(self._caches[layer], (k, v), strict=True):
+            for cache, part in zip(self._caches[layer], (k, v), strict=True):
                 once = part[placed(cells.ravel())].reshape(*cells.shape, *part.shape[1:]).swapaxes(1, 2)
-                kept[rows, :, :columns] = mx.repeat(once, group_size, 0)
+                cache[rows, :, :columns] = mx.repeat(once, group_size, 0)
             return packing.attend(layer, q, k, v)
 
         return self._model.hidden(self._weights, packing.tokens, packing.positions, attend)[packing.sources]

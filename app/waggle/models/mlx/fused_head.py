@@ -21,12 +21,12 @@ def logprobs(normed: mx.array, head: mx.array, targets: mx.array, temperature: f
     parts = list(_parts(len(targets), len(head)))
 
     def forward(normed: mx.array, head: mx.array) -> mx.array:
-        found: list[mx.array] = []
+        chunks: list[mx.array] = []
         for rows in parts:  # each after the one before: MLX would hold the logits of all at once
-            (some,) = mx.depends([normed[rows]], found[-1:])
+            (some,) = mx.depends([normed[rows]], chunks[-1:])
             logits = scores(some, head, temperature)
-            found.append(_likely(logits, targets[rows]))
-        return mx.concatenate(found)
+            chunks.append(_likely(logits, targets[rows]))
+        return mx.concatenate(chunks)
 
     def pulls(normed: mx.array, head: mx.array, pull: mx.array) -> tuple[mx.array, mx.array | None]:
         """The gradients of `normed` and `head`, from that of the log-probs (N,)."""
@@ -43,12 +43,12 @@ def logprobs(normed: mx.array, head: mx.array, targets: mx.array, temperature: f
     if frozen:
         fixed: Any = mx.custom_function(lambda normed: forward(normed, head))
         fixed.vjp(lambda normed, pull, _: pulls(normed, head, pull)[0])
-        found: mx.array = fixed(normed)
-        return found
+        logits: mx.array = fixed(normed)
+        return logits
     learned: Any = mx.custom_function(forward)
     learned.vjp(lambda both, pull, _: pulls(both[0], both[1], pull))
-    found = learned(normed, head)
-    return found
+    logits = learned(normed, head)
+    return logits
 
 
 def _likely(logits: mx.array, targets: mx.array) -> mx.array:

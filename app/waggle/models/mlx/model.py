@@ -31,7 +31,7 @@ class MlxModel:
         self.configuration = model_config.read(folder)
         self.precision: mx.Dtype = getattr(mx, training.precision)  # of products and activations
         self.recompute = training.recompute
-        self.loaded = _load(folder, self.configuration, getattr(mx, training.kept))
+        self.loaded = _load(folder, self.configuration, getattr(mx, training.stored_precision))
         self.head = EMBEDDING if self.configuration.tie_word_embeddings else HEAD
         self._frequencies = mx.array(self.configuration.frequencies())
 
@@ -47,14 +47,14 @@ class MlxModel:
 
     def first_adapters(self) -> Weights:
         """The adapters (LoRA) of every linear layer before training: then they change nothing."""
-        found: Weights = {}
+        adapters: Weights = {}
         for name, weight in self.loaded.items():
             module = name.removesuffix(".weight")
             if module.split(".")[-1] in lora.TARGETS:
                 out, width = weight.shape
                 first = (mx.array(lora.first_a(module, width)), mx.zeros((out, lora.RANK)))
-                found |= dict(zip(lora.names(module), first, strict=True))
-        return found
+                adapters |= dict(zip(lora.names(module), first, strict=True))
+        return adapters
 
     def working(self, weights: Mapping[str, mx.array]) -> Weights:
         """The weights in the precision of the products."""
@@ -109,10 +109,10 @@ def _linear(parts: Weights, name: str, x: mx.array) -> mx.array:
     """(T, in) -> (T, out), with bias and adapter where there are some."""
     bias, (a_name, b_name) = parts.get(f"{name}.bias"), lora.names(name)
     weight = parts[f"{name}.weight"]
-    found = x @ weight.T if bias is None else mx.addmm(bias, x, weight.T)
+    output = x @ weight.T if bias is None else mx.addmm(bias, x, weight.T)
     if a_name in parts:
-        found = found + lora.SCALE * ((x @ parts[a_name].T) @ parts[b_name].T)
-    return found
+        output = output + lora.SCALE * ((x @ parts[a_name].T) @ parts[b_name].T)
+    return output
 
 
 def _turned(heads: mx.array, turns: tuple[mx.array, mx.array]) -> mx.array:
@@ -136,16 +136,16 @@ def _by_layer(weights: Weights, count: int) -> list[Weights]:
     return layers
 
 
-def _load(folder: Path, shape: Configuration, kept: mx.Dtype) -> Weights:
+def _load(folder: Path, shape: Configuration, precision: mx.Dtype) -> Weights:
     """Every weight of the model, one after another: never the whole in two precisions. Raises ModelError, and MemoryShort."""
-    found: Weights = {}
+    weights: Weights = {}
     for name, weight in read_model(folder, shape.weights()):
         with memory_errors():
-            found[name] = _array(weight).astype(kept)
-            mx.eval(found[name])
-    return found
+            weights[name] = _array(weight).astype(precision)
+            mx.eval(weights[name])
+    return weights
 
 
-def _array(kept: NDArray[Any]) -> mx.array:
+def _array(values: NDArray[Any]) -> mx.array:
     """Bits of bfloat16 (`is_bits`) as the numbers that they are."""
-    return mx.array(kept).view(mx.bfloat16) if is_bits(kept) else mx.array(kept)
+    return mx.array(values).view(mx.bfloat16) if is_bits(values) else mx.array(values)

@@ -43,11 +43,11 @@ class AdamW:
 
     def moments(self, weights: Mapping[str, mx.array]) -> Arrays:
         """What a checkpoint keeps: `KIND.NAME` for each weight."""
-        found: Arrays = {}
+        moments: Arrays = {}
         for name, weight in weights.items():
             for kind, moment in zip(KINDS, self._moments.get(name, (None, None)), strict=True):
-                found[f"{kind}.{name}"] = np.zeros(weight.shape, np.float32) if moment is None else np.asarray(moment)
-        return found
+                moments[f"{kind}.{name}"] = np.zeros(weight.shape, np.float32) if moment is None else np.asarray(moment)
+        return moments
 
     def restore(self, weights: Mapping[str, mx.array], moments: Arrays, steps: int) -> None:
         """Take moments over, each out of what is given; where there are none of this kind, begin anew."""

@@ -34,13 +34,13 @@ class Packing:
         outputs = []
         for grid in self._grids:
             queries = _spread(q, grid.queries, grid.rows)
-            found = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.sees)
-            outputs.append(found.swapaxes(1, 2).reshape(len(grid.queries), -1))
+            attended = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.sees)
+            outputs.append(attended.swapaxes(1, 2).reshape(len(grid.queries), -1))
         return mx.concatenate(outputs)[self._back]
 
-    def split(self, found: mx.array) -> list[Floats]:
+    def split(self, values: mx.array) -> list[Floats]:
         """(N,) as an array for each row."""
-        return self._layout.split(np.array(found, np.float32))
+        return self._layout.split(np.array(values, np.float32))
 
 
 def placed(values: NDArray[np.int64]) -> mx.array:

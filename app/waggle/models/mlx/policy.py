@@ -68,8 +68,8 @@ class MlxPolicy:
         def sample(some: Sequence[Ids], noise: Floats, watched: SampleParams) -> list[list[Sampled]]:
             size = len(noise) // len(some)
             with memory_errors():
-                made = decode(MlxRows(self._model, weights, some, size, watched), noise, watched)
-            return [made[p * size : (p + 1) * size] for p in range(len(some))]
+                sampled = decode(MlxRows(self._model, weights, some, size, watched), noise, watched)
+            return [sampled[p * size : (p + 1) * size] for p in range(len(some))]
 
         return self._batch_size.sampled(prompts, uniforms, params, sample)
 
@@ -106,7 +106,7 @@ class MlxPolicy:
             self._make_critic()
         gradient, loss, clip = self._gradient(batches, params)
         with memory_errors():
-            norm = math.sqrt(sum(float((one * one).sum()) for one in gradient.values()))
+            norm = math.sqrt(sum(float((array * array).sum()) for array in gradient.values()))
             params.pause_point()
             if not math.isfinite(norm):
                 return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
@@ -175,17 +175,17 @@ class MlxPolicy:
             return self._loss(learned, batches, params)
 
         taught = self._critic if any(batch.returns is not None for batch in batches) else {}
-        (loss, cut), found = mx.value_and_grad(loss_of)(self._trained | taught)
-        for name in list(found):
-            one = found.pop(name)
-            gradient[name] = gradient.pop(name) + one if name in gradient else one
+        (loss, cut), gradients = mx.value_and_grad(loss_of)(self._trained | taught)
+        for name in list(gradients):
+            part = gradients.pop(name)
+            gradient[name] = gradient.pop(name) + part if name in gradient else part
         mx.eval(loss, cut, gradient)
         mx.clear_cache()
         return float(loss), float(cut)
 
     def _loss(self, learned: Weights, batches: Sequence[GroupBatch], params: StepParams) -> tuple[mx.array, mx.array]:
         advantage, weight = (_joined([getattr(batch, name) for batch in batches]) for name in ("advantage", "weight"))
-        weights = self._model.working({**self._frozen, **{name: one for name, one in learned.items() if name not in CRITIC}})
+        weights = self._model.working({**self._frozen, **{name: array for name, array in learned.items() if name not in CRITIC}})
         packing, normed = self._normed(weights, batches, learning=True)
         head = weights[self._model.head]
         logp = fused_head.logprobs(normed, head, packing.targets, params.temperature, frozen=bool(self._frozen))

@@ -33,12 +33,12 @@ class BatchSize:
         group_size = len(uniforms) // len(prompts)
         while True:
             at_once = max(1, self.rows // group_size) if self.rows else -(-len(prompts) // self._parts)
-            seen, found = _Seen(len(uniforms), params), list[list[Sampled]]()
+            progress, sampled = _Progress(len(uniforms), params), list[list[Sampled]]()
             try:
                 for first in range(0, len(prompts), at_once):
                     rows = slice(first * group_size, (first + at_once) * group_size)
-                    found += sample(prompts[first : first + at_once], uniforms[rows], seen.part(rows))
-                return found
+                    sampled += sample(prompts[first : first + at_once], uniforms[rows], progress.part(rows))
+                return sampled
             except MemoryShort:
                 at_once = min(at_once, len(prompts))
                 if at_once == 1:
@@ -51,13 +51,13 @@ class BatchSize:
         """`measure` gives one number for each completion token of each piece it is given; (N,) of each text."""
 
         def all_of_them(room: int) -> list[Floats]:
-            found: list[list[Floats]] = [[] for _ in texts]
+            values: list[list[Floats]] = [[] for _ in texts]
             for part in micro_batches(texts, room):
                 pieces = [piece for _, piece in part]
                 with _trying(pieces):
                     for (number, _), numbers in zip(part, measure(pieces), strict=True):
-                        found[number].append(numbers)
-            return [np.concatenate(parts) for parts in found]
+                        values[number].append(numbers)
+            return [np.concatenate(parts) for parts in values]
 
         return self._worked(texts, all_of_them)
 
@@ -92,7 +92,7 @@ class BatchSize:
                 self._short(f"Memory ran short while learning: {smaller} tokens are learned from at a time from now on.")
 
 
-class _Seen:
+class _Progress:
     """Whoever watches completions sees all rows, though they are written part by part."""
 
     def __init__(self, rows: int, params: SampleParams) -> None:

@@ -82,11 +82,11 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             layer |= {"self_attn.q_norm": (self.head_dim,), "self_attn.k_norm": (self.head_dim,)}
         layer = {f"{name}.weight": size for name, size in layer.items()}
         layer |= {f"{name}.bias": layer[f"{name}.weight"][:1] for name in self._biased()}
-        found: dict[str, tuple[int, ...]] = {EMBEDDING: (self.vocab_size, width), NORM: (width,)}
-        found |= {f"model.layers.{i}.{name}": size for i in range(self.num_hidden_layers) for name, size in layer.items()}
+        shapes: dict[str, tuple[int, ...]] = {EMBEDDING: (self.vocab_size, width), NORM: (width,)}
+        shapes |= {f"model.layers.{i}.{name}": size for i in range(self.num_hidden_layers) for name, size in layer.items()}
         if not self.tie_word_embeddings:
-            found[HEAD] = (self.vocab_size, width)
-        return found
+            shapes[HEAD] = (self.vocab_size, width)
+        return shapes
 
     def _biased(self) -> Iterator[str]:
         """The products of a layer to which a bias is added."""
@@ -116,82 +116,84 @@ def read(folder: Path) -> Configuration:
     if raw.get("model_type") not in ARCHITECTURES:
         raise ModelError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
     try:
-        found = msgspec.convert(_complete(raw), Configuration)
-        _check(found, raw)
+        configuration = msgspec.convert(_complete(raw), Configuration)
+        _check(configuration, raw)
     except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # of another form than they should have
         raise _unreadable(folder, error) from error
-    _require_computable(folder, found)
-    return found
+    _require_computable(folder, configuration)
+    return configuration
 
 
 def table_in(path: Path) -> dict[str, Any]:
     """What a JSON file of a model says; raises ModelError."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        json.dumps(found, ensure_ascii=False).encode()  # raises for half a character, which JSON can say and nobody can write
+        table = json.loads(path.read_text(encoding="utf-8"))
+        json.dumps(table, ensure_ascii=False).encode()  # raises for half a character, which JSON can say and nobody can write
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
-    if not isinstance(found, dict):
+    if not isinstance(table, dict):
         raise ModelError(f"{path} holds no settings of a model.", "Copy or download the model again.")
-    return found
+    return table
 
 
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     """With what older files leave out, as transformers would fill it in."""
-    given = {name: value for name, value in raw.items() if value is not None}
-    heads = given.get("num_attention_heads", 0)
-    length = given.get("max_position_embeddings", 2048 if given["model_type"] == "llama" else 32_768)
+    present = {name: value for name, value in raw.items() if value is not None}
+    heads = present.get("num_attention_heads", 0)
+    length = present.get("max_position_embeddings", 2048 if present["model_type"] == "llama" else 32_768)
     rope = {
-        "rope_theta": given.get("rope_theta", 10_000.0),
+        "rope_theta": present.get("rope_theta", 10_000.0),
         "original_max_position_embeddings": length,
-        **(given.get("rope_scaling") or given.get("rope_parameters") or {}),  # of both, the old name: the other is passed over
-        **{name: given[name] for name in ("original_max_position_embeddings",) if name in given},
+        **(
+            present.get("rope_scaling") or present.get("rope_parameters") or {}
+        ),  # of both, the old name: the other is passed over
+        **{name: present[name] for name in ("original_max_position_embeddings",) if name in present},
     }
     kind = rope.get("rope_type", rope.get("type", "default"))
     return {
         "max_position_embeddings": length,
         "num_key_value_heads": heads,
-        "head_dim": 128 if given["model_type"] == "qwen3" else given.get("hidden_size", 0) // max(1, heads),
-        "dtype": given.get("torch_dtype", "float32"),
-        **given,
+        "head_dim": 128 if present["model_type"] == "qwen3" else present.get("hidden_size", 0) // max(1, heads),
+        "dtype": present.get("torch_dtype", "float32"),
+        **present,
         "rope": {**{name: value for name, value in rope.items() if value is not None}, "rope_type": kind},
     }
 
 
-def _check(found: Configuration, raw: dict[str, Any]) -> None:
+def _check(configuration: Configuration, raw: dict[str, Any]) -> None:
     """Refuse what would be computed wrongly."""
-    if found.rope.rope_type not in ROPES or found.rope.partial_rotary_factor != 1.0:
-        raise ModelError(f"Waggle does not know {found.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
+    if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
+        raise ModelError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
     windows = raw.get("use_sliding_window") and raw.get("sliding_window")
-    some = bool(windows) and (raw.get("max_window_layers") or 28) < found.num_hidden_layers
+    some = bool(windows) and (raw.get("max_window_layers") or 28) < configuration.num_hidden_layers
     if "sliding_attention" in (raw.get("layer_types") or ()) or (some and not raw.get("layer_types")):
         raise ModelError("Waggle does not know sliding attention.", "Choose a model without it.")
-    if found.hidden_act != "silu":
-        raise ModelError(f"Waggle does not know the activation {found.hidden_act}.", "Choose a plain model.")
+    if configuration.hidden_act != "silu":
+        raise ModelError(f"Waggle does not know the activation {configuration.hidden_act}.", "Choose a plain model.")
     if raw.get("quantization_config") or raw.get("quantization"):
         raise ModelError("Waggle does not train quantised models.", "Choose the model that this one was made from.")
-    if found.dtype not in PRECISIONS:
-        raise ModelError(f"Waggle does not know weights in {found.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
+    if configuration.dtype not in PRECISIONS:
+        raise ModelError(f"Waggle does not know weights in {configuration.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
 
 
-def _require_computable(folder: Path, found: Configuration) -> None:
+def _require_computable(folder: Path, configuration: Configuration) -> None:
     """Refuse numbers that are what they should be each, and with which together nothing can be computed."""
-    if found.head_dim % 2 or found.num_attention_heads % found.num_key_value_heads:
+    if configuration.head_dim % 2 or configuration.num_attention_heads % configuration.num_key_value_heads:
         raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
-    if not (math.isfinite(found.rms_norm_eps) and found.rms_norm_eps >= 0.0):
+    if not (math.isfinite(configuration.rms_norm_eps) and configuration.rms_norm_eps >= 0.0):
         raise ModelError(f"The layers of the model in {folder} cannot be normalised.", ANOTHER)
-    if not _turns(found):
+    if not _turns(configuration):
         raise ModelError(f"The positions of the model in {folder} cannot be turned.", ANOTHER)
 
 
-def _turns(found: Configuration) -> bool:
+def _turns(configuration: Configuration) -> bool:
     """Whether all positions turn, and turn as transformers would have it."""
-    rope = found.rope
+    rope = configuration.rope
     if rope.rope_type == "llama3" and not 0.0 < rope.low_freq_factor < rope.high_freq_factor:
         return False
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
-            turns = found.frequencies()
+            turns = configuration.frequencies()
     except FloatingPointError:
         return False
     return bool(turns.min() > 0.0 and turns.max() < np.inf)  # no number at all is neither

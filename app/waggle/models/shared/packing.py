@@ -90,9 +90,9 @@ class Layout:
     buckets: tuple[Bucket, ...]
     back: NDArray[np.int64]
 
-    def split(self, found: Floats) -> list[Floats]:
+    def split(self, values: Floats) -> list[Floats]:
         """(N,) as an array for each row."""
-        return list(np.split(found, np.cumsum(self.lengths)[:-1]))
+        return list(np.split(values, np.cumsum(self.lengths)[:-1]))
 
 
 def lay_out(rows: Sequence[Row], buckets: int = BUCKETS) -> Layout:

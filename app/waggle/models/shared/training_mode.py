@@ -26,7 +26,7 @@ class Training:
     parts: int = 1  # into which is divided what usually runs together, where memory ran short before
 
     @property
-    def kept(self) -> Precision:
+    def stored_precision(self) -> Precision:
         """The precision of the weights themselves: where AdamW moves them they are fp32 whatever is multiplied."""
         return "float32" if self.method == "full" else self.precision
 

@@ -36,10 +36,10 @@ class Stored:
         changes is killed."""
         if self.precision not in STORED:
             raise SafetensorError(f"weights in {self.precision}")
-        found = np.fromfile(self.path, STORED[self.precision], math.prod(self.shape), offset=self.offset)
-        if found.size != math.prod(self.shape):
+        values = np.fromfile(self.path, STORED[self.precision], math.prod(self.shape), offset=self.offset)
+        if values.size != math.prod(self.shape):
             raise SafetensorError(f"{self.path.name} became shorter")
-        return found.reshape(self.shape)
+        return values.reshape(self.shape)
 
 
 def stored(path: Path) -> dict[str, Stored]:
@@ -48,8 +48,8 @@ def stored(path: Path) -> dict[str, Stored]:
         data = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(data - 8))
     return {
-        name: Stored(path, one["dtype"], tuple(one["shape"]), data + one["data_offsets"][0])
-        for name, one in header.items()
+        name: Stored(path, entry["dtype"], tuple(entry["shape"]), data + entry["data_offsets"][0])
+        for name, entry in header.items()
         if name != "__metadata__"
     }
 
@@ -65,8 +65,8 @@ def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, S
         if name not in there:
             raise _lacking(folder, name)
         if there[name].shape != shape:
-            found = f"{name} is {list(there[name].shape)}, and its config.json says {list(shape)}"
-            raise ModelError(f"The model in {folder} cannot be read: {found}.", "Copy or download it again.")
+            problem = f"{name} is {list(there[name].shape)}, and its config.json says {list(shape)}"
+            raise ModelError(f"The model in {folder} cannot be read: {problem}.", "Copy or download it again.")
         if (precision := there[name].precision) not in STORED:
             raise ModelError(f"Waggle does not know weights in {precision}.", f"It knows {', '.join(STORED)}.")
     return {name: there[name] for name in shapes}
@@ -102,15 +102,15 @@ def _lacking(folder: Path, what: str) -> ModelError:
 def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[Any]]]:
     """Each weight of a model by name, one at a time; raises ModelError."""
     try:
-        for name, one in of_model(folder, shapes).items():
-            yield name, one.read()
+        for name, weight in of_model(folder, shapes).items():
+            yield name, weight.read()
     except (OSError, SafetensorError) as error:
         raise ModelError(f"The model in {folder} cannot be read: {error}.", "Copy or download it again.") from error
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
     """Every array of a file as it is; raises OSError, SafetensorError."""
-    return {name: one.read() for name, one in stored(path).items()}
+    return {name: weight.read() for name, weight in stored(path).items()}
 
 
 def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
@@ -118,21 +118,21 @@ def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
     write(path, {name: (_precision(array), array.shape) for name, array in arrays.items()}, arrays.__getitem__)
 
 
-def write(path: Path, kept: Mapping[str, tuple[str, tuple[int, ...]]], each: Callable[[str], NDArray[Any]]) -> None:
+def write(path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], each: Callable[[str], NDArray[Any]]) -> None:
     """A file that transformers reads, of precisions and shapes by name; `each` gives one array at a time. Raises OSError."""
-    names = sorted(kept, key=lambda name: (-STORED[kept[name][0]].itemsize, name))  # each begins at a multiple of its size
+    names = sorted(tensors, key=lambda name: (-STORED[tensors[name][0]].itemsize, name))  # each begins at a multiple of its size
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name in names:
-        precision, shape = kept[name]
+        precision, shape = tensors[name]
         begin, end = end, end + STORED[precision].itemsize * math.prod(shape)
         header[name] = {"dtype": precision, "shape": shape, "data_offsets": (begin, end)}
-    told = json.dumps(header).encode()
-    told += b" " * (-len(told) % 8)
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % 8)
     with path.open("wb") as file:
-        file.write(len(told).to_bytes(8, "little") + told)
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
         for name in names:
-            file.write(np.ascontiguousarray(each(name), STORED[kept[name][0]]).data)
+            file.write(np.ascontiguousarray(each(name), STORED[tensors[name][0]]).data)
 
 
 def is_bits(array: NDArray[Any]) -> bool:
@@ -153,8 +153,8 @@ def narrowed(weight: Array, precision: str, noise: np.random.Generator) -> NDArr
     dropped = DROPPED[precision]
     bits: NDArray[np.uint32] = np.ascontiguousarray(weight, np.float32).view(np.uint32)
     bits = bits + noise.integers(0, 1 << dropped, weight.shape, np.uint16)
-    kept = bits >> dropped
-    return kept.astype(np.uint16) if precision == "BF16" else (kept << dropped).view(np.float32).astype(STORED[precision])
+    narrow = bits >> dropped
+    return narrow.astype(np.uint16) if precision == "BF16" else (narrow << dropped).view(np.float32).astype(STORED[precision])
 
 
 def _precision(array: NDArray[Any]) -> str:

@@ -32,7 +32,7 @@ from waggle.models.shared.training_mode import Method, Training
 
 FORMAT = 2  # the newest that is understood; a checkpoint without bfloat16 is still written as 1, which older versions read
 ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
-KEPT = 3
+CHECKPOINTS_KEPT = 3
 MEBIBYTE, PLACES = 1 << 20, 8  # of a weight file, by which models are told apart
 NAME = re.compile(r"^r(\d{8})\Z")
 SUMS = "SHA256SUMS"
@@ -58,7 +58,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     learned: int = 0  # groups of peers that it was trained on
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _FormatOnly(msgspec.Struct, frozen=True):
     """What can be read of a state of any format, whatever else is in it."""
 
     format: int = 1
@@ -128,11 +128,11 @@ def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     saved = replace(saved, method=policy.training.method, optimiser=policy.training.optimiser)
-    kept, moments = policy.state()
-    _make_room(root, sum(array.nbytes for array in (*kept.values(), *moments.values())))
-    if any(map(weight_files.is_bits, kept.values())):
+    weights, moments = policy.state()
+    _make_room(root, sum(array.nbytes for array in (*weights.values(), *moments.values())))
+    if any(map(weight_files.is_bits, weights.values())):
         saved = replace(saved, format=2)
-    weight_files.save(kept, temporary / _weights_file(saved))
+    weight_files.save(weights, temporary / _weights_file(saved))
     weight_files.save(moments, temporary / MOMENTS)
     (temporary / STATE).write_bytes(msgspec.json.format(msgspec.json.encode(saved)))
     names = sorted(path.name for path in temporary.iterdir())
@@ -144,7 +144,7 @@ def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
     shutil.rmtree(final, ignore_errors=True)  # only ever a twin of this very round
     os.rename(temporary, final)
     flush(root)
-    for old in folders(root)[KEPT:]:
+    for old in folders(root)[CHECKPOINTS_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
     return _bytes(final)
 
@@ -265,19 +265,21 @@ def method_of(root: Path) -> Method | None:
 def _arrays(folder: Path, saved: Saved, optimiser: str) -> tuple[Arrays, Arrays]:
     """With the moments that this optimiser goes on with. To read another one's would take twice as much as the weights do."""
     moments = weight_files.stored(folder / MOMENTS)
-    kept = {name: one for name, one in moments.items() if saved.optimiser == optimiser or name.startswith(("steps", CRITIC))}
-    return weight_files.load(folder / _weights_file(saved)), {name: one.read() for name, one in kept.items()}
+    fitting = {
+        name: moment for name, moment in moments.items() if saved.optimiser == optimiser or name.startswith(("steps", CRITIC))
+    }
+    return weight_files.load(folder / _weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
 
 
 def _weights_file(saved: Saved) -> str:
     return ADAPTERS if saved.method == "lora" else weight_files.WEIGHTS
 
 
-def _require_method(folder: Path, saved: Method, wanted: Method) -> None:
+def _require_method(folder: Path, saved: Method, expected: Method) -> None:
     """Raise CheckpointError where adapters would have to become whole weights, or the other way round."""
-    if saved != wanted and "lora" in (saved, wanted):
+    if saved != expected and "lora" in (saved, expected):
         raise CheckpointError(
-            f"The saved state in {folder} was trained as {saved}, not as {wanted}.",
+            f"The saved state in {folder} was trained as {saved}, not as {expected}.",
             f'Set model.training = "{saved}" to go on from it, or begin anew in a folder of its own with --home.',
         )
 
@@ -285,7 +287,7 @@ def _require_method(folder: Path, saved: Method, wanted: Method) -> None:
 def _require_understood(folder: Path) -> None:
     """Raise CheckpointError for what a newer Waggle wrote: it may say anything there, and is not damaged."""
     with contextlib.suppress(OSError, *UNREADABLE):  # `_verified` says what is wrong with it
-        if msgspec.json.decode((folder / STATE).read_bytes(), type=_Said).format > FORMAT:
+        if msgspec.json.decode((folder / STATE).read_bytes(), type=_FormatOnly).format > FORMAT:
             raise CheckpointError(
                 f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it."
             )
@@ -317,8 +319,8 @@ def _verified(folder: Path) -> Saved:
 
 def folders(root: Path) -> list[Path]:
     """Newest first."""
-    found = [path for path in root.iterdir() if NAME.match(path.name)] if root.is_dir() else []
-    return sorted(found, reverse=True)
+    paths = [path for path in root.iterdir() if NAME.match(path.name)] if root.is_dir() else []
+    return sorted(paths, reverse=True)
 
 
 def _set_aside(folder: Path) -> Path:

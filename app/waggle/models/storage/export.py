@@ -69,9 +69,9 @@ def _write_model(trained: Exported, folder: Path) -> None:
         shutil.copyfile(config, folder / CONFIG)
         return
     shutil.copyfile(trained.checkpoint / weight_files.WEIGHTS, path)  # to the bit as it was trained
-    (precision,) = {one.precision for one in weight_files.stored(path).values()}
-    told = model_config.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
-    (folder / CONFIG).write_text(json.dumps(told, indent=2), encoding="utf-8")
+    (precision,) = {weight.precision for weight in weight_files.stored(path).values()}
+    table = model_config.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
+    (folder / CONFIG).write_text(json.dumps(table, indent=2), encoding="utf-8")
 
 
 def _fuse(trained: Exported, path: Path) -> None:
@@ -80,10 +80,10 @@ def _fuse(trained: Exported, path: Path) -> None:
     learned = weight_files.load(trained.checkpoint / ADAPTERS)
 
     def fused(name: str) -> NDArray[Any]:
-        module, kept = name.removesuffix(".weight"), base[name].read()
+        module, weight = name.removesuffix(".weight"), base[name].read()
         if lora.names(module)[0] not in learned:
-            return kept
-        whole = lora.fused(module, weight_files.widened(kept), learned)
+            return weight
+        whole = lora.fused(module, weight_files.widened(weight), learned)
         return weight_files.narrowed(whole, base[name].precision, generator(0, "export", zlib.crc32(name.encode())))
 
     weight_files.write(path, {name: (base[name].precision, base[name].shape) for name in base}, fused)

@@ -40,8 +40,8 @@ def remove(folder: Path) -> bool:
 
 def unfinished(cache: Path) -> list[Path]:
     """What has come of models whose download did not end, the longest untouched first."""
-    found = (path for path in cache.glob(f"*/{UNFINISHED}*") if path.is_dir())
-    return sorted(found, key=lambda path: path.stat().st_mtime)
+    folders = (path for path in cache.glob(f"*/{UNFINISHED}*") if path.is_dir())
+    return sorted(folders, key=lambda path: path.stat().st_mtime)
 
 
 def drop(unfinished: Path) -> bool:

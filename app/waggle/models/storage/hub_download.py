@@ -43,7 +43,7 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
 
 
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of a commit: its size, and the sum that the hub names it by."""
 
     name: str
@@ -56,7 +56,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is downloaded. Fixed when a download begins, so that it goes on with the same commit."""
 
     commit: str
-    files: tuple[Wanted, ...]
+    files: tuple[File, ...]
 
     @property
     def total(self) -> int:
@@ -192,8 +192,8 @@ class _Download:
         api = HfApi(endpoint=self._endpoint, token=token or False)
         try:
             revision = self._commit or self._model.revision
-            found = api.model_info(self._model.repository, revision=revision, files_metadata=True)
-            plan = plan_of(found)
+            info = api.model_info(self._model.repository, revision=revision, files_metadata=True)
+            plan = plan_of(info)
         except RevisionNotFoundError as error:
             if not self._commit:
                 raise
@@ -219,12 +219,12 @@ class _Download:
                 shutil.rmtree(self._model.unfinished, ignore_errors=True)
             raise
 
-    def _get(self, file: Wanted, commit: str) -> None:
+    def _get(self, file: File, commit: str) -> None:
         """Download what is missing of a file, and check it; one that is damaged is thrown away, and fetched once more."""
         part = self._model.unfinished / f"{file.name}.part"
         others = self._here - (part.stat().st_size if part.is_file() else 0)
         for _ in range(2):
-            resumable_download.fetch(part, file.size, partial(self._asked, file, commit), partial(self._tell, others))
+            resumable_download.fetch(part, file.size, partial(self._requested, file, commit), partial(self._tell, others))
             if _is_whole(part, file):
                 self._here = others + file.size
                 os.replace(part, part.with_name(file.name))
@@ -240,7 +240,7 @@ class _Download:
         self._progress(others + here, self._total)
 
     @contextmanager
-    def _asked(self, file: Wanted, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
+    def _requested(self, file: File, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
         from huggingface_hub import hf_hub_url
         from huggingface_hub.utils import hf_raise_for_status, http_stream_backoff
 
@@ -257,27 +257,27 @@ def _words(folder: Path) -> object:
     return tokenizer.load(folder, rows=model_config.read(folder).vocab_size)
 
 
-def plan_of(found: "ModelInfo") -> Plan:
+def plan_of(info: "ModelInfo") -> Plan:
     """Which files of a model are needed; raises ModelError when it has not got them. Pickled weights are never needed."""
-    there = {sibling.rfilename: sibling for sibling in found.siblings or ()}
+    there = {sibling.rfilename: sibling for sibling in info.siblings or ()}
     shards = sorted(name for name in there if SHARD.fullmatch(name)) if INDEX in there else []
     weights = [WEIGHTS] if WEIGHTS in there else [INDEX, *shards] if shards else []
     if not weights:
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in there)
         why = "only as pickles, which can run any code on the computer that reads them" if pickled else "nowhere"
-        raise ModelError(f"{found.id} has its weights {why}.", "Choose a model with .safetensors files.")
+        raise ModelError(f"{info.id} has its weights {why}.", "Choose a model with .safetensors files.")
     for name in NEEDED:
         if name not in there:
-            raise ModelError(f"{found.id} has no {name}.", "Choose a complete transformers model.")
+            raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
     names = [name for name in WORDS if name in there] + weights
-    return Plan(_known(found.sha, found.id), tuple(_wanted(there[name], found.id) for name in names))
+    return Plan(_known(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
 
 
-def _wanted(sibling: Any, repository: str) -> Wanted:
+def _file_of(sibling: Any, repository: str) -> File:
     size = _known(sibling.size, repository)
     if sibling.lfs is not None:
-        return Wanted(sibling.rfilename, size, sha256=sibling.lfs.sha256)
-    return Wanted(sibling.rfilename, size, git=_known(sibling.blob_id, repository))
+        return File(sibling.rfilename, size, sha256=sibling.lfs.sha256)
+    return File(sibling.rfilename, size, git=_known(sibling.blob_id, repository))
 
 
 def _known(value: T | None, repository: str) -> T:
@@ -297,7 +297,7 @@ def _planned(unfinished: Path) -> Plan | None:
         return None
 
 
-def _size(unfinished: Path, file: Wanted) -> int:
+def _size(unfinished: Path, file: File) -> int:
     """How much of a file is here; too much is none, because it is something else."""
     if (unfinished / file.name).is_file():
         return file.size
@@ -309,7 +309,7 @@ def _size(unfinished: Path, file: Wanted) -> int:
     return size
 
 
-def _is_whole(path: Path, file: Wanted) -> bool:
+def _is_whole(path: Path, file: File) -> bool:
     if path.stat().st_size != file.size:
         return False
     if file.sha256:

@@ -54,14 +54,14 @@ class Recordings:
         with memory_errors(), aside():
             graph.capture_begin(pool=memory, capture_error_mode="thread_local")
             try:
-                found = compute()
+                output = compute()
             except BaseException:
                 with contextlib.suppress(RuntimeError):  # it ends broken, which is known
                     graph.capture_end()
                 raise
             graph.capture_end()
         self._newest = graph
-        return graph, found
+        return graph, output
 
 
 class Recording:
@@ -79,9 +79,9 @@ class Recording:
         if self._recorded is None:
             with aside():
                 return compute()
-        graph, found = self._recorded
+        graph, output = self._recorded
         graph.replay()
-        return found
+        return output
 
 
 @contextlib.contextmanager

@@ -59,9 +59,9 @@ class TorchRows:
                 self._prompts.append((_room(k, count, self._longest), _room(v, count, self._longest)))
                 rows, columns = count * group_size, self._params.max_new
                 self._caches.append((_room(k, rows, columns), _room(v, rows, columns)))
-            for kept, part in zip(self._prompts[layer], (k, v), strict=True):
+            for cache, part in zip(self._prompts[layer], (k, v), strict=True):
                 once = part.index_select(0, cells.flatten()).view(*cells.shape, *part.shape[1:]).transpose(1, 2)
-                kept[first : first + len(prompts), :, : cells.shape[1]] = once
+                cache[first : first + len(prompts), :, : cells.shape[1]] = once
             return packing.attend(layer, q, k, v)
 
         return self._model.hidden(packing.tokens, packing.positions, attend).index_select(0, packing.sources)
@@ -100,8 +100,8 @@ class TorchRows:
         before = self._to_rows(self._to_prompts(queries) @ prompt_keys.transpose(-1, -2) + self._mask, times)
         own = queries @ keys.transpose(-1, -2)
         chances = torch.softmax(torch.cat((before, own if mask is None else own + mask), -1), -1)
-        found = self._to_rows(self._to_prompts(chances[..., : self._longest]) @ prompt_values, times)
-        return (found + chances[..., self._longest :] @ values).flatten(1)
+        attended = self._to_rows(self._to_prompts(chances[..., : self._longest]) @ prompt_values, times)
+        return (attended + chances[..., self._longest :] @ values).flatten(1)
 
     def _to_prompts(self, rows: torch.Tensor) -> torch.Tensor:
         """(rows, heads, times, X) -> (P, heads, G * times, X); rows that were left out are zeros."""

@@ -16,29 +16,29 @@ Objective = Callable[[torch.Tensor, slice], torch.Tensor]  # log-probs of some r
 
 def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, at_once: int) -> torch.Tensor:
     """Log-probs (N,) of the targets, without a gradient; `at_once` is how many scores are held."""
-    found = torch.empty(len(normed), dtype=torch.float32, device=normed.device)
+    logp = torch.empty(len(normed), dtype=torch.float32, device=normed.device)
     product = weight.to(normed.dtype)
     for rows in _parts(len(normed), len(weight), at_once):
         chances, likely = _chances(_scores(normed[rows], product, temperature), targets[rows])
-        found[rows] = likely - chances.sum(-1).log()
-    return found
+        logp[rows] = likely - chances.sum(-1).log()
+    return logp
 
 
 def objective_loss(
     normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, objective: Objective, at_once: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(the loss, a scalar with a gradient; the log-probs (N,) without one). `weight` (V, D) gets its gradient here."""
-    made: tuple[torch.Tensor, torch.Tensor] = _Head.apply(  # type: ignore[no-untyped-call]
+    outputs: tuple[torch.Tensor, torch.Tensor] = _Head.apply(  # type: ignore[no-untyped-call]
         normed, weight, targets, temperature, objective, at_once
     )
-    return made
+    return outputs
 
 
 def embed(weight: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     """(T,) -> (T, D); the gradient is added to the rows of `weight.grad` that were looked up, never a second (V, D)."""
     if torch.is_grad_enabled() and weight.requires_grad:
-        found: torch.Tensor = _Embedding.apply(weight, tokens)  # type: ignore[no-untyped-call]
-        return found
+        embedded: torch.Tensor = _Embedding.apply(weight, tokens)  # type: ignore[no-untyped-call]
+        return embedded
     return F.embedding(tokens, weight)
 
 

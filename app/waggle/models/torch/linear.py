@@ -38,30 +38,30 @@ class Product:
 
     @property
     def adapters(self) -> dict[str, torch.nn.Parameter]:
-        return {name: one for lora in self._lora for name, one in lora.parameters.items()}
+        return {name: parameter for lora in self._lora for name, parameter in lora.parameters.items()}
 
     def each(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
         """What each layer makes of (T, in)."""
         if torch.is_grad_enabled():
             parts = zip(self._weights, self._biases, strict=True)
-            found = [F.linear(x, weight.to(x.dtype), _bias(bias, x)) for weight, bias in parts]
+            outputs = [F.linear(x, weight.to(x.dtype), _bias(bias, x)) for weight, bias in parts]
         elif self._ready is not None:
             whole = self._with_ready(self._ready, x)
             return torch.split(whole if self._bias is None else whole + self._bias.to(x.dtype), self._sizes, -1)
         else:
-            found = list(torch.split(F.linear(x, self._weight.to(x.dtype), _bias(self._bias, x)), self._sizes, -1))
-        return [lora.added(x, y) for lora, y in zip(self._lora, found, strict=True)] if self._lora else found
+            outputs = list(torch.split(F.linear(x, self._weight.to(x.dtype), _bias(self._bias, x)), self._sizes, -1))
+        return [lora.added(x, y) for lora, y in zip(self._lora, outputs, strict=True)] if self._lora else outputs
 
     def onto(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """x (T, out) and what the only layer makes of y (T, in)."""
         (weight,), (bias,) = self._weights, self._biases
         if self._ready is not None and not torch.is_grad_enabled():
-            found = self._with_ready(self._ready, y).add_(x)
-            return found if bias is None else found + bias.to(y.dtype)
-        found = torch.addmm(x, y, weight.to(y.dtype).t())
+            output = self._with_ready(self._ready, y).add_(x)
+            return output if bias is None else output + bias.to(y.dtype)
+        output = torch.addmm(x, y, weight.to(y.dtype).t())
         if bias is not None:
-            found = found + bias.to(y.dtype)
-        return self._lora[0].added(y, found) if self._lora else found
+            output = output + bias.to(y.dtype)
+        return self._lora[0].added(y, output) if self._lora else output
 
     def make_ready(self, precision: torch.dtype, rows: int) -> None:
         """Copy the weights for products of about so many rows, where that pays. Adapters stay beside them: exact, and cheap."""
@@ -118,7 +118,7 @@ def ready_pieces(weight: torch.Tensor, precision: torch.dtype, rows: int, pause_
             return None
         pieces.append(ready)
         pause_point()
-    return pieces[0] if len(pieces) == 1 else lambda x: torch.cat([one(x) for one in pieces], -1)
+    return pieces[0] if len(pieces) == 1 else lambda x: torch.cat([part(x) for part in pieces], -1)
 
 
 @functools.cache
@@ -127,10 +127,10 @@ def can_pack(precision: torch.dtype) -> bool:
     try:
         x, weight = torch.ones(2, 64, dtype=precision), torch.eye(64, dtype=precision)
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, 2)
-        found = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
+        product = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
     except (AttributeError, RuntimeError, NotImplementedError, TypeError):  # not built in, or changed: the public one serves
         return False
-    return bool(torch.equal(found, x))
+    return bool(torch.equal(product, x))
 
 
 def _bias(bias: torch.Tensor | None, x: torch.Tensor) -> torch.Tensor | None:
@@ -141,6 +141,6 @@ def _one_block(parameters: Sequence[torch.nn.Parameter]) -> torch.Tensor:
     if len(parameters) == 1:
         return parameters[0].detach()
     block = torch.cat([parameter.data for parameter in parameters])
-    for parameter, view in zip(parameters, torch.split(block, [len(one) for one in parameters]), strict=True):
+    for parameter, view in zip(parameters, torch.split(block, [len(weight) for weight in parameters]), strict=True):
         parameter.data = view
     return block

@@ -50,12 +50,14 @@ class CausalLM:
         self.configuration = shape = model_config.read(folder)
         self.precision: torch.dtype = getattr(torch, training.precision)  # of products and activations
         self.recompute = training.recompute
-        kept: torch.dtype = getattr(torch, training.kept)
+        precision: torch.dtype = getattr(torch, training.stored_precision)
         adapted = training.method == "lora"
         self.weights: dict[str, torch.nn.Parameter] = {}  # by Hugging Face's names; a head that is the embedding appears once
         with memory_errors():
             for name, weight in read_model(folder, shape.weights()):
-                self.weights[name] = torch.nn.Parameter(tensor(weight).to(device, kept, copy=True), requires_grad=not adapted)
+                self.weights[name] = torch.nn.Parameter(
+                    tensor(weight).to(device, precision, copy=True), requires_grad=not adapted
+                )
             self._layers = [
                 _Layer(shape, self.weights, f"model.layers.{number}.", adapted=adapted)
                 for number in range(shape.num_hidden_layers)
@@ -67,10 +69,10 @@ class CausalLM:
     @property
     def trained(self) -> dict[str, torch.nn.Parameter]:
         """What is trained: the adapters where there are any, else all weights."""
-        found: dict[str, torch.nn.Parameter] = {}
+        parameters: dict[str, torch.nn.Parameter] = {}
         for layer in self._layers:
-            found |= layer.adapters
-        return found or self.weights
+            parameters |= layer.adapters
+        return parameters or self.weights
 
     @property
     def sharing_heads(self) -> int:
@@ -91,12 +93,12 @@ class CausalLM:
         """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
         rope = self._rope(positions)
         x = fused_head.embed(self.weights[EMBEDDING], tokens).to(self.precision)
-        again = self.recompute and torch.is_grad_enabled()
-        if again and not x.requires_grad:  # of adapters, nothing before the first layer is trained
+        recompute = self.recompute and torch.is_grad_enabled()
+        if recompute and not x.requires_grad:  # of adapters, nothing before the first layer is trained
             x.requires_grad_()
         for number, layer in enumerate(self._layers):
             once = partial(layer, number, rope=rope, attend=attend)
-            x = _Again.apply(x, once) if again else once(x)  # type: ignore[no-untyped-call]
+            x = _Recomputed.apply(x, once) if recompute else once(x)  # type: ignore[no-untyped-call]
         return x
 
     @contextlib.contextmanager
@@ -141,7 +143,7 @@ class CausalLM:
         return _norm(self.configuration, self.weights[NORM], hidden)
 
 
-class _Again(torch.autograd.Function):
+class _Recomputed(torch.autograd.Function):
     """A layer of which nothing is kept but its input (T, D): it is computed again for its gradient (arXiv 1604.06174).
 
     torch's own `checkpoint` loads its compiler: 2 s and 70 MB, where memory is short.
@@ -178,7 +180,7 @@ class _Layer:
 
     @property
     def adapters(self) -> dict[str, torch.nn.Parameter]:
-        return {name: one for product in self.products for name, one in product.adapters.items()}
+        return {name: parameter for product in self.products for name, parameter in product.adapters.items()}
 
     def __call__(self, number: int, x: torch.Tensor, rope: Rope, attend: Attend) -> torch.Tensor:
         normed = _norm(self._shape, self._norms[0], x)

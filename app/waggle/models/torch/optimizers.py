@@ -50,10 +50,10 @@ def array(tensor: torch.Tensor) -> NDArray[np.float32]:
     return tensor.detach().float().cpu().contiguous().numpy()
 
 
-def tensor(kept: NDArray[Any]) -> torch.Tensor:
+def tensor(values: NDArray[Any]) -> torch.Tensor:
     """Of the same memory; bits of bfloat16 (`is_bits`) as the numbers that they are."""
-    found = torch.from_numpy(kept)
-    return found.view(torch.bfloat16) if is_bits(kept) else found
+    result = torch.from_numpy(values)
+    return result.view(torch.bfloat16) if is_bits(values) else result
 
 
 def make(training: Training, parameters: Parameters) -> Optimiser:
@@ -100,11 +100,11 @@ class AdamW:
         return max((int(self._moments[name][2]) for name in parameters if name in self._moments), default=0)
 
     def moments(self, parameters: Parameters) -> Arrays:
-        found: Arrays = {}
+        arrays: Arrays = {}
         for name, parameter in parameters.items():
             first, second, _ = self._moments.get(name) or (torch.zeros_like(parameter),) * 3
-            found[f"exp_avg.{name}"], found[f"exp_avg_sq.{name}"] = array(first), array(second)
-        return found
+            arrays[f"exp_avg.{name}"], arrays[f"exp_avg_sq.{name}"] = array(first), array(second)
+        return arrays
 
     def restore(self, parameters: Parameters, moments: Arrays, steps: int) -> None:
         for name, parameter in parameters.items():
@@ -179,11 +179,11 @@ class Adafactor:
         return max((self._steps.get(name, 0) for name in parameters), default=0)
 
     def moments(self, parameters: Parameters) -> Arrays:
-        found: Arrays = {}
+        arrays: Arrays = {}
         for name in parameters.keys() & self._moments.keys():
             for kind, moment in zip(("row", "column"), self._moments[name], strict=False):
-                found[f"{kind}.{name}"] = array(moment)
-        return found
+                arrays[f"{kind}.{name}"] = array(moment)
+        return arrays
 
     def restore(self, parameters: Parameters, moments: Arrays, steps: int) -> None:
         for name, parameter in parameters.items():

@@ -43,13 +43,13 @@ class Packing:
         outputs = []
         for grid in self._grids:
             queries = _spread(q, grid.queries, grid.rows)
-            found = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.mask)
-            outputs.append(found.transpose(1, 2).flatten(0, 1).flatten(1))
+            attended = attention(queries, _spread(k, grid.keys, grid.rows), _spread(v, grid.keys, grid.rows), grid.mask)
+            outputs.append(attended.transpose(1, 2).flatten(0, 1).flatten(1))
         return torch.cat(outputs).index_select(0, self._back)
 
-    def split(self, found: torch.Tensor) -> list[Floats]:
+    def split(self, values: torch.Tensor) -> list[Floats]:
         """(N,) as an array for each row."""
-        return self._layout.split(found.cpu().numpy().copy())
+        return self._layout.split(values.cpu().numpy().copy())
 
 
 def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -62,8 +62,8 @@ def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, m
     if queries.device.type == "cpu" and queries.dtype == torch.bfloat16:  # where torch's own is slower than its parts
         scores = torch.softmax((together * width**-0.5) @ keys.transpose(-1, -2) + mask, -1)
         return (scores @ values).view(batch, heads, length, width)
-    found = F.scaled_dot_product_attention(together, keys, values, attn_mask=mask)
-    return found.reshape(batch, heads, length, width)  # CUDA gives the heads of one position side by side
+    attended = F.scaled_dot_product_attention(together, keys, values, attn_mask=mask)
+    return attended.reshape(batch, heads, length, width)  # CUDA gives the heads of one position side by side
 
 
 def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:

@@ -82,8 +82,8 @@ class TorchPolicy:
         if short:
             self._rows = TorchRows  # and what was recorded gives its memory back
         with memory_errors(), ready:
-            made = decode(self._rows(self._model, self._device, prompts, group_size, params), uniforms, params)
-        return [made[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
+            sampled = decode(self._rows(self._model, self._device, prompts, group_size, params), uniforms, params)
+        return [sampled[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
@@ -155,7 +155,7 @@ class TorchPolicy:
         `critic.steps`, for it may be younger than the policy.
         """
         critic = self._critic_parameters()
-        weights = {name: _kept(parameter) for name, parameter in self._parameters.items()}
+        weights = {name: _as_array(parameter) for name, parameter in self._parameters.items()}
         moments = self._optimiser.moments({**self._parameters, **critic})
         moments["steps"] = np.array(self._optimiser.steps(self._parameters), np.float32)
         for name, parameter in critic.items():
@@ -189,9 +189,9 @@ class TorchPolicy:
         self._critic = torch.nn.Linear(self._model.configuration.hidden_size, 1, dtype=torch.float32, device=self._device)
         torch.nn.init.zeros_(self._critic.weight)
         torch.nn.init.zeros_(self._critic.bias)
-        made = self._critic_parameters()
-        self._optimiser.add(made)
-        return made
+        parameters = self._critic_parameters()
+        self._optimiser.add(parameters)
+        return parameters
 
     def _drop_critic(self) -> None:
         self._optimiser.drop(self._critic_parameters())
@@ -237,7 +237,7 @@ class TorchPolicy:
         return packing, hidden.index_select(0, packing.sources)
 
 
-def _kept(parameter: torch.Tensor) -> NDArray[Any]:
+def _as_array(parameter: torch.Tensor) -> NDArray[Any]:
     """As it is, without a copy on the CPU; bfloat16, which numpy does not know, as its bits."""
     return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
 

@@ -13,11 +13,11 @@ def pick(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[to
     if top_p >= 1.0 and logits.shape[1] < BLOCKS_FROM:
         return _from_all(logits.float(), uniforms)
     rows = max(1, AT_ONCE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
-    found = [
+    picked = [
         _of_many(some.float(), noise, top_p)
         for some, noise in zip(torch.split(logits, rows), torch.split(uniforms, rows), strict=True)
     ]
-    tokens, likely = zip(*found, strict=True)
+    tokens, likely = zip(*picked, strict=True)
     return torch.cat(tokens), torch.cat(likely)
 
 
@@ -45,11 +45,11 @@ def _from_blocks(chances: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
         chances = F.pad(chances, (0, short))
     blocks = chances.view(len(chances), -1, BLOCK)  # (rows, blocks, BLOCK)
     ends = _exact(blocks.sum(-1)).cumsum(-1)
-    wanted = _exact(uniforms)[:, None] * ends[:, -1:]
-    block = torch.searchsorted(ends, wanted, right=True).clamp_(max=ends.shape[1] - 1)  # (rows, 1)
+    targets = _exact(uniforms)[:, None] * ends[:, -1:]
+    block = torch.searchsorted(ends, targets, right=True).clamp_(max=ends.shape[1] - 1)  # (rows, 1)
     chosen = blocks.gather(1, block.to(blocks.device)[:, :, None].expand(-1, 1, BLOCK))[:, 0]
     before = F.pad(ends, (1, 0)).gather(1, block)
-    place = torch.searchsorted(_exact(chosen).cumsum(-1), wanted - before, right=True).clamp_(max=BLOCK - 1)
+    place = torch.searchsorted(_exact(chosen).cumsum(-1), targets - before, right=True).clamp_(max=BLOCK - 1)
     return (block * BLOCK + place)[:, 0].to(chances.device)
 
 

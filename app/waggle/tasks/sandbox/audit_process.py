@@ -42,26 +42,26 @@ class Bystander:
     def watch(self, act: Callable[[], Any]) -> tuple[Any, str, list[str]]:
         """(what it gave, the name of what it raised, what it tried)."""
         noted: list[str] = []
-        given, raised = None, ""
+        score, raised = None, ""
         self._events = noted
         try:
-            given = act()
+            score = act()
         except Exception as error:  # noqa: BLE001 - the very question is what a scorer raises
             raised = type(error).__name__
         finally:
             self._events = None
-        return given, raised, list(dict.fromkeys(noted))
+        return score, raised, list(dict.fromkeys(noted))
 
 
 class Examination:
     """One dataset with its default settings, made ready as the verifier's child makes it ready."""
 
-    def __init__(self, asked: messages.Examine) -> None:
-        self._specialty = Specialty(dataset=asked.dataset, title=asked.dataset[:40])
-        if not asked.upstream:
+    def __init__(self, request: messages.Examine) -> None:
+        self._specialty = Specialty(dataset=request.dataset, title=request.dataset[:40])
+        if not request.upstream:
             reasoning_gym_patches.replace_scorers()
         reasoning_gym_patches.keep_data_files()
-        if asked.another_day:
+        if request.another_day:
             _turn_calendar()
         self._bench = self._new_bench()
         self._bench.warm()
@@ -72,30 +72,30 @@ class Examination:
     def _new_bench(self) -> Bench:
         return Bench((self._specialty,))
 
-    def make(self, seeds: list[int]) -> messages.Made:
+    def make(self, seeds: list[int]) -> messages.GeneratedQuestions:
         bench, dataset = self._new_bench(), self._specialty.dataset
         began = time.process_time()
         pairs = [(bench.question((dataset, seed)), bench.answer((dataset, seed))) for seed in seeds]
         self._bench = bench
-        return messages.Made(pairs, (time.process_time() - began) / len(seeds))
+        return messages.GeneratedQuestions(pairs, (time.process_time() - began) / len(seeds))
 
     def score(self, seed: int, text: str) -> messages.Scored:
         """Of two looks at a slow answer, the faster."""
         dataset, entry = self._bench.entry((self._specialty.dataset, seed))
         text = text.strip()  # as the verifier does
-        found = self._look(dataset, entry, text)
-        if found.seconds < SLOW:
-            return found
-        return msgspec.structs.replace(found, seconds=min(found.seconds, self._look(dataset, entry, text).seconds))
+        outcome = self._look(dataset, entry, text)
+        if outcome.seconds < SLOW:
+            return outcome
+        return msgspec.structs.replace(outcome, seconds=min(outcome.seconds, self._look(dataset, entry, text).seconds))
 
     def _look(self, dataset: Any, entry: dict[str, Any], text: str) -> messages.Scored:
         began = time.process_time()
         _end_after(PATIENCE_SECONDS)
-        given, raised, events = self._bystander.watch(lambda: dataset.score_answer(text, entry))
+        score, raised, events = self._bystander.watch(lambda: dataset.score_answer(text, entry))
         seconds = time.process_time() - began
         _end_after(0.0)
         try:
-            reward = 0.0 if raised else float(given)
+            reward = 0.0 if raised else float(score)
         except (TypeError, ValueError, OverflowError):  # no number is a finding, too
             reward = math.nan
         return messages.Scored(reward, raised, events, round(seconds, 4))
@@ -153,8 +153,8 @@ def _failed(error: Exception) -> messages.Failed:
     """In a few words, and without saying where things lie on this computer."""
     if isinstance(error, OSError):
         return messages.Failed(f"they need {os.path.basename(str(error.filename))} opened")
-    said = FOLDERS.sub("", f"{type(error).__name__}: {error}")
-    return messages.Failed(said if len(said) <= 160 else f"{said[:160]}...")
+    message = FOLDERS.sub("", f"{type(error).__name__}: {error}")
+    return messages.Failed(message if len(message) <= 160 else f"{message[:160]}...")
 
 
 def main() -> None:

@@ -140,7 +140,7 @@ def _worked(pid: int) -> float:
     try:
         process = psutil.Process(pid)
         # In a virtual environment of Windows, python.exe starts another and waits for it.
-        times = [one.cpu_times() for one in (process, *(process.children() if sys.platform == "win32" else ()))]
+        times = [member.cpu_times() for member in (process, *(process.children() if sys.platform == "win32" else ()))]
     except psutil.Error:
         return math.nan
     return float(sum(each.user + each.system for each in times))

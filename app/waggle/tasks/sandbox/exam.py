@@ -18,7 +18,7 @@ QUESTIONS = 16  # as many answers as one group may have: a quarter of what a usu
 EXAMINER = b"exam"  # in the place of an origin: no peer id is as short
 LOOKED = 32  # questions made at a time; one in twenty is reserved for reports
 MOST = 32  # such looks for one specialty
-KEPT = 4  # exams: that of now, of before and after, and one more
+EXAMS_CACHED = 4  # exams: that of now, of before and after, and one more
 
 
 class Exam(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,16 +30,16 @@ class Exam(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> bytes:
         """sha256 of what is asked: whoever makes other questions shows it by this."""
-        asked = "\0".join(f"{question.dataset}|{question.text}" for question in self.questions)
-        return hashlib.sha256(asked.encode()).digest()
+        questions = "\0".join(f"{question.dataset}|{question.text}" for question in self.questions)
+        return hashlib.sha256(questions.encode()).digest()
 
 
 def exam_of(verifier: Verifier, charter: Charter, epoch: int) -> Exam:
     """The exam of an epoch: its specialties take turns, from one epoch to the next as well."""
     names = [specialty.dataset for specialty in charter.specialties]
     counts = Counter(names[(epoch * QUESTIONS + place) % len(names)] for place in range(QUESTIONS))
-    found = [question for name, count in counts.items() for question in _reserved(verifier, charter, name, epoch, count)]
-    return Exam(epoch=epoch, questions=tuple(found))
+    questions = [question for name, count in counts.items() for question in _reserved(verifier, charter, name, epoch, count)]
+    return Exam(epoch=epoch, questions=tuple(questions))
 
 
 class Exams:
@@ -48,25 +48,25 @@ class Exams:
     def __init__(self, verifier: Verifier, charter: Charter) -> None:
         self._verifier, self._charter = verifier, charter
         self._lock = threading.Lock()
-        self._made: OrderedDict[int, Exam] = OrderedDict()
+        self._exams: OrderedDict[int, Exam] = OrderedDict()
 
     def of(self, epoch: int) -> Exam:
         """Takes a second where it is made first."""
         with self._lock:
-            if epoch not in self._made:
-                self._made[epoch] = exam_of(self._verifier, self._charter, epoch)
-            if len(self._made) > KEPT:
-                self._made.popitem(last=False)
-            return self._made[epoch]
+            if epoch not in self._exams:
+                self._exams[epoch] = exam_of(self._verifier, self._charter, epoch)
+            if len(self._exams) > EXAMS_CACHED:
+                self._exams.popitem(last=False)
+            return self._exams[epoch]
 
 
 def _reserved(verifier: Verifier, charter: Charter, dataset: str, epoch: int, count: int) -> list[Question]:
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     for look in range(MOST):
         ids = [QuestionId(dataset, epoch, look * LOOKED + i) for i in range(LOOKED)]
-        for question in verifier.questions([(dataset, seed_of(charter.digest, EXAMINER, one)) for one in ids]):
+        for question in verifier.questions([(dataset, seed_of(charter.digest, EXAMINER, question_id)) for question_id in ids]):
             if split_of(dataset, question.text) == "test":
-                found.setdefault(question.text, question)
-        if len(found) >= count:
+                questions.setdefault(question.text, question)
+        if len(questions) >= count:
             break
-    return list(found.values())[:count]
+    return list(questions.values())[:count]

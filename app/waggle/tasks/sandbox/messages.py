@@ -89,7 +89,7 @@ class Make(msgspec.Struct, frozen=True, tag=True, array_like=True):
     seeds: list[int]
 
 
-class Made(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GeneratedQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """(question, answer) for each seed, and the processor's seconds for one."""
 
     pairs: list[tuple[str, str]]
@@ -121,7 +121,7 @@ class Render(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
     template: str
     specials: dict[str, str]
-    said: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 class Rendered(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -130,7 +130,7 @@ class Rendered(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 Request = MakeQuestions | MakeAnswers | Judge
 AuditRequest = List | Examine | Make | Score
-AuditReply = Catalogue | Warmed | Made | Scores | Failed
+AuditReply = Catalogue | Warmed | GeneratedQuestions | Scores | Failed
 TemplateReply = Rendered | Failed
 Reply = Texts | Verdicts | Warmed | Tripped | Failed
 
@@ -138,7 +138,7 @@ _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
 _template_replies: msgspec.msgpack.Decoder[TemplateReply] = msgspec.msgpack.Decoder(TemplateReply)
 
-Said = TypeVar("Said")
+Decoded = TypeVar("Decoded")
 
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
@@ -164,29 +164,29 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 
 def reply(frame: bytes) -> Reply:
     """What the verifier child says; raises EOFError where that is nonsense: it is as good as gone."""
-    return _said(frame, _replies)
+    return _decoded(frame, _replies)
 
 
-def require_all(request: Warm | Request, said: Texts | Verdicts) -> None:
+def require_all(request: Warm | Request, answer: Texts | Verdicts) -> None:
     """Raise EOFError unless that is an answer to each part of the request, and to nothing else."""
-    match request, said:
-        case (MakeQuestions(asked) | MakeAnswers(asked), Texts(answers)) | (Judge(asked), Verdicts(answers)):
-            if len(answers) == len(asked):
+    match request, answer:
+        case (MakeQuestions(keys) | MakeAnswers(keys), Texts(answers)) | (Judge(keys), Verdicts(answers)):
+            if len(answers) == len(keys):
                 return
     raise EOFError("it talks nonsense: it answers what nobody asked")
 
 
 def audit_reply(frame: bytes) -> AuditReply:
     """The same of the audit's child."""
-    return _said(frame, _audit_replies)
+    return _decoded(frame, _audit_replies)
 
 
 def template_reply(frame: bytes) -> TemplateReply:
     """The same of a template's child."""
-    return _said(frame, _template_replies)
+    return _decoded(frame, _template_replies)
 
 
-def _said(frame: bytes, decoder: msgspec.msgpack.Decoder[Said]) -> Said:
+def _decoded(frame: bytes, decoder: msgspec.msgpack.Decoder[Decoded]) -> Decoded:
     try:
         return decoder.decode(frame)
     except UNREADABLE as error:

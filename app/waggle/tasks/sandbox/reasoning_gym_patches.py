@@ -90,14 +90,14 @@ def keep_data_files() -> None:
     """
     from reasoning_gym import data
 
-    upstream, shipped = data.read_data_file, {one.name for one in importlib.resources.files(data).iterdir() if one.is_file()}
+    upstream, shipped = data.read_data_file, {file.name for file in importlib.resources.files(data).iterdir() if file.is_file()}
 
     @functools.cache
-    def kept(name: str) -> str:
+    def shipped_only(name: str) -> str:
         if name not in shipped:
             raise ValueError(f"reasoning-gym has no file {name[:40]!r}")
         return str(upstream(name))
 
     for name, module in list(sys.modules.items()):
         if name.startswith("reasoning_gym") and vars(module).get("read_data_file") is upstream:
-            vars(module)["read_data_file"] = kept
+            vars(module)["read_data_file"] = shipped_only

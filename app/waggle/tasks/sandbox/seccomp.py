@@ -65,9 +65,9 @@ def prepared() -> Callable[[], bool] | None:
     def put_on() -> bool:
         if system.prctl(NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))):
             return False
-        made = Filter(len(code) // STEP_BYTES, code)
+        filter_program = Filter(len(code) // STEP_BYTES, code)
         how = map(ctypes.c_ulong, (SET_FILTER, ALL_THREADS))
-        return bool(system.syscall(ctypes.c_long(seccomp), *how, ctypes.byref(made)) == 0)
+        return bool(system.syscall(ctypes.c_long(seccomp), *how, ctypes.byref(filter_program)) == 0)
 
     return put_on
 
@@ -76,9 +76,9 @@ def program(abi: int, refused: list[int]) -> bytes:
     """The filter in the kernel's own words (BPF): calls of another ABI, newer ones and those named are refused."""
     first = [(LOAD, ABI_AT), (EQUAL, abi), (LOAD, NUMBER_AT), (AT_LEAST, NEWER)]
     steps = [*first, *((EQUAL, number) for number in refused)]
-    made = b""
+    code = b""
     for place, (kind, value) in enumerate(steps):
         away = len(steps) - place  # from the next step to the last, which refuses; the one before it allows
         on_true, on_false = (0, away) if value == abi else (0, 0) if kind == LOAD else (away, 0)
-        made += struct.pack("=HBBI", kind, on_true, on_false, value)
-    return made + struct.pack("=HBBIHBBI", RETURN, 0, 0, ALLOW, RETURN, 0, 0, REFUSE)
+        code += struct.pack("=HBBI", kind, on_true, on_false, value)
+    return code + struct.pack("=HBBIHBBI", RETURN, 0, 0, ALLOW, RETURN, 0, 0, REFUSE)

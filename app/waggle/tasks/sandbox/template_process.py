@@ -31,7 +31,7 @@ def rendered(request: wire.Render) -> str:
     """What the template makes of it. Left out: tools, and today's date, which is always the same, so that equal questions are
     equal prompts. Raises whatever the template does."""
     template = _environment().from_string(request.template)
-    messages = [{"role": ROLES[place % 2], "content": words} for place, words in enumerate(request.said)]
+    messages = [{"role": ROLES[place % 2], "content": words} for place, words in enumerate(request.texts)]
     text = template.render(
         messages=messages, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **request.specials
     )
@@ -42,11 +42,11 @@ def rendered(request: wire.Render) -> str:
 
 
 def _environment() -> ImmutableSandboxedEnvironment:
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
-    made.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
-    made.globals["raise_exception"] = _refuse
-    made.globals["strftime_now"] = DATE.strftime
-    return made
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
+    environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = DATE.strftime
+    return environment
 
 
 class _Generation(Extension):

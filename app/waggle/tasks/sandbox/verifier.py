@@ -53,7 +53,7 @@ class Verifier:
 
     def _warm(self) -> Sandbox:
         try:
-            reply = self._told(messages.Warm(self._charter.specialties), START_SECONDS)
+            reply = self._request(messages.Warm(self._charter.specialties), START_SECONDS)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
                 f"The judging process does not start: {error}.", "Look at the page Help, or run `waggle doctor`."
@@ -113,17 +113,17 @@ class Verifier:
 
         Fewer where the specialty's settings do not make so many different ones.
         """
-        found: list[Question] = []
-        seen, newest = set[str](), 0  # of any split
+        questions: list[Question] = []
+        texts, newest = set[str](), 0  # of any split
         for keys in batched([(dataset, seed) for seed in range(HELD_OUT_SEEDS)], AT_ONCE):
             for question in self.questions(keys):
-                if question.text not in seen:
-                    seen.add(question.text)
+                if question.text not in texts:
+                    texts.add(question.text)
                     newest = question.seed
-                    found += [question] if split_of(dataset, question.text) == split else []
-            if len(found) >= count or keys[-1][1] - newest >= STALE_SEEDS:
+                    questions += [question] if split_of(dataset, question.text) == split else []
+            if len(questions) >= count or keys[-1][1] - newest >= STALE_SEEDS:
                 break
-        return found[:count]
+        return questions[:count]
 
     def digest(self) -> str:
         """Hash of 64 generated questions: two nodes with equal digests make the same questions."""
@@ -133,8 +133,8 @@ class Verifier:
 
     def check_charter(self) -> None:
         """Raise CharterError unless this computer makes the questions that the charter's author did."""
-        if (found := self.digest()) != self._charter.questions_digest:
-            raise other_questions(self._charter, found)
+        if (digest := self.digest()) != self._charter.questions_digest:
+            raise other_questions(self._charter, digest)
 
     def close(self) -> None:
         """End the child for good, whatever it is asked; safe to call twice."""
@@ -163,7 +163,7 @@ class Verifier:
         with self._lock:
             for _ in range(attempts):
                 try:
-                    return self._told(request, BATCH_SECONDS, work)
+                    return self._request(request, BATCH_SECONDS, work)
                 except (EOFError, TimeoutError) as error:
                     ended = error
                     self._restart(error)
@@ -172,7 +172,7 @@ class Verifier:
             f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
         ) from ended
 
-    def _told(self, request: messages.Warm | messages.Request, seconds: float, work: float = math.inf) -> messages.Reply:
+    def _request(self, request: messages.Warm | messages.Request, seconds: float, work: float = math.inf) -> messages.Reply:
         reply = self._child.ask(request, seconds, work)
         if isinstance(reply, (messages.Texts, messages.Verdicts)):
             self.worked += reply.seconds

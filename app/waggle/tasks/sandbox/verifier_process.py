@@ -38,7 +38,7 @@ class Bench:
         self._settings = {specialty.dataset: specialty.settings for specialty in specialties}
         self._decimals = {dataset: decimal.Context() for dataset in self._settings}
         self._scorers: dict[str, Any] = {}  # the first of each: no scorer looks at its seed, and many a dataset holds a book
-        self._made: OrderedDict[messages.Key, tuple[dict[str, Any], int]] = OrderedDict()  # and how many characters each has
+        self._entries: OrderedDict[messages.Key, tuple[dict[str, Any], int]] = OrderedDict()  # and how many characters each has
         self._characters = 0  # of all of them
         self._unarmed: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -69,24 +69,24 @@ class Bench:
     def entry(self, key: messages.Key) -> tuple[Any, dict[str, Any]]:
         """(what scores it, entry) of a question; raises KeyError for a specialty that the charter lacks."""
         decimal.setcontext(self._decimals[key[0]])  # decimal_arithmetic sets its precision for good: let no other count with it
-        if key in self._made:
-            self._made.move_to_end(key)
-            return self._scorers[key[0]], self._made[key][0]
+        if key in self._entries:
+            self._entries.move_to_end(key)
+            return self._scorers[key[0]], self._entries[key][0]
         settings = self._settings[key[0]]
         with self._unarmed():
             import reasoning_gym
 
             dataset = reasoning_gym.create_dataset(key[0], seed=key[1], size=1, **settings)
-            made = dataset[0]
-            self._keep(key, made)
-        return self._scorers.setdefault(key[0], dataset), made
+            entry = dataset[0]
+            self._keep(key, entry)
+        return self._scorers.setdefault(key[0], dataset), entry
 
-    def _keep(self, key: messages.Key, made: dict[str, Any]) -> None:
-        characters = len(repr(made))
-        self._made[key] = made, characters
+    def _keep(self, key: messages.Key, entry: dict[str, Any]) -> None:
+        characters = len(repr(entry))
+        self._entries[key] = entry, characters
         self._characters += characters
-        while len(self._made) > CACHED or self._characters > CACHED_CHARACTERS:
-            self._characters -= self._made.popitem(last=False)[1][1]
+        while len(self._entries) > CACHED or self._characters > CACHED_CHARACTERS:
+            self._characters -= self._entries.popitem(last=False)[1][1]
 
     def question(self, key: messages.Key) -> str:
         """Empty where the dataset makes none of this seed."""
@@ -105,10 +105,10 @@ class Bench:
 
     def judge(self, key: messages.Key, text: str, ended: bool) -> Verdict:
         """Reward only what stands in the last answer tag, as reasoning-gym's own convention has it."""
-        found = last_answer(text)
-        if found is None:
+        last = last_answer(text)
+        if last is None:
             return Verdict(reward=0.0, reason="no answer tag" if ended else "cut off")
-        start, stop = found
+        start, stop = last
         answer = text[start:stop].strip()
         dataset, entry = self.entry(key)
         try:
@@ -126,10 +126,10 @@ def same_answer(text: str, truth: str) -> bool:
 
 def last_answer(text: str) -> tuple[int, int] | None:
     """Where the last pair of tags begins and ends inside, in one pass: a text may be nothing but opening tags."""
-    found, after = None, 0
+    answer, after = None, 0
     while (start := text.find(OPEN, after)) >= 0 and (stop := text.find(SHUT, start + len(OPEN))) >= 0:
-        found, after = (start + len(OPEN), stop), stop + len(SHUT)
-    return found
+        answer, after = (start + len(OPEN), stop), stop + len(SHUT)
+    return answer
 
 
 def _reason(reward: float, answer: str) -> str:
@@ -137,8 +137,8 @@ def _reason(reward: float, answer: str) -> str:
         return "right"
     if not answer:
         return "empty answer"
-    shown = " ".join(answer.split())[:24]
-    return "close" if reward >= CLOSE else f"wrong: {shown}"
+    excerpt = " ".join(answer.split())[:24]
+    return "close" if reward >= CLOSE else f"wrong: {excerpt}"
 
 
 def _reply(bench: Bench, request: messages.Request) -> messages.Reply:

@@ -42,14 +42,14 @@ class Extended(ctypes.Structure):
 
 def limits(*, memory_bytes: int = 0, alone: bool = False) -> Extended:
     """What a job allows each of its processes: memory that it commits, and whether there may be others beside it."""
-    found = Extended(ProcessMemoryLimit=memory_bytes)
-    basic = found.BasicLimitInformation
+    limit = Extended(ProcessMemoryLimit=memory_bytes)
+    basic = limit.BasicLimitInformation
     basic.LimitFlags = (PROCESS_MEMORY if memory_bytes else 0) | (ACTIVE_PROCESSES if alone else 0)
     basic.ActiveProcessLimit = int(alone)
-    return found
+    return limit
 
 
-def enter(wanted: Extended) -> bool:
+def enter(restrictions: Extended) -> bool:
     """Put this process into a job of its own, inside those that it is in already; False where the system says no."""
     if sys.platform != "win32":
         return False
@@ -58,5 +58,5 @@ def enter(wanted: Extended) -> bool:
     kernel.SetInformationJobObject.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32)
     kernel.AssignProcessToJobObject.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
     job = kernel.CreateJobObjectW(None, None)  # never closed: it lasts as long as the process in it
-    set_ = job and kernel.SetInformationJobObject(job, EXTENDED_LIMITS, ctypes.byref(wanted), ctypes.sizeof(wanted))
+    set_ = job and kernel.SetInformationJobObject(job, EXTENDED_LIMITS, ctypes.byref(restrictions), ctypes.sizeof(restrictions))
     return bool(set_ and kernel.AssignProcessToJobObject(job, kernel.GetCurrentProcess()))

@@ -38,13 +38,13 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
     def refusal(self, dataset: str, characters: int) -> str:
         """Why a charter with completions of so many characters may not name this dataset; empty where it may."""
-        found = self.findings.get(dataset)
-        if found is None:
+        finding = self.findings.get(dataset)
+        if finding is None:
             return f"reasoning-gym {self.heading.reasoning_gym} has no such dataset"
-        if not found.listed:
-            return found.reasons[0]
-        if characters > found.longest:
-            return f"its scorer is quick only up to {found.longest:,} characters, and this charter allows {characters:,}"
+        if not finding.listed:
+            return finding.reasons[0]
+        if characters > finding.longest:
+            return f"its scorer is quick only up to {finding.longest:,} characters, and this charter allows {characters:,}"
         return ""
 
 
@@ -52,7 +52,7 @@ def read(path: Path) -> Audit:
     """Raises OSError and msgspec.DecodeError."""
     first, *lines = path.read_bytes().splitlines()
     findings = [msgspec.json.decode(line, type=Finding) for line in lines]
-    return Audit(heading=msgspec.json.decode(first, type=Heading), findings={one.dataset: one for one in findings})
+    return Audit(heading=msgspec.json.decode(first, type=Heading), findings={finding.dataset: finding for finding in findings})
 
 
 @functools.cache

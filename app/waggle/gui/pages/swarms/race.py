@@ -18,7 +18,7 @@ from waggle.gui.widgets.layout import card, column, held, restyle, row
 from waggle.gui.widgets.painted import Painted
 from waggle.gui.widgets.responsive_row import Shares
 from waggle.gui.widgets.text import Line, text
-from waggle.protocol.events_race import Lane, Told
+from waggle.protocol.events_race import Lane, RaceEvent
 
 if TYPE_CHECKING:
     from waggle.gui.charts.race_chart import RaceChart
@@ -104,7 +104,7 @@ class RaceView(QWidget):
     def arrange(self, gap: int) -> None:
         self._arena.set_gap(gap)
 
-    def take(self, told: Told) -> None:
+    def take(self, told: RaceEvent) -> None:
         """One message of the race."""
         self.race = fold(self.race, told)
         self._draw()

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 
 from waggle.core import paths, stored_data
 from waggle.core.errors import UNREADABLE
-from waggle.core.stored_data import KEPT, Belonging, Kind, Removed
+from waggle.core.stored_data import KEPT_BY_DEFAULT, Belonging, Kind, Removed
 from waggle.gui.i18n.formatting import later, plural, size, told, tr, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
@@ -101,7 +101,7 @@ class GoodbyeView(QFrame):
         ))  # fmt: skip
         self._asked = False
 
-    def show_found(self, found: tuple[Belonging, ...], *, no_backup: str, kept: tuple[Kind, ...] = KEPT) -> None:
+    def show_found(self, found: tuple[Belonging, ...], *, no_backup: str, kept: tuple[Kind, ...] = KEPT_BY_DEFAULT) -> None:
         """List what is here; all of it is chosen but what is kept. `no_backup`: why none can be made now."""
         self._found, self._asked = found, False
         empty(self._rows)
@@ -109,7 +109,7 @@ class GoodbyeView(QFrame):
         for keep in self._keeps:
             keep.box.toggled.connect(lambda _on: self._changed())
             self._rows.addWidget(keep)
-        self._first.setVisible(any(one.kind in KEPT for one in found))
+        self._first.setVisible(any(one.kind in KEPT_BY_DEFAULT for one in found))
         self._backup.setEnabled(not no_backup)
         self._backup.setToolTip(no_backup)
         self._changed()
@@ -134,7 +134,7 @@ class GoodbyeView(QFrame):
         self._go.say(tr("Remove them now") if self._asked else tr("Remove these"))
         self._cancel.say(tr("Not yet") if self._asked else tr("Keep everything"))
         words = tr("They are removed for good. The engine stops first, and Waggle closes afterwards.") if self._asked else ""
-        if any(kind in KEPT for kind in kinds):
+        if any(kind in KEPT_BY_DEFAULT for kind in kinds):
             words = f"{tr('Your key is chosen too: without a backup nobody can be you again.')} {words}".strip()
         say_in(self._warning, words, "bad")
 
@@ -233,4 +233,4 @@ class Farewell(QWidget):
 
 def found_in(home: paths.Home) -> tuple[Belonging, ...]:
     """What is kept here now."""
-    return stored_data.found(home, paths.cache())
+    return stored_data.belongings(home, paths.cache())

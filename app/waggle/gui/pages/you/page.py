@@ -8,7 +8,7 @@ from PySide6.QtGui import QImageWriter, QKeyEvent
 from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 
 from waggle.core import paths
-from waggle.core.stored_data import kept
+from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
 from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, told, tr, whole_day
 from waggle.gui.i18n.placeholders import awaited, hindrance
@@ -151,7 +151,7 @@ class You(Page):
             return
         self._leaving = True
         why_not = hindrance(self._state) or awaited(self._state)
-        self._goodbye.show_found(found_in(self._home), no_backup=why_not, kept=kept(self._home))
+        self._goodbye.show_found(found_in(self._home), no_backup=why_not, kept=kept_by_default(self._home))
         self._views.setCurrentIndex(GOODBYE)
 
     def _back_up_first(self) -> None:
