@@ -78,7 +78,8 @@ def run_once(part: str, arguments: Sequence[str], python: Python, *, only: list[
             selection.write_text(json.dumps(only), encoding="utf-8")
             options.append(f"--suite-only={selection}")
         code = python(str(LAUNCHER), *WORKERS, *options, *arguments)
-        if not report.exists():  # nothing to run, or pytest itself ended before it could write
+        if not report.exists():  # pytest ended before it could write: on purpose where no argument chooses this part
+            print("none chosen" if code == NO_TESTS else f"pytest ended with {code}", flush=True)
             return Run(code=code, outcomes={}, lost_workers=0, not_run=[])
         content = json.loads(report.read_text(encoding="utf-8"))
     collected, ended = content["collected"], frozenset(content["ended"])

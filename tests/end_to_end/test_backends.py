@@ -79,7 +79,6 @@ def talk_and_try(one: Engine, specialty: str) -> None:
     assert one.wait(QuestionAnswered, 10).answers[0].completion.text
 
 
-@pytest.mark.timeout(600)
 def test_engines_on_two_backends_learn_from_each_other_and_change_places(tmp_path):
     play_together(tmp_path, 3, 400)
 

@@ -2,8 +2,6 @@
 
 import time
 
-import pytest
-
 from end_to_end.programs import Engine, Seed, running
 from waggle.protocol import commands, events
 
@@ -45,7 +43,6 @@ def tail_of(engine: Engine) -> bytes:
     return bytes.fromhex(drawn.groups[0].key.partition("/")[0])
 
 
-@pytest.mark.timeout(900)
 def test_two_nodes_learn_from_each_other_and_a_killed_one_goes_on_where_it_was(tmp_path, figures):
     with running(Seed(tmp_path / "seed")) as seed:
         settings = (LOOPBACK, f'swarm.seeds=["{seed.address()}"]')

@@ -34,7 +34,6 @@ def went_back(engine: Engine, says: str, start: int = 0) -> events.Warned:
     return warned
 
 
-@pytest.mark.timeout(300)
 def test_a_swarm_whose_questions_the_model_cannot_read_is_left_in_its_first_round_and_at_a_start_on_the_way_there(home):
     with running(Engine(home.root, *SETTINGS)) as engine:
         engine.wait(events.RoundCompleted, 120)

@@ -1,7 +1,5 @@
 """A person creates a swarm and invites another by link; both go there with what they have learned, and share."""
 
-import pytest
-
 from end_to_end.programs import Engine, running
 from waggle.core import paths
 from waggle.network import joined_swarms
@@ -12,7 +10,6 @@ SETTINGS = ("swarm.host=127.0.0.1",)
 CHOSEN = (("base_conversion", "easy"), ("fraction_simplification", "easy"))
 
 
-@pytest.mark.timeout(900)
 def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path):
     with running(Engine(tmp_path / "a", *SETTINGS)) as first, running(Engine(tmp_path / "b", *SETTINGS)) as second:
         second.wait_round(0, 120)

@@ -2,15 +2,12 @@
 
 import signal
 
-import pytest
-
 from end_to_end.programs import GENTLE, Engine, Seed, child_named, running
 from waggle.protocol import commands, events
 
 SOON = 60.0
 
 
-@pytest.mark.timeout(300)
 def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_path):
     with running(Seed(tmp_path / "seed")) as seed:
         settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]', GENTLE)
@@ -29,7 +26,6 @@ def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_pa
             assert engine.end() == 0, "it did not live until the end"
 
 
-@pytest.mark.timeout(240)
 def test_a_pause_outlives_a_kill_of_the_engine(tmp_path):
     alone = ("swarm.solo=true",)
     with running(Engine(tmp_path, *alone)) as engine:

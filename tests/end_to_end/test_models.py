@@ -4,8 +4,6 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from end_to_end.programs import Engine, running
 from waggle.cli import main
 from waggle.core import paths
@@ -19,7 +17,6 @@ SECRET = "a word that nobody else has: zyzzyva"
 ALONE = ("swarm.solo=true",)
 
 
-@pytest.mark.timeout(240)
 def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_and_a_goodbye_removes_all(tmp_path, monkeypatch):
     other = tmp_path / "another"
     shutil.copytree(paths.starter(), other)

@@ -23,7 +23,6 @@ from waggle.protocol.status_text import sentence
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(sys.platform != "linux", reason="stops, cuts off and limits processes as Linux does"),
 ]
 

@@ -60,7 +60,6 @@ def gone(process: psutil.Process) -> bool:
         return True
 
 
-@pytest.mark.timeout(900)
 def test_the_window_is_on_screen_before_the_engine_is_ready_and_both_leave_together(tmp_path, screen, figures):
     home = tmp_path / "home"
     command = [sys.executable, "-m", "waggle", "--home", str(home), "--set", "swarm.solo=true"]

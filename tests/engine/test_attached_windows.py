@@ -78,7 +78,7 @@ async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(h
     reads, writer = window
     desk = Desk()
     followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=False))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while writer.waiting() <= attached_windows.MOST_AHEAD:
             teller.tell(events.Warned(title="x" * 4000, advice=""))
             await asyncio.sleep(0)
@@ -113,7 +113,7 @@ def nothing_more(reads, writer):
 async def leave(desk, followed):
     """The window is closed, and what stands for the engine ends at once."""
     desk.stop()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await followed
 
 
@@ -175,7 +175,7 @@ async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_o
         return nothing
 
     reads, writer = window
-    async with server.serving(home, obey, once(ends)), asyncio.timeout(20):
+    async with server.serving(home, obey, once(ends)), asyncio.timeout(60):
         assert await attached_windows.follow(home, Desk(), writer, overruled=False)
     for kind in (Snapshot, type(last), *then):
         await told_to_window(reads, kind)

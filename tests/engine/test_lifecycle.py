@@ -65,7 +65,7 @@ async def lifecycle(tmp_path):
 
 
 async def reached(lifecycle, phase) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while lifecycle.teller.state.phase != phase:
             await asyncio.sleep(0.01)
 
@@ -76,7 +76,7 @@ async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
     assert await asyncio.to_thread(walker.in_step.wait, 30)
     before = walker.steps
     pausing = asyncio.ensure_future(lifecycle.obey(commands.Pause(id="7")))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not lifecycle.gate.closed:
             await asyncio.sleep(0)
     for _ in range(20):  # as many turns of the loop as an answer could need
@@ -152,7 +152,7 @@ async def test_a_resume_that_overtakes_a_pause_releases_it_and_nobody_says_pause
         pausing = asyncio.create_task(lifecycle.obey(commands.Pause(id="1")))
         await asyncio.sleep(0)  # the pause has closed the gate and waits
         await lifecycle.obey(commands.Resume(id="2"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await pausing
         assert lifecycle.teller.state.phase == "contributing"
         assert not lifecycle.gate.closed
@@ -315,7 +315,7 @@ async def test_what_was_chosen_has_begun_once_a_round_was_played(lifecycle):
     lifecycle.begun = lambda: begun.put_nowait(threading.current_thread())
     for _ in range(3):
         await asyncio.to_thread(lifecycle.round_ended)
-    assert await asyncio.wait_for(begun.get(), 30) is threading.main_thread()
+    assert await asyncio.wait_for(begun.get(), 60) is threading.main_thread()
     assert begun.empty()
 
 

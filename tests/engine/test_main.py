@@ -284,7 +284,7 @@ async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(
     seconds[0] = 400.0
     teller.attach(lambda line: decided.set())
     looking = asyncio.ensure_future(main._look_around(lifecycle, choices, teller, frugality))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await decided.wait()
     await main._end(looking)
     lifecycle.stop()

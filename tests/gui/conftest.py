@@ -12,6 +12,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from gui.recorded import REAL, Run
 from waggle.gui.application.garbage_collection import Collector, keep_what_stays
@@ -24,23 +25,25 @@ from waggle.gui.theme.theme import Look
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
+PATIENCE_MS = 60_000
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Modules and tests live as long as the process: to look through them after each test would take long."""
+    """Modules and tests live as long as the process: searching them for garbage after each test would take long."""
     gc.collect()
     keep_what_stays()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[object]:
-    """The window's rule of garbage holds in tests, too: once there is an application, none is collected but here, after a test.
+    """The window's garbage rule in tests: once an application exists, garbage is collected only here, after each test.
 
-    In the thread of the tests, which is the window's, and of every age: what a failed test had in its hands is kept until the
-    next one (`sys.last_value`), by then is old, and would wait for Python's own collector, which runs in any thread that asks
-    for memory. A window that is left goes as well: a theme dresses every widget there is.
+    This is the GUI thread. All generations are collected: `sys.last_value` keeps the frames of a failed test alive until the next
+    test, and by then their objects are in the oldest one. Python's own collector would find them there, on any thread that
+    allocates, and destroy running timers on the wrong thread.
 
-    Not by a fixture: pytest keeps what fixtures gave until all of them have ended.
+    A fixture cannot do this: pytest keeps the values of fixtures until all of them have been torn down.
     """
     outcome = yield
     if QApplication.instance() is not None:
@@ -50,7 +53,7 @@ def pytest_runtest_protocol() -> Iterator[object]:
 
 
 def _delete_windows() -> None:
-    """In a function of its own: a variable that names one would keep it from being collected."""
+    """Delete the windows of a test, as a theme styles every widget. A function, so that no variable keeps one alive."""
     for widget in QApplication.topLevelWidgets():
         if isinstance(widget, Window) and shiboken6.isValid(widget):
             widget.deleteLater()
@@ -59,10 +62,22 @@ def _delete_windows() -> None:
 
 @pytest.fixture(scope="session")
 def qapp() -> Application:
-    """Its collector has switched Python's off, and goes: tests are in the midst of something when its timer is due."""
+    """Python's collector is off from here on. The window's own is deleted: its timer would fire within a test."""
     app = application()
     shiboken6.delete(app.findChild(Collector))
     return app
+
+
+@pytest.fixture
+def qtbot(qtbot: QtBot) -> QtBot:
+    """On a busy computer signals come late: no wait gives up before a minute has passed."""
+    for name in ("waitActive", "waitExposed", "waitSignal", "waitSignals", "waitUntil"):
+        setattr(qtbot, name, _patient(getattr(qtbot, name)))
+    return qtbot
+
+
+def _patient(wait: Callable[..., object]) -> Callable[..., object]:
+    return lambda *arguments, timeout=0, **options: wait(*arguments, timeout=max(timeout, PATIENCE_MS), **options)
 
 
 @pytest.fixture(autouse=True)

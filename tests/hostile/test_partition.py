@@ -1,4 +1,4 @@
-"""A partition of 4 + 4 real nodes is healed within half a minute of its repair, and nothing is lost by it.
+"""A network of 4 + 4 real nodes that was cut in two becomes one again, within half a minute, and loses nothing.
 
 Nothing lost means: no node and no network process ended; every group that had arrived still waits to be trained on, and none
 came twice; every standing and every address is kept; and what each node offered last, made while the two sides were apart,
@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.programs import SLOW
 from hostile.partition import ALONE, BEFORE, part, why_not
 
-HEALED_S = 30.0  # on a computer that does nothing else
+HEALED_S = 30.0
 
 
 @pytest.mark.privileged
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("way", ["silent", pytest.param("unplugged", marks=pytest.mark.slow)])
 def test_a_swarm_cut_in_two_is_one_again_with_nothing_lost(tmp_path: Path, way: str) -> None:
     if reason := why_not():
@@ -24,7 +22,6 @@ def test_a_swarm_cut_in_two_is_one_again_with_nothing_lost(tmp_path: Path, way: 
 
     healed = part(way, tmp_path)
 
-    assert healed.seconds <= HEALED_S * SLOW
     assert healed.trouble == []
     for me, before, after, arrived in zip(healed.peers, healed.before, healed.after, healed.arrived, strict=True):
         others = set(healed.peers) - {me}
@@ -37,3 +34,12 @@ def test_a_swarm_cut_in_two_is_one_again_with_nothing_lost(tmp_path: Path, way: 
         }
         assert set(before["known"]) <= set(after["known"])
         assert after["p2pd"] == before["p2pd"]
+
+
+@pytest.mark.privileged
+@pytest.mark.quiet
+def test_a_swarm_cut_in_two_is_one_again_within_half_a_minute(tmp_path: Path) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+
+    assert part("silent", tmp_path).seconds <= HEALED_S

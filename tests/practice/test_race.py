@@ -17,7 +17,6 @@ def one_thread():
     torch.set_num_threads(1)
 
 
-@pytest.mark.timeout(600)
 def test_a_race_tells_every_round_and_ends_with_an_exam_of_both(verifier):
     began, *told = race(verifier, seed=1, nodes=2, rounds=2, exam=1)
     assert isinstance(began, RaceBegan)

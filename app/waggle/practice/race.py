@@ -20,7 +20,7 @@ from waggle.models.backend import is_apple_silicon
 from waggle.network.identity.keys import name_of, text_of
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial, origin_of
-from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, RaceEvent, line
+from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced, line
 from waggle.sapo.round import Rules
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import Sharing

@@ -165,7 +165,7 @@ async def test_a_listener_that_does_not_read_for_long_costs_little_memory_and_th
     with os.fdopen(ours, "rb") as window:
         reads = threading.Thread(target=lambda: lines.extend(window))
         reads.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while writer.waiting():
                 await asyncio.sleep(0)
         teller.tell(events.PhaseChanged(phase="paused", round=7))

@@ -179,7 +179,7 @@ class Life:
     async def end(self) -> None:
         self.stopped.set()
         self.gate.stop()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             with pytest.raises(Stopped):
                 await self.found
 
@@ -187,7 +187,7 @@ class Life:
 async def test_an_engine_that_starts_again_in_the_middle_of_a_download_waits_until_the_first_has_left_it(tmp_path, source):
     teller = Teller(tmp_path)
     first = Life(teller)
-    await asyncio.wait_for(first.came.wait(), 20)
+    await asyncio.wait_for(first.came.wait(), 60)
     await first.end()
     second = Life(teller)
     done, _ = await asyncio.wait({second.found}, timeout=0.5)
@@ -195,7 +195,7 @@ async def test_an_engine_that_starts_again_in_the_middle_of_a_download_waits_unt
     await second.end()
     third = Life(teller)
     source.released.set()
-    folder = await asyncio.wait_for(third.found, 20)
+    folder = await asyncio.wait_for(third.found, 60)
     assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
     await asyncio.sleep(0)  # what was told soon is told
     teller.close()
@@ -205,17 +205,17 @@ async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_sti
     teller = Teller(tmp_path)
     source.released.set()
     stopped = Life(teller, limit=1.0)
-    await asyncio.wait_for(stopped.came.wait(), 20)
+    await asyncio.wait_for(stopped.came.wait(), 60)
     await stopped.end()
     life = Life(teller, limit=1.0)
-    await asyncio.wait_for(life.came.wait(), 20)
+    await asyncio.wait_for(life.came.wait(), 60)
     done, _ = await asyncio.wait({life.found}, timeout=0.5)
     assert not done, "all of it is there in less time"
     life.gate.close()
     assert await asyncio.to_thread(life.waits.wait, 30)
     life.gate.open()
     life.limit = 0.0
-    await asyncio.wait_for(life.found, 20)
+    await asyncio.wait_for(life.found, 60)
     await asyncio.sleep(0)  # what was told soon is told
     teller.close()
 
@@ -232,7 +232,7 @@ async def test_a_download_goes_on_by_itself_however_often_the_connection_is_gone
     source.cut["model.safetensors"] = [PIECE] * (1 + 3 * TRIES)
     del source.hold["model.safetensors"]
     life = Life(teller)
-    folder = await asyncio.wait_for(life.found, 20)
+    folder = await asyncio.wait_for(life.found, 60)
     assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
     assert len(source.asked_of("cdn/bees/tiny/model.safetensors")) == 2 + 3 * TRIES
     await asyncio.sleep(0)  # what was told soon is told
@@ -248,12 +248,12 @@ async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_p
     with no_hub() as nowhere:
         monkeypatch.setattr(constants, "ENDPOINT", nowhere)
         life = Life(teller, patient=True)
-        await asyncio.wait_for(life.warned.wait(), 20)
+        await asyncio.wait_for(life.warned.wait(), 60)
         life.gate.close()
         assert await asyncio.to_thread(life.waits.wait, 30)
         monkeypatch.setattr(constants, "ENDPOINT", here)
         life.gate.open()
-        await asyncio.wait_for(life.found, 20)
+        await asyncio.wait_for(life.found, 60)
     await asyncio.sleep(0)  # what was told soon is told
     assert len(life.warnings) == 1
     teller.close()
@@ -265,7 +265,7 @@ async def test_a_hub_that_stays_away_is_told_of_again(tmp_path, source, soon, mo
     with no_hub() as nowhere:
         monkeypatch.setattr(constants, "ENDPOINT", nowhere)
         life = Life(teller, patient=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(life.warnings) < 2:
                 await asyncio.sleep(0.01)
         await life.end()
@@ -279,10 +279,10 @@ async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_h
     with no_hub() as nowhere:
         monkeypatch.setattr(constants, "ENDPOINT", nowhere)
         waiting = Life(teller, patient=True)
-        await asyncio.wait_for(waiting.warned.wait(), 20)
+        await asyncio.wait_for(waiting.warned.wait(), 60)
         await waiting.end()
         with pytest.raises(ModelMissing, match="The hub cannot be reached"):
-            await asyncio.wait_for(Life(teller).found, 20)
+            await asyncio.wait_for(Life(teller).found, 60)
     teller.close()
 
 

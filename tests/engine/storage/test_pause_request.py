@@ -126,7 +126,7 @@ async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_a
     engine._reached.set()  # nothing moves here
     await engine.obey(commands.Pause(id="1", until=1000.01))
     engine.start_again("Going on with another model.")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await engine.obey(commands.Pause(id="2", until=1000.02))
     assert asked.wishes == Wishes(paused=True, until=1000.02, asked_at=1000.0)
     asked.keep(Wishes(paused=True))  # as the next one does

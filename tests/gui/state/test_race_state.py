@@ -17,7 +17,7 @@ from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.state.race_state import Race, detail, fold, headline, jump, solved_words, verdict
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events_race
-from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, Racer, RoundRaced, RaceEvent
+from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RaceEvent, Racer, RoundRaced
 
 Make = Callable[..., Window]
 RACERS = (Racer(id="12D3KooWBriskOtter", name="Brisk Otter"), Racer(id="12D3KooWCleverWren", name="Clever Wren"))
@@ -133,7 +133,6 @@ def test_every_phase_is_told_in_german(qapp: object) -> None:
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
-@pytest.mark.timeout(600)
 def test_a_real_race_is_told_and_ends_with_the_page(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
     monkeypatch.setattr("waggle.gui.engine_client.json_process.FAREWELL_MS", 60_000)  # it runs when nobody else does

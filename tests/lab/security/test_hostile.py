@@ -39,7 +39,6 @@ def siege(attack: str, hostile: int, seed: int, held_out: float | None, **change
     return msgspec.structs.replace(made, **changes)
 
 
-@pytest.mark.timeout(900)
 async def test_two_nodes_hold_out_against_one_that_tries_everything(charter: Charter, verifier: Verifier) -> None:
     questions: list[Question] = verifier.held_out("bf", "dev", 4)
     told: list[int] = []

@@ -80,7 +80,6 @@ def done(tmp_path_factory, small) -> Path:
     return folder
 
 
-@pytest.mark.timeout(900)
 def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
     book = Book(done / "runs.jsonl", Run)
     assert sorted(run.key.configuration for run in book.runs) == ["8/0", "default"]
@@ -127,7 +126,6 @@ def test_without_matplotlib_one_line_says_what_to_install():
     assert refused.stderr == "waggle: This part of the laboratory needs matplotlib; install it with: pip install matplotlib\n"
 
 
-@pytest.mark.timeout(900)
 def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
     folder = tmp_path / "out"
     one_by_one = started(folder, *SMALL[:-1], "1")
@@ -146,7 +144,6 @@ def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
         time.sleep(0.05)
 
 
-@pytest.mark.timeout(900)
 def test_the_command_gives_the_same_numbers_again(done, small, tmp_path):
     again = started(tmp_path / "again", *small)
     _, said = again.communicate(timeout=600)

@@ -6,9 +6,9 @@ import random
 import re
 import subprocess
 import sys
-import time
 
 import msgspec
+import psutil
 import pytest
 
 from waggle.tasks.charter import first_swarm
@@ -184,13 +184,11 @@ def test_what_follows_from_anything_may_hold_no_words(verifier, text):
 @pytest.mark.parametrize("text", ["¬" * 90 + "P" * 290, "¬" * 99 + "P", "¬" * 30 + " " * 300 + "P", " ∨ ".join("PQ" * 60)])
 def test_a_formula_takes_a_hundredth_of_a_second_at_most(verifier, text):
     (question,) = verifier.questions([("propositional_logic", 3)])
-
-    def took() -> float:
-        begun = time.monotonic()
-        verifier.judge_strangers([(question, Completion(text=f"<answer>{text}</answer>", ended=True))] * 100)
-        return time.monotonic() - begun
-
-    assert min(took() for _ in range(3)) < 1.0, "a stall of the computer is no slow formula"
+    child = psutil.Process(verifier.pid)
+    before = child.cpu_times()
+    verifier.judge_strangers([(question, Completion(text=f"<answer>{text}</answer>", ended=True))] * 100)
+    after = child.cpu_times()
+    assert after.user + after.system - before.user - before.system < 1.0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -285,11 +284,9 @@ def test_a_text_that_takes_memory_without_end_ends_the_child_where_the_kernel_gi
     asking = Child("waggle.tasks.sandbox.verifier_process", messages.reply)
     try:
         asking.ask(messages.Warm(charter_of("coin_flip").specialties), 60.0)
-        begun = time.monotonic()
         monkeypatch.setattr(child_process, "MEMORY_BYTES", 1 << 20)
         with pytest.raises(EOFError, match="took more than"):
             asking.ask(messages.Judge([("coin_flip", 3, "<answer>1e999999999</answer>", True)]), 60.0)
-        assert time.monotonic() - begun < 30.0
         assert asking.process.poll() is not None
     finally:
         asking.end()

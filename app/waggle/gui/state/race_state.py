@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import duration, figure, percent, plural, told, tr, visible
 from waggle.gui.state import chart_series
-from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, RaceEvent
+from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
 LATELY = 8  # rounds that the score of now is the mean of

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,12 +72,10 @@ def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(look: Lo
 
 def test_continue_four_times_and_the_first_round_begins(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
     welcome = welcome_of(started)
-    began = time.monotonic()
     for step in range(len(STEPS)):
         assert welcome._pages.currentIndex() == step
         qtbot.mouseClick(welcome._next, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
-    assert time.monotonic() - began < 60, "under a minute is promised"
     chosen = settings.read(tmp_path / "settings.toml")
     assert profile_of(chosen, os.cpu_count() or 1) == "quiet"
     assert chosen.when.only_on_power
