@@ -9,7 +9,8 @@ from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import Saved
 from waggle.rl.update_rules import RULES
 from waggle.sapo.fakes import FakeSwarm
-from waggle.sapo.round import Judged, Learned, Node, Rules, play
+from waggle.sapo.round import play
+from waggle.sapo.stages import Judged, Learned, Node, Rules
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionId, seed_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup

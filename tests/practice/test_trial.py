@@ -17,6 +17,7 @@ from waggle.practice.simulated_swarm import Weather
 from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
+from waggle.sapo import stages
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, TrainingSet
@@ -30,7 +31,7 @@ from waggle_lab.study import statistics
 
 CHARTER = first_swarm()
 ROUNDS = 5
-RULES = sapo.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
+RULES = stages.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -115,14 +116,14 @@ def test_no_reserved_question_is_ever_shared_or_trained_on(setup, verifier, rese
 def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup, verifier):
     rules = replace(RULES, local=4, external=0)
     run, _ = played(replace(setup, folders=setup.folders[:1], models=("starter",), rules=rules, sharing=Plain), verifier)
-    node = sapo.Node(
+    node = stages.Node(
         policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
         charter=CHARTER, origin=origin_of(1, 0), seed=noise_seed(1, 0), sharing=Plain(),
     )  # fmt: skip
     rewards = []
     for number in range(ROUNDS):
         at = EPOCH_SECONDS * 2_000_000 + number * TICK_SECONDS
-        judged = next(stage for stage in list(sapo.play(number, epoch_at(at), node, rules)) if isinstance(stage, sapo.Judged))
+        judged = next(stage for stage in list(sapo.play(number, epoch_at(at), node, rules)) if isinstance(stage, stages.Judged))
         values = [reward for group in judged.groups for reward in group.rewards]
         rewards.append(round(sum(values) / len(values), 4))
     assert list(run.reward) == rewards

@@ -8,7 +8,7 @@ from waggle.practice.results import Aha
 from waggle.practice.trial_log import TrialLog
 from waggle.sapo import first_success
 from waggle.sapo.evaluation import Score
-from waggle.sapo.round import Learned
+from waggle.sapo.stages import Learned
 
 ORIGINS = [b"a" * 38, b"b" * 38]
 

@@ -6,7 +6,7 @@ from sapo.test_round import node
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.evaluation import AT_ONCE, Score, exam_of, measure
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.round import Rules
+from waggle.sapo.stages import Rules
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
 

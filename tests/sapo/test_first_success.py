@@ -3,7 +3,7 @@
 import numpy as np
 
 from waggle.sapo.first_success import Aha, Ahas
-from waggle.sapo.round import Judged, Learned
+from waggle.sapo.stages import Judged, Learned
 from waggle.sapo.training_groups import Lesson
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
-from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
-from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
+from waggle.sapo.round import draw, play
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.training_groups import external_draft
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Drawn, Gathered, Judged, Learned, Node, Rules, Shared
+from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
@@ -104,9 +104,9 @@ def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(ve
     assert max(prompts) + RULES.max_new <= longest
     question = len(CHARTER.prompt_for(external(1).question.text))
     for text, kept in (("<answer>1", True), ("<answer>1</answer>", False)):
-        draft = external_draft(CHARTER, me.tokenizer, external(1, text=text), 40, question + 12)
+        draft = encode_external(CHARTER, me.tokenizer, external(1, text=text), 40, question + 12)
         assert draft.fits == (kept,) * 4
-    assert external_draft(CHARTER, me.tokenizer, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
+    assert encode_external(CHARTER, me.tokenizer, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
 
 
 def test_two_nodes_draw_different_questions_and_one_node_the_same_again(verifier):

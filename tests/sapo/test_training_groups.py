@@ -13,7 +13,7 @@ from waggle.sapo.fakes import FakeTokenizer
 from waggle.sapo.round import play
 from waggle.sapo.sharing.interface import Offer, PeerGroup, TrainingSet
 from waggle.sapo.sharing.plain import Plain
-from waggle.sapo.training_groups import external_draft, fits_at_all
+from waggle.sapo.training_groups import encode_external, fits_at_all
 from waggle.tasks.rollout_group import Completion
 
 
@@ -81,11 +81,11 @@ def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_pl
     texts = (Completion(text="x" * 10, ended=True), Completion(text="y" * 11, ended=False), Completion(text="", ended=False))
     one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=texts))
     tokenizer = FakeTokenizer()
-    draft = external_draft(CHARTER, tokenizer, one, 10)
+    draft = encode_external(CHARTER, tokenizer, one, 10)
     assert draft.fits == (False, False, False), "ten characters and a stop token are eleven"
     assert draft.lengths == (1, 1, 1)
     assert all(ids.tolist() == [tokenizer.stop] for ids in draft.written.completions)
-    assert external_draft(CHARTER, tokenizer, one, 11).lengths == (11, 11, 1)
+    assert encode_external(CHARTER, tokenizer, one, 11).lengths == (11, 11, 1)
 
 
 def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verifier):
@@ -93,7 +93,7 @@ def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verif
     first, *others = told.group.completions
     by_hand = msgspec.structs.replace(first, by="human", logp=None)
     group = msgspec.structs.replace(told, group=msgspec.structs.replace(told.group, completions=(by_hand, *others)))
-    plain, marked = (external_draft(CHARTER, FakeTokenizer(), each, 40) for each in (told, group))
+    plain, marked = (encode_external(CHARTER, FakeTokenizer(), each, 40) for each in (told, group))
     assert [list(ids) for ids in marked.written.completions] == [list(ids) for ids in plain.written.completions]
     assert (marked.fits, marked.external) == (plain.fits, True), "its log-probs are this policy's own, as of all that is external"
     batches = [learned(node(verifier, lines=("just words",), pool=[each])) for each in (told, group)]
@@ -121,7 +121,7 @@ def test_whether_anything_fits_is_what_a_draft_finds(texts, context, ended):
     one = external(1)
     completions = tuple(Completion(text=text, ended=ended) for text in texts)
     one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=completions))
-    draft = external_draft(CHARTER, FakeTokenizer(), one, 10, context)
+    draft = encode_external(CHARTER, FakeTokenizer(), one, 10, context)
     assert fits_at_all(CHARTER, FakeTokenizer(), one, 10, context) == any(draft.fits)
 
 

@@ -39,7 +39,7 @@ from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
-from waggle.sapo.round import Node, Rules
+from waggle.sapo.stages import Node, Rules
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier

@@ -21,10 +21,10 @@ from waggle.network.identity.keys import name_of, text_of
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial, origin_of
 from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told, line
-from waggle.sapo.round import Rules
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import Sharing
 from waggle.sapo.sharing.plain import Plain
+from waggle.sapo.stages import Rules
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier

@@ -22,7 +22,7 @@ from waggle.practice.simulated_swarm import Hive, Weather
 from waggle.practice.trial_log import TrialLog
 from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
-from waggle.sapo import evaluation, first_success
+from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing.interface import Sharing
 from waggle.tasks.charter import Charter
@@ -41,7 +41,7 @@ class Setup:
     folders: tuple[Path, ...]  # one model a node
     models: tuple[str, ...]  # what to call them
     charter: Charter
-    rules: sapo.Rules
+    rules: stages.Rules
     sharing: Callable[[], Sharing]
     most_questions: int  # above rules.questions: ask for more where few own groups teach
     held_out: tuple[Question, ...]  # asked at every point of the curve; none: there is no curve
@@ -57,7 +57,7 @@ class Setup:
 class _Player:
     """One node with its own count of rounds."""
 
-    node: sapo.Node
+    node: stages.Node
     ahas: first_success.Ahas
     round: int = 0
     useful: float = 0.0  # moving share of own groups that teach
@@ -87,7 +87,7 @@ class Trial:
         """Raise LabError, before a round is played, where a specialty could not be scored by one of the models."""
         for dataset in dict.fromkeys(question.dataset for question in questions):
             for player in self._players:
-                if not any(sapo.fits(player.node, self._setup.rules, one) for one in questions if one.dataset == dataset):
+                if not any(stages.fits(player.node, self._setup.rules, one) for one in questions if one.dataset == dataset):
                     reach = self._setup.rules.context
                     raise LabError(
                         f"No reserved question of {dataset} fits into the {reach} tokens that all models read.",
@@ -97,7 +97,7 @@ class Trial:
     def _player(self, i: int) -> _Player:
         setup = self._setup
         opened = open_policy(setup.folders[i], device=setup.device, threads=1)
-        node = sapo.Node(
+        node = stages.Node(
             policy=opened.policy,
             tokenizer=opened.tokenizer,
             swarm=self._hive.doors[i],
@@ -133,13 +133,13 @@ class Trial:
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
         rules = replace(self._rules_of(i), questions=_questions(setup, player.useful))
-        judged: sapo.Judged | None = None
-        learned: sapo.Learned | None = None
+        judged: stages.Judged | None = None
+        learned: stages.Learned | None = None
         for stage in sapo.play(player.round, epoch_at(self._hive.clock()), player.node, rules):
             match stage:
-                case sapo.Judged():
+                case stages.Judged():
                     judged = stage
-                case sapo.Learned():
+                case stages.Learned():
                     learned = stage
         assert judged
         assert learned  # a round that is not stopped has all its stages
@@ -154,7 +154,7 @@ class Trial:
         self.log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
 
-    def _rules_of(self, i: int) -> sapo.Rules:
+    def _rules_of(self, i: int) -> stages.Rules:
         setup = self._setup
         return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.practice.results import BIN, Aha, Key, Run
-from waggle.sapo import first_success
-from waggle.sapo import round as sapo
+from waggle.sapo import first_success, stages
 from waggle.sapo.evaluation import Score
 from waggle.tasks.rollout_group import RIGHT
 
@@ -33,7 +32,7 @@ class TrialLog:
         self._final: Sequence[Score] = ()
         self._ahas: list[Aha] = []
 
-    def played(self, tick: int, member: int, judged: sapo.Judged, learned: sapo.Learned, ages: Sequence[int] = ()) -> None:
+    def played(self, tick: int, member: int, judged: stages.Judged, learned: stages.Learned, ages: Sequence[int] = ()) -> None:
         """One node's round; `ages` are the ticks since others wrote what it was trained on."""
         rewards = [reward for group in judged.groups for reward in group.rewards]
         self._reward[member, tick] = np.mean(rewards)

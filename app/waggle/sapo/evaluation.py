@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from waggle.rl.batch import SampleParams, nothing
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.round import Node, Rules, completion_of, fits
+from waggle.sapo.stages import Node, Rules, completion_of, fits
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from waggle.sapo.round import Judged, Learned
+from waggle.sapo.stages import Judged, Learned
 from waggle.tasks.rollout_group import RIGHT
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from waggle.core.errors import LabError
 from waggle.sapo import sharing
-from waggle.sapo.sharing import collapse_guard, strategy, table
+from waggle.sapo.sharing import guard, strategy, table
 from waggle.sapo.sharing.interface import Offer, PeerGroup
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
@@ -225,7 +225,7 @@ def externals(made, rewards, rounds, logp=None) -> list[int]:
 
 
 def test_guard_halves_what_it_takes_while_reward_falls_and_gives_it_back():
-    made = collapse_guard.make()
+    made = guard.make()
     assert externals(made, HALF, 3) == [4, 4, 4]
     # mean reward .5, then 0: .5 * .9^n falls under .6 * .5 * .998^n at n = 5 (.295 < .297)
     assert externals(made, NONE, 8) == [4, 4, 4, 4, 2, 1, 0, 0]
@@ -234,7 +234,7 @@ def test_guard_halves_what_it_takes_while_reward_falls_and_gives_it_back():
 
 
 def test_guard_fills_the_places_it_does_not_give_to_peers():
-    made = collapse_guard.make()
+    made = guard.make()
     externals(made, HALF, 3)
     externals(made, NONE, 8)
     training = made.choose(offer((NONE,) * 8, [group(i) for i in range(9)]))
@@ -242,14 +242,14 @@ def test_guard_fills_the_places_it_does_not_give_to_peers():
 
 
 def test_guard_notices_that_a_policy_always_says_the_same():
-    made = collapse_guard.make()
+    made = guard.make()
     assert externals(made, HALF, 2, logp=-5.0) == [4, 4]
     # surprise 5, then 0: .9^n falls under .2 * .998^n at n = 16
     assert externals(made, HALF, 17, logp=0.0) == [4] * 15 + [2, 1]
 
 
 def test_guard_is_not_alarmed_by_a_reward_that_never_was():
-    made = collapse_guard.make()
+    made = guard.make()
     assert externals(made, CRUMBS, 1) + externals(made, NONE, 40) == [4] * 41  # a peak of .025 is noise
 
 
