@@ -6,7 +6,7 @@ import pytest
 from waggle.core.errors import SettingsError
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.objective import Clip
-from waggle.rl.update_rules import RULES, dapo, dr_grpo, grpo, ppo, rule
+from waggle.rl.update_rules import dapo, dr_grpo, grpo, ppo, rule, table
 from waggle.rl.update_rules.interface import Scored
 
 GROUPED = (grpo, dr_grpo, dapo)  # rules that compare a completion with its group
@@ -103,16 +103,20 @@ def test_crumbs_of_a_group_count_as_their_mean_under_ppo():
 
 
 def test_ppo_has_the_clip_of_its_paper_and_the_others_that_of_sapo():
-    assert {name: one.clip for name, one in RULES.items()} == {
+    assert {name: each.clip for name, each in table().items()} == {
         "grpo": Clip(0.2, 0.28),
         "dr_grpo": Clip(0.2, 0.28),
         "dapo": Clip(0.2, 0.28),
         "ppo": Clip(0.2, 0.2),
     }
-    assert [name for name, one in RULES.items() if one.critic] == ["ppo"]
+    assert [name for name, each in table().items() if each.critic] == ["ppo"]
+
+
+def test_every_rule_has_the_name_of_its_file():
+    assert {name: each.name for name, each in table().items()} == {name: name for name in table()}
 
 
 def test_an_unknown_rule_is_answered_with_those_there_are():
     assert rule("dapo") is dapo.RULE
-    with pytest.raises(SettingsError, match="grpo, dr_grpo, dapo, ppo"):
+    with pytest.raises(SettingsError, match="dapo, dr_grpo, grpo, ppo"):
         rule("reinforce")

@@ -13,8 +13,7 @@ from waggle.models.tokenizer import Tokenizer, load
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import Floats, SampleParams, Written, nothing
 from waggle.rl.random_streams import uniforms
-from waggle.rl.update_rules import RULES as KINDS
-from waggle.rl.update_rules import grpo, rule
+from waggle.rl.update_rules import grpo, rule, table
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import selection
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
@@ -187,7 +186,7 @@ def force(weighed: Sequence[WeightedGroup]) -> float:
 LONG, SHORT, TOO_LONG = ("x" * 60, "no"), ("7", "no", "no", "no"), ("7", "x" * 65, "no")
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", table())
 @pytest.mark.parametrize("loud", [LONG, SHORT])
 def test_under_every_rule_the_share_bounds_what_reaches_the_gradient(name: str, loud: Sequence[str]) -> None:
     quiet = SHORT if loud is LONG else LONG

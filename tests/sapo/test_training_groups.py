@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from sapo.test_round import CHARTER, LINES, RULES, external, node
-from waggle.rl.update_rules import RULES as KINDS
-from waggle.rl.update_rules import rule
+from waggle.rl.update_rules import rule, table
 from waggle.sapo.fakes import FakeTokenizer
 from waggle.sapo.round import play
 from waggle.sapo.sharing.interface import Offer, PeerGroup, TrainingSet
@@ -36,7 +35,7 @@ def learned(me, **rules):
     return batches
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", table())
 def test_a_batch_has_one_advantage_and_one_weight_for_each_token(verifier, name):
     batches = learned(node(verifier, lines=LINES, pool=[external(i) for i in range(4)]), rule=rule(name))
     for batch in batches:
@@ -100,7 +99,7 @@ def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verif
     assert [list(batch.advantage) for batch in batches[0]] == [list(batch.advantage) for batch in batches[1]]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", table())
 def test_the_external_share_that_is_told_is_that_of_the_gradient(verifier, name):
     long = [external(i, text="long words <answer>1</answer>") for i in range(4)]
     me = node(verifier, lines=LINES, pool=long)
