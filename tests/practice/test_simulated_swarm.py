@@ -15,13 +15,13 @@ def hive(count: int = 3, **weather) -> Hive:
 
 
 def group(hive: Hive, member: int, index: int, rewards=(1.0, 0.0)) -> JudgedGroup:
-    one = Group(
+    rollout_group = Group(
         origin=origin_of(1, member),
         id=QuestionId("bf", epoch_at(hive.clock()), index),
         completions=tuple(Completion(text="x", ended=True) for _ in rewards),
     )
     question = Question(dataset="bf", seed=index, text="?")
-    return JudgedGroup(group=one, question=question, verdicts=tuple(Verdict(reward=r, reason="") for r in rewards))
+    return JudgedGroup(group=rollout_group, question=question, verdicts=tuple(Verdict(reward=r, reason="") for r in rewards))
 
 
 def waiting(hive: Hive) -> list[int]:
@@ -31,11 +31,11 @@ def waiting(hive: Hive) -> list[int]:
 def test_a_group_reaches_everybody_else_after_the_delay_and_never_comes_back():
     swarm = hive(delay=2)
     swarm.hand_in(0, [group(swarm, 0, 1)])
-    seen = []
+    arrivals = []
     for _ in range(3):
         swarm.move()
-        seen.append(waiting(swarm))
-    assert seen == [[0, 0, 0], [0, 1, 1], [0, 1, 1]]
+        arrivals.append(waiting(swarm))
+    assert arrivals == [[0, 0, 0], [0, 1, 1], [0, 1, 1]]
 
 
 def test_what_teaches_nothing_does_not_wait_anywhere():
@@ -99,11 +99,11 @@ def test_a_slow_node_plays_fewer_rounds():
 def test_the_same_seed_brings_the_same_weather():
     def calendar() -> list[list[int]]:
         swarm = hive(offline=0.4)
-        found = []
+        players = []
         for _ in range(20):
-            found.append(swarm.players())
+            players.append(swarm.players())
             swarm.move()
-        return found
+        return players
 
     assert calendar() == calendar()
 

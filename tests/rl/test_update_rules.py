@@ -22,17 +22,17 @@ def test_a_rule_names_its_source(module):
     assert "arXiv" in module.__doc__
 
 
-@pytest.mark.parametrize("one", GROUPED, ids=lambda one: one.RULE.name)
+@pytest.mark.parametrize("one", GROUPED, ids=lambda module: module.RULE.name)
 @pytest.mark.parametrize("rewards", [[0.0] * 4, [1.0] * 4, [0.05, 0.0, 0.01, 0.05], [0.9, 1.0, 1.0, 0.95]])
-def test_equal_rewards_and_crumbs_pull_at_no_token(one, rewards):
-    assert not one.teach(scored(rewards, [1, 2, 3, 4])).advantage.any()
+def test_equal_rewards_and_crumbs_pull_at_no_token(module, rewards):
+    assert not module.teach(scored(rewards, [1, 2, 3, 4])).advantage.any()
 
 
 def test_a_single_success_under_grpo_and_dapo_is_root_three_at_each_of_its_tokens():
     # mean 1/4, standard deviation sqrt(3)/4
     expected = [3**0.5] * 3 + [-(3**-0.5)] * 4
-    for one in (grpo, dapo):
-        np.testing.assert_allclose(one.teach(scored([1, 0, 0, 0], [3, 1, 1, 2])).advantage, expected, rtol=1e-3)
+    for module in (grpo, dapo):
+        np.testing.assert_allclose(module.teach(scored([1, 0, 0, 0], [3, 1, 1, 2])).advantage, expected, rtol=1e-3)
 
 
 def test_a_single_success_under_dr_grpo_is_its_distance_from_the_mean():

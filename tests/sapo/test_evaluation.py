@@ -54,8 +54,8 @@ class Listener(FakePolicy):
 
 def test_many_questions_are_asked_in_parts_each_with_noise_of_its_own(verifier):
     questions = [verifier.held_out(name, "test", 1)[0] for name in ("basic_arithmetic", "binary_matrix")] * 50
-    one, other = verifier.answers([(question.dataset, question.seed) for question in questions[:2]])
-    lines = (f"<answer>{one}</answer>", f"<answer>{other}</answer>")
+    first, other = verifier.answers([(question.dataset, question.seed) for question in questions[:2]])
+    lines = (f"<answer>{first}</answer>", f"<answer>{other}</answer>")
     policy = Listener(lines)
     me = dataclasses.replace(node(verifier), policy=policy)
     score = measure(7, me, Rules(max_new=60, temperature=0.5), questions)

@@ -24,12 +24,12 @@ def of(origins: str) -> list[JudgedGroup]:
 
 
 def counts(groups: list[JudgedGroup]) -> dict[bytes, int]:
-    return {one: sum(group.group.origin == one for group in groups) for one in {group.group.origin for group in groups}}
+    return {origin: sum(group.group.origin == origin for group in groups) for origin in {group.group.origin for group in groups}}
 
 
 def test_of_many_parties_none_gets_more_than_a_quarter_of_the_places() -> None:
-    kept = share_places(of("aaaaaaaaaabcde"), 8, 0.25, noise())
-    assert counts(kept) == {A: 2, B: 1, C: 1, D: 1, E: 1}
+    staying = share_places(of("aaaaaaaaaabcde"), 8, 0.25, noise())
+    assert counts(staying) == {A: 2, B: 1, C: 1, D: 1, E: 1}
 
 
 @pytest.mark.parametrize(("origins", "most"), [("aaaaaaaaaa", 8), ("aaaaaaaab", 4), ("aaaaaaaabc", 3), ("aaaaaaaabcd", 2)])
@@ -44,22 +44,22 @@ def test_a_draw_without_bounds_is_one_from_the_whole_pool() -> None:
 
 def test_all_peers_of_an_address_range_are_one_party() -> None:
     crowd = [msgspec.structs.replace(group, source="192.0.2.0/24") for group in of("abab")]
-    kept = share_places([*crowd, *of("cde")], 8, 0.25, noise())
-    assert sum(group.source != "" for group in kept) == 2
+    staying = share_places([*crowd, *of("cde")], 8, 0.25, noise())
+    assert sum(group.source != "" for group in staying) == 2
 
 
 @pytest.mark.parametrize(("known", "newcomers"), [("", 8), ("aaaaaaaa", 4), ("aabbcc", 2), ("aaabbbccce", 1), ("aabbccdd", 0)])
 def test_newcomers_get_together_what_places_others_leave(known: str, newcomers: int) -> None:
     fresh = [msgspec.structs.replace(group, source=NEWCOMERS) for group in of("e" * 20)]
-    kept = share_places([*fresh, *of(known)], 8, 0.25, noise())
-    assert sum(group.source == NEWCOMERS for group in kept) == newcomers
+    staying = share_places([*fresh, *of(known)], 8, 0.25, noise())
+    assert sum(group.source == NEWCOMERS for group in staying) == newcomers
 
 
 def test_the_order_is_kept_and_who_stays_is_drawn() -> None:
     pool = of("aaaabcde")
-    kept = [share_places(pool, 8, 0.25, np.random.default_rng(seed)) for seed in range(30)]
-    assert all([pool.index(group) for group in one] == sorted(pool.index(group) for group in one) for one in kept)
-    assert {group.group.id.index for one in kept for group in one if group.group.origin == A} == {0, 1, 2, 3}
+    draws = [share_places(pool, 8, 0.25, np.random.default_rng(seed)) for seed in range(30)]
+    assert all([pool.index(group) for group in draw] == sorted(pool.index(group) for group in draw) for draw in draws)
+    assert {group.group.id.index for draw in draws for group in draw if group.group.origin == A} == {0, 1, 2, 3}
 
 
 def test_strangeness_is_the_worst_stretch_of_eight_tokens() -> None:
@@ -79,7 +79,7 @@ def test_the_true_answer_and_its_tags_are_excused_and_nothing_else() -> None:
     text = "gold! <answer>42</answer>."
     verdict = Verdict(reward=1.0, reason="", start=14, length=2, exact=True)
     free = ~inexcusable_tokens(FakeTokenizer(), text, verdict, len(text) + 1)
-    assert "".join(letter for letter, one in zip(text, free[:-1], strict=True) if one) == "<answer>42</answer>"
+    assert "".join(letter for letter, excused in zip(text, free[:-1], strict=True) if excused) == "<answer>42</answer>"
     assert free[-1]  # the stop token
 
 
@@ -87,7 +87,7 @@ def test_the_true_answer_and_its_tags_are_excused_and_nothing_else() -> None:
 def test_of_an_answer_that_is_not_the_true_one_only_the_tags_are_excused_even_where_it_is_paid_in_full(reward: float) -> None:
     text = "<answer>42 gold</answer>"
     free = ~inexcusable_tokens(FakeTokenizer(), text, Verdict(reward=reward, reason="", start=8, length=7), len(text))
-    assert "".join(letter for letter, one in zip(text, free, strict=True) if one) == "<answer></answer>"
+    assert "".join(letter for letter, excused in zip(text, free, strict=True) if excused) == "<answer></answer>"
 
 
 def test_what_is_strange_is_measured_by_oneself_and_by_a_majority_of_the_others() -> None:
@@ -136,5 +136,5 @@ def test_the_share_holds_for_any_pulls(own: float, pulls: list[float], share: fl
 
 def test_in_a_shared_source_every_peer_has_its_turn() -> None:
     relayed = [msgspec.structs.replace(group, source="relay") for group in of("aaaaaaaabc")]
-    kept = share_places([*relayed, *of("ddeee")], 12, 0.25, noise())
-    assert {A, B, C} <= set(counts(kept))
+    staying = share_places([*relayed, *of("ddeee")], 12, 0.25, noise())
+    assert {A, B, C} <= set(counts(staying))

@@ -39,13 +39,13 @@ def read(path: Path, kind: type[Line], what: str, option: str) -> list[Line]:
         *whole, torn = path.read_bytes().split(b"\n") if path.exists() else [b""]
     except OSError as error:
         raise LabError(f"{path} cannot be read: {error.strerror}.", f"Choose another {option}.") from error
-    found = []
+    lines = []
     for number, line in enumerate(whole, 1):
         try:
-            found.append(msgspec.json.decode(line, type=kind))
+            lines.append(msgspec.json.decode(line, type=kind))
         except UNREADABLE as error:
             raise LabError(f"Line {number} of {path} is not {what}: {error}.", f"Choose another {option}.") from error
     beginning = b'{"%s":' % next(iter(kind.__annotations__)).encode()
     if torn[: len(beginning)] != beginning[: len(torn)]:
         raise LabError(f"The last line of {path} is not {what}.", f"Choose another {option}.")
-    return found
+    return lines

@@ -85,7 +85,7 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
     """Play both swarms, round by round, and tell what happened."""
     charter = first_swarm()
     titles = tuple(specialty.title for specialty in charter.specialties)
-    reserved = tuple(one for each in charter.specialties for one in verifier.held_out(each.dataset, "dev", exam))
+    reserved = tuple(question for each in charter.specialties for question in verifier.held_out(each.dataset, "dev", exam))
     lanes = {lane: _trial(lane, verifier, reserved, seed, nodes, rounds) for lane in LANES}
     names = [origin_of(seed, node) for node in range(nodes)]
     yield RaceBegan(
@@ -125,8 +125,8 @@ def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed:
 
 def _solved(lane: Lane, trial: Trial, known: int) -> Iterator[FirstSolved]:
     datasets = [specialty.dataset for specialty in first_swarm().specialties]
-    for one in trial.log.ahas[known:]:
+    for aha in trial.log.ahas[known:]:
         yield FirstSolved(
-            lane=lane, round=one.round + 1, racer=one.node, specialty=datasets.index(one.specialty),
-            learned_from=None if one.learned_from < 0 else one.learned_from,
+            lane=lane, round=aha.round + 1, racer=aha.node, specialty=datasets.index(aha.specialty),
+            learned_from=None if aha.learned_from < 0 else aha.learned_from,
         )  # fmt: skip

@@ -102,7 +102,7 @@ class Door:
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
         """Texts travel by `hand_in`, already judged: every reader's verifier would say the same. Counts characters as bytes."""
-        return len(groups), sum(len(one.text) for group in groups for one in group.completions)
+        return len(groups), sum(len(completion.text) for group in groups for completion in group.completions)
 
     def waiting(self) -> Sequence[JudgedGroup]:
         return self._pool.waiting()

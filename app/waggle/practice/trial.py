@@ -87,7 +87,9 @@ class Trial:
         """Raise LabError, before a round is played, where a specialty could not be scored by one of the models."""
         for dataset in dict.fromkeys(question.dataset for question in questions):
             for player in self._players:
-                if not any(stages.fits(player.node, self._setup.rules, one) for one in questions if one.dataset == dataset):
+                if not any(
+                    stages.fits(player.node, self._setup.rules, question) for question in questions if question.dataset == dataset
+                ):
                     reach = self._setup.rules.context
                     raise LabError(
                         f"No reserved question of {dataset} fits into the {reach} tokens that all models read.",
@@ -127,8 +129,8 @@ class Trial:
     def result(self, cpu_seconds: float, commit: str) -> Run:
         """What was measured, once `run` is exhausted."""
         setup, every = self._setup, len(self._setup.charter.specialties)
-        asked = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
-        return self.log.result(self._key, setup.models, asked, cpu_seconds, commit)
+        specialty_counts = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
+        return self.log.result(self._key, setup.models, specialty_counts, cpu_seconds, commit)
 
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
@@ -149,7 +151,7 @@ class Trial:
         self._written |= {group.key: tick for group in judged.groups}
         self._hive.hand_in(i, self._as_shared(judged.groups))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
-        ages = [tick - self._written[one.key] for one in trained_on if one.group.origin != player.node.origin]
+        ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
         self.log.played(tick, i, judged, learned, ages)
         self.log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
@@ -160,15 +162,18 @@ class Trial:
 
     def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
         """The groups as they may travel, judged again by a reader where they had to be changed."""
-        found = []
-        for one in groups:
-            group = shareable(one.group, self._setup.charter)
-            if group is not None and group != one.group:
-                verdicts = self._verifier.judge([(one.question, completion) for completion in group.completions])
-                found.append(msgspec.structs.replace(one, group=group, verdicts=tuple(verdicts)))
+        shared = []
+        for judged in groups:
+            group = shareable(judged.group, self._setup.charter)
+            if group is not None and group != judged.group:
+                verdicts = self._verifier.judge([(judged.question, completion) for completion in group.completions])
+                shared.append(msgspec.structs.replace(judged, group=group, verdicts=tuple(verdicts)))
             elif group is not None:
-                found.append(one)
-        return [msgspec.structs.replace(one, verdicts=tuple(map(counts, one.group.completions, one.verdicts))) for one in found]
+                shared.append(judged)
+        return [
+            msgspec.structs.replace(judged, verdicts=tuple(map(counts, judged.group.completions, judged.verdicts)))
+            for judged in shared
+        ]
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
         self.log.measured(tick, self._scores(tick, questions))
@@ -189,5 +194,5 @@ def noise_seed(seed: int, node: int) -> int:
 
 def _questions(setup: Setup, useful: float) -> int:
     """As many as are needed until enough teach, within bounds: 8/0-filtered may ask up to three times as many."""
-    wanted = math.ceil(setup.rules.questions / max(useful, 1e-3))
-    return min(max(wanted, setup.rules.questions), max(setup.most_questions, setup.rules.questions))
+    count = math.ceil(setup.rules.questions / max(useful, 1e-3))
+    return min(max(count, setup.rules.questions), max(setup.most_questions, setup.rules.questions))

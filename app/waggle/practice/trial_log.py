@@ -46,9 +46,9 @@ class TrialLog:
 
     def noticed(self, tick: int, member: int, ahas: Sequence[first_success.Aha]) -> None:
         """First successes of one node, on the swarm's own clock."""
-        for one in ahas:
-            teacher = -1 if one.learned_from is None else self._number[one.learned_from]
-            self._ahas.append(Aha(node=member, specialty=one.dataset, round=tick, learned_from=teacher))
+        for aha in ahas:
+            teacher = -1 if aha.learned_from is None else self._number[aha.learned_from]
+            self._ahas.append(Aha(node=member, specialty=aha.dataset, round=tick, learned_from=teacher))
 
     def measured(self, tick: int, scores: Sequence[Score]) -> None:
         """The held-out scores of all nodes, after `tick` rounds."""
@@ -71,7 +71,7 @@ class TrialLog:
         """Right answers of all nodes at the end, and all answers."""
         return sum(score.right for score in self._final), sum(score.total for score in self._final)
 
-    def result(self, key: Key, models: Sequence[str], asked: Sequence[int], cpu_seconds: float, commit: str) -> Run:
+    def result(self, key: Key, models: Sequence[str], specialty_counts: Sequence[int], cpu_seconds: float, commit: str) -> Run:
         points = range(len(self._scores))
         by_specialty = [[_share_of(scores, dataset) for scores in self._scores] for dataset in self._datasets]
         return Run(
@@ -94,22 +94,22 @@ class TrialLog:
             specialty_held_out=tuple(_rounded(row) for row in by_specialty),
             final=_rounded([score.right / score.total for score in self._final]),
             specialty_final=_rounded([_share_of(self._final, dataset) for dataset in self._datasets if self._final]),
-            asked=tuple(asked),
+            asked=tuple(specialty_counts),
             ahas=tuple(self._ahas),
         )
 
 
 def _share_of(scores: Sequence[Score], dataset: str) -> float:
-    found = [score.by_dataset[dataset] for score in scores]
-    return sum(right for right, _ in found) / sum(total for _, total in found)
+    counts = [score.by_dataset[dataset] for score in scores]
+    return sum(right for right, _ in counts) / sum(total for _, total in counts)
 
 
 def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     """The mean of what there is; missing where there is nothing."""
     there = ~np.isnan(values)
     sums = np.where(there, values, 0.0).sum(axis)
-    found: NDArray[np.float64] = np.where(there.any(axis), sums / np.maximum(there.sum(axis), 1), MISSING)
-    return found
+    means: NDArray[np.float64] = np.where(there.any(axis), sums / np.maximum(there.sum(axis), 1), MISSING)
+    return means
 
 
 def _binned(row: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -126,10 +126,10 @@ def _ratio(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _filled(row: NDArray[np.float64]) -> list[float]:
     """What is missing takes the value before it; 0 at the beginning."""
-    found: list[float] = []
+    values: list[float] = []
     for value in row:
-        found.append(found[-1] if np.isnan(value) and found else float(np.nan_to_num(value)))
-    return found
+        values.append(values[-1] if np.isnan(value) and values else float(np.nan_to_num(value)))
+    return values
 
 
 def _rounded(row: Sequence[float]) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ Ids = NDArray[np.int32]
 Floats = NDArray[np.float32]
 
 
-def nothing(*_heard: object) -> None:
+def nothing(*_ignored: object) -> None:
     """What is called for whoever does not pause, look or listen."""
 
 
@@ -80,14 +80,14 @@ class GroupBatch(Written):
 
     def part(self, first: int, last: int) -> Self:
         ends = np.cumsum([0, *map(len, self.completions)])
-        kept = slice(int(ends[first]), int(ends[last]))
+        span = slice(int(ends[first]), int(ends[last]))
         return replace(
             self,
             completions=self.completions[first:last],
-            advantage=self.advantage[kept],
-            weight=self.weight[kept],
-            old_logp=None if self.old_logp is None else self.old_logp[kept],
-            returns=None if self.returns is None else self.returns[kept],
+            advantage=self.advantage[span],
+            weight=self.weight[span],
+            old_logp=None if self.old_logp is None else self.old_logp[span],
+            returns=None if self.returns is None else self.returns[span],
         )
 
 

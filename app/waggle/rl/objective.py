@@ -20,8 +20,8 @@ def clipped_objective(xp: Any, logp: Any, old_logp: Any, advantage: Any, weight:
     `xp` is the namespace the arrays belong to: it must offer exp, clip and minimum.
     """
     ratio = xp.exp(logp - old_logp)
-    kept = xp.minimum(ratio * advantage, xp.clip(ratio, 1.0 - clip.low, 1.0 + clip.high) * advantage)
-    return -(kept * weight).sum()
+    surrogate = xp.minimum(ratio * advantage, xp.clip(ratio, 1.0 - clip.low, 1.0 + clip.high) * advantage)
+    return -(surrogate * weight).sum()
 
 
 def clipped(logp: Any, old_logp: Any, advantage: Any, clip: Clip) -> Any:

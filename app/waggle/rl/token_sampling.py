@@ -22,8 +22,8 @@ def pick(logits: Floats, uniforms: Floats, top_p: float = 1.0) -> tuple[NDArray[
     if top_p < 1.0:
         chances = chances * nucleus(chances, top_p)
     totals = np.cumsum(chances, -1, dtype=np.float64)
-    wanted = uniforms.astype(np.float64) * totals[:, -1]
-    tokens = np.minimum((totals <= wanted[:, None]).sum(-1), logits.shape[1] - 1)
+    targets = uniforms.astype(np.float64) * totals[:, -1]
+    tokens = np.minimum((totals <= targets[:, None]).sum(-1), logits.shape[1] - 1)
     likely = np.take_along_axis(scores, tokens[:, None], -1)[:, 0] - np.log(np.exp(scores).sum(-1, dtype=np.float64))
     return tokens, likely.astype(np.float32)
 
@@ -33,6 +33,6 @@ def nucleus(chances: Floats, top_p: float) -> NDArray[np.bool_]:
     order = np.argsort(-chances, -1, kind="stable")
     sorted_chances = np.take_along_axis(chances, order, -1).astype(np.float64)
     before = np.cumsum(sorted_chances, -1) - sorted_chances
-    kept = np.zeros(chances.shape, np.bool_)
-    np.put_along_axis(kept, order, before < top_p * sorted_chances.sum(-1, keepdims=True), -1)
-    return kept
+    in_nucleus = np.zeros(chances.shape, np.bool_)
+    np.put_along_axis(in_nucleus, order, before < top_p * sorted_chances.sum(-1, keepdims=True), -1)
+    return in_nucleus

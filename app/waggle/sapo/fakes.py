@@ -66,7 +66,7 @@ class FakeSwarm:
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
         self.shared.extend(groups)
-        return len(groups), sum(len(one.text) for group in groups for one in group.completions)
+        return len(groups), sum(len(completion.text) for group in groups for completion in group.completions)
 
     def waiting(self) -> Sequence[JudgedGroup]:
         return tuple(self.pool)

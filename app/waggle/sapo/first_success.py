@@ -29,13 +29,13 @@ class Ahas:
 
     def judged(self, stage: Judged) -> tuple[Aha, ...]:
         """The first successes of a round."""
-        found = []
+        ahas = []
         for group in stage.groups:
             dataset = group.question.dataset
             if dataset not in self._known and max(group.rewards) >= RIGHT:
                 self._known.add(dataset)
-                found.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
-        return tuple(found)
+                ahas.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
+        return tuple(ahas)
 
     def learned(self, stage: Learned, own: bytes) -> dict[str, bytes]:
         """Remember whose right answers were made likelier; `own` is this node's origin. Returns the teachers that are new.

@@ -33,12 +33,12 @@ def advantages(reward: float, values: Floats) -> Floats:
     delta_t = V_(t+1) - V_t; after the last token comes the reward, and no further value.
     """
     delta = np.diff(values.astype(np.float64), append=reward)
-    kept = np.zeros(len(delta), np.float32)
+    advantage = np.zeros(len(delta), np.float32)
     running = 0.0
     for t in reversed(range(len(delta))):
         running = float(delta[t]) + LAMBDA * running
-        kept[t] = running
-    return kept
+        advantage[t] = running
+    return advantage
 
 
 RULE = Rule(name="ppo", teach=teach, clip=Clip(low=0.2, high=0.2), critic=True)

@@ -30,17 +30,17 @@ class Capability(Plain):
         self._met: set[tuple[bytes, QuestionId]] = set()
 
     def choose(self, offer: Offer) -> TrainingSet:
-        fresh = [one for one in offer.useful(offer.pool) if one.key not in self._met]
-        self._met |= {one.key for one in fresh}
-        seen = [(OWN, one) for one in offer.useful(offer.own)] + [(one.group.origin, one) for one in fresh]
-        for origin in {origin for origin, _ in seen}:
-            self._means[origin].append(float(np.mean([r for whose, group in seen if whose == origin for r in group.rewards])))
+        fresh = [group for group in offer.useful(offer.pool) if group.key not in self._met]
+        self._met |= {group.key for group in fresh}
+        groups = [(OWN, group) for group in offer.useful(offer.own)] + [(group.group.origin, group) for group in fresh]
+        for origin in {origin for origin, _ in groups}:
+            self._means[origin].append(float(np.mean([r for whose, group in groups if whose == origin for r in group.rewards])))
         return super().choose(offer)
 
     def temper(self, peer: PeerGroup) -> Floats:
         if not peer.advantage.any():
             return peer.advantage
-        own, theirs = (float(np.mean(self._means.get(one) or [0.0])) for one in (OWN, peer.group.group.origin))
+        own, theirs = (float(np.mean(self._means.get(origin) or [0.0])) for origin in (OWN, peer.group.group.origin))
         omega = float(np.clip(own / theirs, 1 / FURTHEST, FURTHEST)) if own and theirs else 1.0
         rewards = np.asarray(peer.group.rewards)
         baseline = omega * rewards.mean()
@@ -51,7 +51,10 @@ class Capability(Plain):
 def closeness(peer: PeerGroup) -> Floats:
     """s of each completion, shape (G,); 0 where the clip cuts it."""
     own = [0.0] * len(peer.lengths) if peer.logp is None else np.add.reduceat(peer.logp, np.cumsum([0, *peer.lengths[:-1]]))
-    theirs = [logp if one.logp is None else one.logp for one, logp in zip(peer.group.group.completions, own, strict=True)]
+    theirs = [
+        logp if completion.logp is None else completion.logp
+        for completion, logp in zip(peer.group.group.completions, own, strict=True)
+    ]
     s = np.exp(np.clip((np.asarray(own) - theirs) / peer.lengths, -FURTHEST, FURTHEST))
     return np.where((s >= 1 - DELTA - EDGE) & (s <= 1 + EDGE), s, 0.0).astype(np.float32)
 

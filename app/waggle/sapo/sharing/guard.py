@@ -48,7 +48,9 @@ class Guard(Plain):
 
     def _watch(self, offer: Offer) -> None:
         self._reward.see(float(np.mean([reward for group in offer.own for reward in group.rewards])))
-        surprises = [-one.logp for group in offer.own for one in group.group.completions if one.logp is not None]
+        surprises = [
+            -completion.logp for group in offer.own for completion in group.group.completions if completion.logp is not None
+        ]
         if surprises:
             self._entropy.see(float(np.mean(surprises)))
 

@@ -10,8 +10,8 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 
-KEPT = 64  # groups; the oldest goes first
-AGAIN = 2  # a round
+MEMORY = 64  # groups; the oldest goes first
+REPLAYED = 2  # a round
 FEW = 3  # right answers at most, or it is no rare success
 
 
@@ -19,14 +19,14 @@ class Replay(Gated):
     """A group can come back from the round after it was seen on, and more than once."""
 
     def __init__(self) -> None:
-        self._kept: deque[JudgedGroup] = deque(maxlen=KEPT)
+        self._rare: deque[JudgedGroup] = deque(maxlen=MEMORY)
 
     def choose(self, offer: Offer) -> TrainingSet:
-        number = min(AGAIN, offer.external, len(self._kept))
-        again = [self._kept[i] for i in offer.noise.permutation(len(self._kept))[:number]]
+        number = min(REPLAYED, offer.external, len(self._rare))
+        replayed = [self._rare[i] for i in offer.noise.permutation(len(self._rare))[:number]]
         fresh = draw_uniformly(replace(offer, external=offer.external - number))
-        self._kept.extend(group for group in offer.useful((*offer.own, *fresh.external)) if is_rare(group))
-        return TrainingSet(local=fresh.local, external=(*again, *fresh.external))
+        self._rare.extend(group for group in offer.useful((*offer.own, *fresh.external)) if is_rare(group))
+        return TrainingSet(local=fresh.local, external=(*replayed, *fresh.external))
 
 
 def is_rare(group: JudgedGroup) -> bool:

@@ -21,7 +21,7 @@ class TruncatedImportance(Plain):
         if peer.logp is None:
             return peer.advantage
         own = [float(part.sum()) for part in np.split(peer.logp, np.cumsum(peer.lengths)[:-1])]
-        theirs = [one.logp for one in peer.group.group.completions]
+        theirs = [completion.logp for completion in peer.group.group.completions]
         ratios = [1.0 if b is None else float(np.exp(min(0.0, a - b))) for a, b in zip(own, theirs, strict=True)]
         return peer.advantage * per_token(ratios, peer.lengths)
 
