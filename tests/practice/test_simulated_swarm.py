@@ -51,7 +51,7 @@ def test_a_small_pool_keeps_what_is_newest():
         for member in range(3):
             swarm.hand_in(member, [group(swarm, member, index)])
         swarm.move()
-    ages = [5 - one.group.id.index for door in swarm.doors for one in door.waiting()]
+    ages = [5 - waiting.group.id.index for door in swarm.doors for waiting in door.waiting()]
     assert waiting(swarm) == [2, 2, 2], "one of each other node: a quarter of the pool"
     assert set(ages) == {0}
 
@@ -62,9 +62,9 @@ def test_loss_takes_its_share_for_each_reader_separately():
         swarm.hand_in(0, [group(swarm, 0, 10 * tick + i) for i in range(5)])
         swarm.move()
         for door in swarm.doors[1:]:
-            door.taken = getattr(door, "taken", 0) + len(door.waiting())
+            door.delivered = getattr(door, "delivered", 0) + len(door.waiting())
             door.take(door.waiting())
-    shares = [door.taken / 200 for door in swarm.doors[1:]]
+    shares = [door.delivered / 200 for door in swarm.doors[1:]]
     assert all(0.55 < share < 0.85 for share in shares)
     assert shares[0] != shares[1]
 

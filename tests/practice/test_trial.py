@@ -215,21 +215,21 @@ def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verif
 class Counting(Plain):
     """Plain sharing that says how often each of its kind was asked."""
 
-    made: ClassVar[list["Counting"]] = []
+    instances: ClassVar[list["Counting"]] = []
 
     def __init__(self) -> None:
-        self.asked = 0
-        self.made.append(self)
+        self.choices = 0
+        self.instances.append(self)
 
     def choose(self, offer: Offer) -> TrainingSet:
-        self.asked += 1
+        self.choices += 1
         return super().choose(offer)
 
 
 def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, verifier):
-    Counting.made.clear()
+    Counting.instances.clear()
     played(replace(setup, sharing=Counting), verifier)
-    assert [one.asked for one in Counting.made] == [ROUNDS] * 3
+    assert [each.choices for each in Counting.instances] == [ROUNDS] * 3
 
 
 def test_the_score_at_the_end_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):

@@ -74,10 +74,10 @@ class Mute:
     """A verifier whose second dataset makes no question of any seed."""
 
     def __init__(self, verifier: Verifier, dataset: str) -> None:
-        self._verifier, self._dataset, self.asked = verifier, dataset, 0
+        self._verifier, self._dataset, self.calls = verifier, dataset, 0
 
     def questions(self, keys):
-        self.asked += 1
+        self.calls += 1
         questions = self._verifier.questions(keys)
         return [
             msgspec.structs.replace(question, text="") if question.dataset == self._dataset else question
@@ -91,7 +91,7 @@ def test_a_specialty_that_makes_no_questions_leaves_the_round_to_the_others(veri
     both = dataclasses.replace(node(muted), specialties=(speaks, mute))
     drawn = draw(0, 100, both, RULES)
     assert [group.id.dataset for group, _ in drawn.groups] == [speaks] * RULES.questions
-    assert muted.asked < 20
+    assert muted.calls < 20
     with pytest.raises(CharterError, match="too few questions"):
         draw(0, 100, dataclasses.replace(both, specialties=(mute,)), RULES)
 

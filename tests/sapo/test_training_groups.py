@@ -22,10 +22,10 @@ class Listener(Plain):
     needs_logp = True
 
     def __init__(self) -> None:
-        self.told: list[PeerGroup] = []
+        self.peers: list[PeerGroup] = []
 
     def temper(self, peer):
-        self.told.append(peer)
+        self.peers.append(peer)
         return peer.advantage * np.float32(0.5)
 
 
@@ -60,8 +60,8 @@ def test_a_strategy_that_asks_is_told_the_probability_of_external_tokens_only(ve
     sharing = Listener()
     me = dataclasses.replace(node(verifier, pool=[external(i) for i in range(4)]), sharing=sharing)
     batches = learned(me)
-    assert len(sharing.told) == 4
-    for peer in sharing.told:
+    assert len(sharing.peers) == 4
+    for peer in sharing.peers:
         assert peer.logp is not None
         assert len(peer.logp) == len(peer.advantage) == sum(peer.lengths)
     np.testing.assert_allclose(batches[-1].advantage[:3], 3**0.5 / 2, rtol=1e-3)
@@ -133,10 +133,10 @@ def test_own_groups_that_come_back_are_nobody_elses_share(verifier):
         for each in map(external, range(4))
     ]
 
-    class Again(Plain):
+    class BringsBack(Plain):
         def choose(self, offer: Offer) -> TrainingSet:
             return TrainingSet(local=(), external=old)
 
-    last = list(play(0, 100, dataclasses.replace(me, sharing=Again()), RULES))[-1]
+    last = list(play(0, 100, dataclasses.replace(me, sharing=BringsBack()), RULES))[-1]
     assert sum(lesson.pull for lesson in last.lessons) > 0
     assert last.external_share == 0.0

@@ -111,7 +111,7 @@ class Contribution:
                 case stages.Learned():
                     taught = self._ahas.learned(stage, self.node.origin)
                     self.tell(round_events.learned(stage, own, self.steps()))
-                    if stage.metrics is not None and not stage.metrics.taken:
+                    if stage.metrics is not None and not stage.metrics.applied:
                         self.tell(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )

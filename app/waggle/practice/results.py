@@ -54,7 +54,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     specialty_held_out: tuple[tuple[float, ...], ...]  # (S, P) mean over nodes
     final: tuple[float, ...] = ()  # (N,) at the end, on more questions than the curve's; none: its last point is all there is
     specialty_final: tuple[float, ...] = ()  # (S,)
-    asked: tuple[int, ...] = ()  # (N,) specialties that each node asks about; none: all do about all
+    # (N,) how many specialties each node asks about; none: every node asks about all
+    specialty_counts: tuple[int, ...] = msgspec.field(default=(), name="asked")
     ahas: tuple[Aha, ...] = ()
 
 

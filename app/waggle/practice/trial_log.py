@@ -94,7 +94,7 @@ class TrialLog:
             specialty_held_out=tuple(_rounded(row) for row in by_specialty),
             final=_rounded([score.right / score.total for score in self._final]),
             specialty_final=_rounded([_share_of(self._final, dataset) for dataset in self._datasets if self._final]),
-            asked=tuple(specialty_counts),
+            specialty_counts=tuple(specialty_counts),
             ahas=tuple(self._ahas),
         )
 

@@ -107,10 +107,10 @@ class StepParams:
 class StepMetrics:
     """What one step did. `loss` and `clip_fraction` are weighted like the objective.
 
-    `taken` is False where the gradient was not finite: then nothing was changed, and the numbers are 0.
+    `applied` is False where the gradient was not finite: then nothing was changed, and the numbers are 0.
     """
 
     loss: float
     clip_fraction: float
     gradient_norm: float
-    taken: bool = True
+    applied: bool = True
