@@ -162,7 +162,7 @@ def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup
     list(trial.run())
     for _, member, judged, _ in rounds:
         assert {group.question.dataset for group in judged.groups} <= set(mine[member])
-    assert trial.result(0.0, "here").asked == (1, 2, 1)
+    assert trial.result(0.0, "here").specialty_counts == (1, 2, 1)
     learned = {lesson.group.question.dataset for _, member, _, learned in rounds if member == 1 for lesson in learned.lessons}
     assert names[4] in learned
 

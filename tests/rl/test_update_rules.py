@@ -22,7 +22,7 @@ def test_a_rule_names_its_source(module):
     assert "arXiv" in module.__doc__
 
 
-@pytest.mark.parametrize("one", GROUPED, ids=lambda module: module.RULE.name)
+@pytest.mark.parametrize("module", GROUPED, ids=lambda module: module.RULE.name)
 @pytest.mark.parametrize("rewards", [[0.0] * 4, [1.0] * 4, [0.05, 0.0, 0.01, 0.05], [0.9, 1.0, 1.0, 0.95]])
 def test_equal_rewards_and_crumbs_pull_at_no_token(module, rewards):
     assert not module.teach(scored(rewards, [1, 2, 3, 4])).advantage.any()

@@ -128,7 +128,7 @@ def test_the_log_probability_of_a_completion_stays_at_home():
 
 
 @pytest.mark.parametrize(
-    ("asked", "own", "waiting", "mixed"),
+    ("places", "own", "waiting", "mixed"),
     [
         ((4, 4), 8, 9, (4, 4)),
         ((4, 4), 8, 4, (4, 4)),
@@ -150,7 +150,7 @@ def test_own_groups_take_the_places_that_the_pool_cannot_fill(places, own, waiti
     assert len({group.group.id for group in training.external}) == mixed[1]
 
 
-@pytest.mark.parametrize(("asked", "external"), [((4, 4), 8), ((8, 0), 0)])
+@pytest.mark.parametrize(("places", "external"), [((4, 4), 8), ((8, 0), 0)])
 def test_own_groups_that_teach_nothing_give_way_to_those_of_peers_unless_a_person_wants_none(places, external):
     useful = [judged((1.0, 0.0), number=i) for i in range(9)]
     training = Adaptive().choose(Offer([judged((0.0, 0.0))] * 8, useful, *places, 0.2, np.random.default_rng(3)))

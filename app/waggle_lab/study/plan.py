@@ -66,7 +66,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 def configuration(name: str) -> Configuration:
     """`default` (or without its bounds on peers), `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
 
-    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node learns by PPO. Raises LabError.
+    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node learns by PPO. Raises LabError or SettingsError.
     """
     if name in DEFAULTS:
         usual = Rules()

@@ -1,8 +1,8 @@
-"""Shares less while one's own policy collapses: when its entropy, or its reward, falls under a share of its peak.
+"""Shares less while the own policy collapses: while its entropy, or its reward, is below a share of its peak.
 
-Each such round halves J, each calm one gives a place back; own groups take the empty places. Entropy is the mean surprise
-(-logp) of one's own completions. Peaks fade, so that a lucky one does not end sharing for good. What it takes it believes,
-like plain SAPO: the gate leaves it nothing to notice. Our own.
+Each such round halves J, each other round gives one place back; own groups take the empty places. Entropy is the mean surprise
+(-logp) of own completions. Peaks fade, so that one lucky peak does not end sharing for good. External completions count like own
+ones, as in plain SAPO: with a gate there is no collapse to notice. Our own.
 """
 
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ import numpy as np
 from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
 from waggle.sapo.sharing.plain import Plain
 
-MEMORY = 0.9  # of the moving means
-FADING = 0.998  # of a peak a round: half of it in about 350
-ENTROPY_SHARE = 0.2  # a policy that learns grows surer; one that collapses has nothing left to say
+MEMORY = 0.9  # decay of the moving means, for each round
+FADING = 0.998  # factor of a peak in each round: half of it is gone after about 350
+ENTROPY_SHARE = 0.2  # low, for a policy that learns grows surer, too
 REWARD_SHARE = 0.6
-NOISE = 0.05  # a peak of reward below this says nothing
+NOISE = 0.05  # a peak of reward below this means nothing
 
 
 @dataclass
@@ -26,18 +26,21 @@ class Level:
     mean: float | None = None
     peak: float = 0.0
 
-    def see(self, value: float) -> None:
+    def update(self, value: float) -> None:
         self.mean = value if self.mean is None else MEMORY * self.mean + (1 - MEMORY) * value
         self.peak = max(FADING * self.peak, self.mean)
 
-    def fell(self, share: float) -> bool:
+    def is_below(self, share: float) -> bool:
+        """Whether the mean is below this share of the peak."""
         return self.mean is not None and self.mean < share * self.peak
 
 
 class Guard(Plain):
+    """Remembers the levels of entropy and reward, and how many external groups they allow."""
+
     def __init__(self) -> None:
         self._entropy, self._reward = Level(), Level()
-        self._allowed: int | None = None  # external groups; None: as many as asked for
+        self._allowed: int | None = None  # external groups; None: all that the settings allow
 
     def choose(self, offer: Offer) -> TrainingSet:
         self._watch(offer)
@@ -47,16 +50,17 @@ class Guard(Plain):
         return draw_uniformly(replace(offer, local=offer.local + withheld, external=self._allowed))
 
     def _watch(self, offer: Offer) -> None:
-        self._reward.see(float(np.mean([reward for group in offer.own for reward in group.rewards])))
+        self._reward.update(float(np.mean([reward for group in offer.own for reward in group.rewards])))
         surprises = [
             -completion.logp for group in offer.own for completion in group.group.completions if completion.logp is not None
         ]
         if surprises:
-            self._entropy.see(float(np.mean(surprises)))
+            self._entropy.update(float(np.mean(surprises)))
 
     def _collapses(self) -> bool:
-        return self._entropy.fell(ENTROPY_SHARE) or (self._reward.peak >= NOISE and self._reward.fell(REWARD_SHARE))
+        return self._entropy.is_below(ENTROPY_SHARE) or (self._reward.peak >= NOISE and self._reward.is_below(REWARD_SHARE))
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Guard()

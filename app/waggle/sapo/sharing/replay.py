@@ -1,6 +1,6 @@
-"""Rare successes are kept, one's own and peers', and up to two of them are trained on again each round.
+"""Rare successes are remembered, own and external ones, and up to two of them are trained on again each round.
 
-They take external places. One's own old group comes back as an external one: re-encoded, and gated like a peer's. Our own.
+They take external places. An old own group comes back like a peer's: encoded from its text, and gated. Our own.
 """
 
 from collections import deque
@@ -10,13 +10,13 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 
-MEMORY = 64  # groups; the oldest goes first
-REPLAYED = 2  # a round
-FEW = 3  # right answers at most, or it is no rare success
+MEMORY = 64  # groups; the oldest are forgotten first
+REPLAYED = 2  # groups in each round
+FEW = 3  # right answers that a rare success has at most
 
 
 class Replay(Gated):
-    """A group can come back from the round after it was seen on, and more than once."""
+    """A group may come back in any later round, and more than once."""
 
     def __init__(self) -> None:
         self._rare: deque[JudgedGroup] = deque(maxlen=MEMORY)
@@ -30,9 +30,10 @@ class Replay(Gated):
 
 
 def is_rare(group: JudgedGroup) -> bool:
-    """Whether somebody got it right, but few did."""
+    """Whether a few of the answers are right."""
     return 1 <= sum(reward >= RIGHT for reward in group.rewards) <= FEW
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Replay()

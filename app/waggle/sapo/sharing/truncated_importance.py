@@ -1,7 +1,7 @@
-"""Each completion of a peer counts by its truncated importance weight: how much likelier it is here than at its sender.
+"""Each completion of a peer counts by its truncated importance weight: its likelihood here over that at its sender.
 
-Needs the sender's log-probability, which never travels: the laboratory's simulated swarm alone has it. Where it is
-missing, the weight is 1. V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, once for a whole completion.
+The sender's log-probability never travels, so only the laboratory's simulated swarm has it; without it, the weight is 1.
+V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, once for a whole completion.
 """
 
 import numpy as np
@@ -27,4 +27,5 @@ class TruncatedImportance(Plain):
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return TruncatedImportance()
