@@ -7,7 +7,7 @@ import psutil
 import pytest
 import torch
 
-from waggle.practice.race import give_way, race
+from waggle.practice.race import lower_priority, race
 from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RoundRaced, read
 
 
@@ -59,4 +59,4 @@ def test_a_race_goes_on_where_it_stands_further_back_already_or_a_child_has_ende
         raise refused(process.pid)
 
     monkeypatch.setattr(psutil.Process, "nice", nice)
-    give_way()
+    lower_priority()

@@ -3,18 +3,18 @@
 import pytest
 
 from waggle.core.errors import LabError
-from waggle.practice.simulated_swarm import Hive, Weather
+from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
 from waggle.practice.trial import noise_seed, origin_of
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 
-def hive(count: int = 3, **weather) -> Hive:
-    return Hive(first_swarm(), count, Weather(**weather), seed=1, tick_seconds=6.0, crumb_span=0.2)
+def hive(count: int = 3, **weather) -> SimulatedSwarm:
+    return SimulatedSwarm(first_swarm(), count, Weather(**weather), seed=1, tick_seconds=6.0, crumb_span=0.2)
 
 
-def group(hive: Hive, member: int, index: int, rewards=(1.0, 0.0)) -> JudgedGroup:
+def group(hive: SimulatedSwarm, member: int, index: int, rewards=(1.0, 0.0)) -> JudgedGroup:
     rollout_group = Group(
         origin=origin_of(1, member),
         id=QuestionId("bf", epoch_at(hive.clock()), index),
@@ -24,7 +24,7 @@ def group(hive: Hive, member: int, index: int, rewards=(1.0, 0.0)) -> JudgedGrou
     return JudgedGroup(group=rollout_group, question=question, verdicts=tuple(Verdict(reward=r, reason="") for r in rewards))
 
 
-def waiting(hive: Hive) -> list[int]:
+def waiting(hive: SimulatedSwarm) -> list[int]:
     return [len(door.waiting()) for door in hive.doors]
 
 

@@ -1,7 +1,7 @@
-"""A trial: one simulated swarm, N nodes in one process that play the engine's own round, and what it measured.
+"""A trial: one simulated swarm of N nodes in one process, which play the engine's own round, and its measurements.
 
-The nodes play one after another. Stacking their weights, to sample for all of them in one batch, was built and was no faster
-on processors, where one small model's weights fit a cache and eight do not (26e4dcc).
+The nodes play one after another. Stacking their weights, to sample for all of them in one batch, was tried (26e4dcc) and was no
+faster on processors: the weights of one small model fit into a cache, those of eight do not.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from waggle.models.backend import open_policy
 from waggle.network.exchange.verification import counts
 from waggle.network.messages.rollout_record import shareable
 from waggle.practice.results import Key, Run
-from waggle.practice.simulated_swarm import Hive, Weather
+from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
 from waggle.practice.trial_log import TrialLog
 from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
@@ -30,26 +30,26 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 
-TICK_SECONDS = 6.0  # of simulated time: groups grow old in the pool as they would there
+TICK_SECONDS = 6.0  # of simulated time, so that groups age in the pool as in a real swarm
 SHARE_MEMORY = 0.9  # of the moving mean of how many own groups teach
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything that decides a trial beside its key."""
+    """Everything that decides a trial, besides its key."""
 
     folders: tuple[Path, ...]  # one model a node
-    models: tuple[str, ...]  # what to call them
+    models: tuple[str, ...]  # their names
     charter: Charter
     rules: stages.Rules
     sharing: Callable[[], Sharing]
-    most_questions: int  # above rules.questions: ask for more where few own groups teach
-    held_out: tuple[Question, ...]  # asked at every point of the curve; none: there is no curve
-    final_held_out: tuple[Question, ...]  # asked at the end
-    measure_every: int  # rounds between two points of the curve; 0: it has one, at the end
+    most_questions: int  # if above rules.questions: draw up to so many while few own groups teach
+    held_out: tuple[Question, ...]  # for every point of the curve; empty: no curve
+    final_held_out: tuple[Question, ...]  # for the score at the end
+    measure_every: int  # rounds between two points of the curve; 0: one point, at the end
     weather: Weather = field(default_factory=Weather)
     specialties: tuple[tuple[str, ...], ...] = ((),)  # node i asks about specialties[i % len]; empty: all
-    updates: tuple[Rule, ...] = ()  # node i updates by updates[i % len]; empty: by that of `rules`
+    updates: tuple[Rule, ...] = ()  # node i learns by updates[i % len]; empty: by the rule of `rules`
     device: str = "cpu"
 
 
@@ -64,12 +64,12 @@ class _Player:
 
 
 class Trial:
-    """Plays `key` as `setup` says. `verifier` must be of the same charter."""
+    """Plays the run `key` under `setup`. `verifier` must have the same charter."""
 
     def __init__(self, key: Key, setup: Setup, verifier: Verifier) -> None:
         self._key, self._setup = key, setup
         self._verifier = verifier
-        self._hive = Hive(
+        self._swarm = SimulatedSwarm(
             setup.charter, len(setup.folders), setup.weather,
             seed=noise_seed(key.seed, -1), tick_seconds=TICK_SECONDS, crumb_span=setup.rules.crumb_span,
         )  # fmt: skip
@@ -84,7 +84,7 @@ class Trial:
             self._require_readable(questions)
 
     def _require_readable(self, questions: Sequence[Question]) -> None:
-        """Raise LabError, before a round is played, where a specialty could not be scored by one of the models."""
+        """Raise LabError, before any round, if one of the models could not be scored in a specialty."""
         for dataset in dict.fromkeys(question.dataset for question in questions):
             for player in self._players:
                 if not any(
@@ -102,7 +102,7 @@ class Trial:
         node = stages.Node(
             policy=opened.policy,
             tokenizer=opened.tokenizer,
-            swarm=self._hive.doors[i],
+            swarm=self._swarm.doors[i],
             verifier=self._verifier,
             charter=setup.charter,
             origin=origin_of(self._key.seed, i),
@@ -114,20 +114,20 @@ class Trial:
         return _Player(node, first_success.Ahas())
 
     def run(self) -> Iterator[int]:
-        """Play; yields the number of finished ticks after each of them."""
+        """Play all rounds; yields the number of finished ticks after each tick."""
         for tick in range(self._key.rounds):
             if self._setup.measure_every and tick % self._setup.measure_every == 0:
                 self._measure(tick, self._setup.held_out)
-            for i in self._hive.players():
+            for i in self._swarm.players():
                 self._round(tick, i)
-            self._hive.move()
+            self._swarm.move()
             yield tick + 1
         if self._setup.held_out:
             self._measure(self._key.rounds, self._setup.held_out)
         self.log.ended(self._scores(self._key.rounds, self._setup.final_held_out))
 
     def result(self, cpu_seconds: float, commit: str) -> Run:
-        """What was measured, once `run` is exhausted."""
+        """The measurements, after `run` is exhausted."""
         setup, every = self._setup, len(self._setup.charter.specialties)
         specialty_counts = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
         return self.log.result(self._key, setup.models, specialty_counts, cpu_seconds, commit)
@@ -137,7 +137,7 @@ class Trial:
         rules = replace(self._rules_of(i), questions=_questions(setup, player.useful))
         judged: stages.Judged | None = None
         learned: stages.Learned | None = None
-        for stage in sapo.play(player.round, epoch_at(self._hive.clock()), player.node, rules):
+        for stage in sapo.play(player.round, epoch_at(self._swarm.clock()), player.node, rules):
             match stage:
                 case stages.Judged():
                     judged = stage
@@ -149,7 +149,7 @@ class Trial:
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}
-        self._hive.hand_in(i, self._as_shared(judged.groups))
+        self._swarm.hand_in(i, self._as_shared(judged.groups))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
         ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
         self.log.played(tick, i, judged, learned, ages)
@@ -161,7 +161,7 @@ class Trial:
         return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 
     def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
-        """The groups as they may travel, judged again by a reader where they had to be changed."""
+        """The groups as they may travel; those that had to be changed are judged again, as a reader would."""
         shared = []
         for judged in groups:
             group = shareable(judged.group, self._setup.charter)
@@ -193,6 +193,6 @@ def noise_seed(seed: int, node: int) -> int:
 
 
 def _questions(setup: Setup, useful: float) -> int:
-    """As many as are needed until enough teach, within bounds: 8/0-filtered may ask up to three times as many."""
+    """Enough questions that enough groups should teach, within limits: 8/0-filtered may draw three times as many."""
     count = math.ceil(setup.rules.questions / max(useful, 1e-3))
     return min(max(count, setup.rules.questions), max(setup.most_questions, setup.rules.questions))

@@ -1,4 +1,4 @@
-"""What a trial writes down while it plays: curves over rounds, held-out scores, ahas; thinned into one `results.Run`."""
+"""Records a trial while it plays: curves over rounds, held-out scores, ahas. Thinned into one `results.Run`."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ class TrialLog:
         self._ahas: list[Aha] = []
 
     def played(self, tick: int, member: int, judged: stages.Judged, learned: stages.Learned, ages: Sequence[int] = ()) -> None:
-        """One node's round; `ages` are the ticks since others wrote what it was trained on."""
+        """Record one node's round. `ages` are the ticks since its external groups were written."""
         rewards = [reward for group in judged.groups for reward in group.rewards]
         self._reward[member, tick] = np.mean(rewards)
         self._right[tick] += sum(reward >= RIGHT for reward in rewards)
@@ -45,18 +45,18 @@ class TrialLog:
         self._entropy[member, tick] = judged.entropy
 
     def noticed(self, tick: int, member: int, ahas: Sequence[first_success.Aha]) -> None:
-        """First successes of one node, on the swarm's own clock."""
+        """Record first successes of one node, by the swarm's clock."""
         for aha in ahas:
             teacher = -1 if aha.learned_from is None else self._number[aha.learned_from]
             self._ahas.append(Aha(node=member, specialty=aha.dataset, round=tick, learned_from=teacher))
 
     def measured(self, tick: int, scores: Sequence[Score]) -> None:
-        """The held-out scores of all nodes, after `tick` rounds."""
+        """Record the held-out scores of all nodes after `tick` rounds."""
         self._measured_at.append(tick)
         self._scores.append(scores)
 
     def ended(self, scores: Sequence[Score]) -> None:
-        """The scores of all nodes at the end, on more questions than those of the curve."""
+        """Record the scores of all nodes at the end, on more questions than the curve."""
         self._final = scores
 
     @property
@@ -68,7 +68,7 @@ class TrialLog:
         return float(self._right[tick] / max(1, self._completions[tick]))
 
     def score(self) -> tuple[int, int]:
-        """Right answers of all nodes at the end, and all answers."""
+        """(right, total) answers of all nodes at the end."""
         return sum(score.right for score in self._final), sum(score.total for score in self._final)
 
     def result(self, key: Key, models: Sequence[str], specialty_counts: Sequence[int], cpu_seconds: float, commit: str) -> Run:
@@ -105,7 +105,7 @@ def _share_of(scores: Sequence[Score], dataset: str) -> float:
 
 
 def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    """The mean of what there is; missing where there is nothing."""
+    """The mean over an axis without missing values; missing where all are."""
     there = ~np.isnan(values)
     sums = np.where(there, values, 0.0).sum(axis)
     means: NDArray[np.float64] = np.where(there.any(axis), sums / np.maximum(there.sum(axis), 1), MISSING)
@@ -125,7 +125,7 @@ def _ratio(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _filled(row: NDArray[np.float64]) -> list[float]:
-    """What is missing takes the value before it; 0 at the beginning."""
+    """Missing values replaced by the value before them, 0 at the beginning."""
     values: list[float] = []
     for value in row:
         values.append(values[-1] if np.isnan(value) and values else float(np.nan_to_num(value)))
