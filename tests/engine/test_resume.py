@@ -7,9 +7,10 @@ from waggle.core import paths
 from waggle.models.backend import Opened, open_policy
 from waggle.models.storage import checkpoint
 from waggle.models.storage.checkpoint import Saved
-from waggle.rl.update_rules import RULES
+from waggle.rl import update_rules
 from waggle.sapo.fakes import FakeSwarm
-from waggle.sapo.round import Judged, Learned, Node, Rules, play
+from waggle.sapo.round import play
+from waggle.sapo.stages import Judged, Learned, Node, Rules
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionId, seed_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
@@ -43,7 +44,7 @@ def play_one(opened: Opened, verifier, number: int, rule: str) -> tuple[Judged, 
         origin=ME,
         seed=7,
     )
-    stages = list(play(number, EPOCH, node, Rules(warmup_steps=1, rule=RULES[rule])))
+    stages = list(play(number, EPOCH, node, Rules(warmup_steps=1, rule=update_rules.rule(rule))))
     return stages[1], stages[-1]
 
 

@@ -28,7 +28,8 @@ from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import Training
 from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing
-from waggle.rl.update_rules import RULES
+from waggle.rl.update_rules import dr_grpo, table
+from waggle.sapo.sharing.replay import Replay
 from waggle.tasks.sandbox.verifier import Verifier
 
 
@@ -69,7 +70,7 @@ def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
     made = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
-    assert made.rules.rule is RULES["dr_grpo"]
+    assert made.rules.rule is dr_grpo.RULE
     assert made.node.specialties == ("bf", "arc_1d")
     assert {question.dataset for question in made.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
 
@@ -139,7 +140,7 @@ async def test_a_specialty_the_swarm_does_not_have_is_answered_with_those_it_has
 
 
 def test_the_settings_offer_exactly_the_rules_there_are():
-    assert set(typing.get_args(typing.get_type_hints(Learning)["rule"])) == set(RULES)
+    assert set(typing.get_args(typing.get_type_hints(Learning)["rule"])) == set(table())
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +197,9 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
         for wanted in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]
+
+
+@pytest.mark.usefixtures("lent")
+async def test_the_sharing_strategy_that_was_chosen_decides_what_a_node_learns_from(tmp_path):
+    prepared_node = await prepared(tmp_path, Learning(sharing="replay", held_out_questions=1))
+    assert type(prepared_node.node.sharing) is Replay

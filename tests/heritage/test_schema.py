@@ -54,11 +54,22 @@ def test_a_difference_is_noticed() -> None:
     renamed_class = {place.replace("<Ready>", "<EngineReady>"): entry for place, entry in files.items()}
     renamed_field = {place.replace("settings.swarm", "settings.network"): entry for place, entry in files.items()}
     other_default = files | {"settings.window.close_to_tray": files["settings.window.close_to_tray"] | {"default": False}}
+    learning = files["settings.learning"]
+    other_default_of_a_section = files | {"settings.learning": learning | {"default": learning["default"] | {"local": 8}}}
     fewer_words = files | {"settings.learning.rule": {"default": "grpo", "any": [{"kind": "word", "words": ["dapo", "grpo"]}]}}
     tighter = files | {"settings.swarm.port": {"default": 0, "any": [{"kind": "int", "ge": 1024, "le": 65535}]}}
     demanded = files | {"checkpoint.method": files["checkpoint.method"] | {"required": True}}
     demanded_anew = files | {"checkpoint.seed": {"required": True, "any": [{"kind": "int"}]}}
-    for changed in (renamed_class, renamed_field, other_default, fewer_words, tighter, demanded, demanded_anew):
+    for changed in (
+        renamed_class,
+        renamed_field,
+        other_default,
+        other_default_of_a_section,
+        fewer_words,
+        tighter,
+        demanded,
+        demanded_anew,
+    ):
         assert list(_differences(files, changed))
     reordered = messages | {"hello": {"any": [messages["hello"]["any"][0] | {"order": ["nonce", "peer_id"]}]}}
     looser = messages | {"answer.blob": {"default": "", "any": [{"kind": "bytes"}]}}
@@ -73,6 +84,8 @@ def test_what_was_added_is_no_difference() -> None:
         "settings.learning.sharing": {"default": "usual", "any": [{"kind": "word", "words": ["usual"]}]},
         "event<SharingChosen>.name": {"required": True, "any": [{"kind": "text"}]},
     }
+    learning = files["settings.learning"]
+    added |= {"settings.learning": learning | {"default": learning["default"] | {"sharing": "usual"}}}
     more_words = {"default": "grpo", "any": [{"kind": "word", "words": ["dapo", "dr_grpo", "gspo", "grpo", "ppo"]}]}
     assert list(_differences(files, added | {"settings.learning.rule": more_words})) == []
 
@@ -84,7 +97,7 @@ def _differences(recorded: dict[str, Any], now: dict[str, Any], *, exactly: bool
         if new is None:
             yield f"{place} is gone"
             continue
-        if "default" in old and (new.get("required") or new.get("default") != old["default"]):
+        if "default" in old and (new.get("required") or not _is_default_still(new.get("default"), old["default"])):
             yield f"{place} was {old['default']!r} where nothing was said, and is not any more"
         for form in old["any"]:
             if not any(_covers(other, form, exactly=exactly) for other in new["any"]):
@@ -98,6 +111,13 @@ def _differences(recorded: dict[str, Any], now: dict[str, Any], *, exactly: bool
             yield f"{place} is demanded, and 0.1.0 never wrote it"
         if exactly and any("strict" in form for form in recorded.get(parent, {"any": []})["any"]):
             yield f"{place} is written, and 0.1.0 refuses it"
+
+
+def _is_default_still(new: Any, old: Any) -> bool:
+    """Whether a default is what it was; that of an object may have fields that are new."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        return all(name in new and _is_default_still(new[name], value) for name, value in old.items())
+    return bool(new == old)
 
 
 def _covers(new: dict[str, Any], old: dict[str, Any], *, exactly: bool) -> bool:

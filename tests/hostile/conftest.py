@@ -14,6 +14,7 @@ from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
 from waggle.network.messages.events import GroupsArrived
 from waggle.sapo import round as sapo
+from waggle.sapo import stages
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
@@ -34,14 +35,14 @@ async def honest_one(start: Start, seed_address: str, charter: Charter, verifier
     return honest
 
 
-def round_of(live: Live, charter: Charter, verifier: Verifier, rules: sapo.Rules) -> sapo.Learned:
+def round_of(live: Live, charter: Charter, verifier: Verifier, rules: stages.Rules) -> stages.Learned:
     """A fresh starter plays one with what waits in this node; what it learned."""
-    node = sapo.Node(
+    node = stages.Node(
         policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=live.node, verifier=verifier,
         charter=charter, origin=live.identity.peer_id, seed=1, model="Starter",
     )  # fmt: skip
     *_, last = sapo.play(0, epoch_at(time.time()), node, rules.under(charter))
-    assert isinstance(last, sapo.Learned)
+    assert isinstance(last, stages.Learned)
     return last
 
 

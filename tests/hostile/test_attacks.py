@@ -33,7 +33,7 @@ from waggle.network.transport.hivemind import rpc_handlers
 from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST
 from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
-from waggle.sapo.training_groups import external_draft
+from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.rollout_group import NEWCOMERS, RIGHT, Completion
 from waggle.tasks.sandbox import child_process
@@ -159,7 +159,7 @@ async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
     arrived = await victim.ear.hear(GroupsArrived)
     assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
     tokenizer = load_tokenizer(paths.starter())
-    written = external_draft(charter, tokenizer, arrived.groups[0], longest=1000).written.completions
+    written = encode_external(charter, tokenizer, arrived.groups[0], longest=1000).written.completions
     assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], "each ends once, at its end"
 
 

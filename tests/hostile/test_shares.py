@@ -18,8 +18,8 @@ from waggle.network.messages.directory import OVER_SAMPLE
 from waggle.network.messages.events import GroupsArrived, ReachFound
 from waggle.network.messages.rollout_record import MAX_GROUPS
 from waggle.network.transport.hivemind import node
-from waggle.sapo import round as sapo
-from waggle.sapo.bounds import UNBOUNDED
+from waggle.sapo import stages
+from waggle.sapo.stages import UNBOUNDED
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security import attacks
@@ -29,7 +29,7 @@ from waggle_lab.security.attacks import Payload, Scene
 FRIENDS = 3
 NAMES = 100
 PLACES = 8  # all of them for what others sent
-RULES = replace(sapo.Rules(), local=0, external=PLACES)
+RULES = replace(stages.Rules(), local=0, external=PLACES)
 RIGHT, WRONG = "<answer>{truth}</answer>", "<answer>no</answer>"
 
 
@@ -146,10 +146,10 @@ def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(node, "source_of", source)
 
 
-def _places(played: sapo.Learned, names: set[bytes]) -> int:
+def _places(played: stages.Learned, names: set[bytes]) -> int:
     return sum(lesson.group.group.origin in names for lesson in played.lessons)
 
 
-def _pull(played: sapo.Learned, names: set[bytes]) -> float:
+def _pull(played: stages.Learned, names: set[bytes]) -> float:
     pulls = [(lesson.group.group.origin in names, lesson.pull) for lesson in played.lessons]
     return sum(pull for theirs, pull in pulls if theirs) / sum(pull for _, pull in pulls)

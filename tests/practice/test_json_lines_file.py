@@ -30,14 +30,14 @@ ONES = {
 
 @pytest.mark.parametrize("name", ONES)
 def test_a_torn_line_is_passed_over_and_gives_way_to_the_next(tmp_path, name):
-    (one, read), path = ONES[name], tmp_path / "deep" / name
-    json_lines_file.append(path, one)
+    (line, read), path = ONES[name], tmp_path / "deep" / name
+    json_lines_file.append(path, line)
     whole = path.read_bytes()
     for torn in (b"", b"{", whole[:-20], whole[:-1]):
         path.write_bytes(whole + torn)
         assert len(read(path)) == 1
         assert path.read_bytes() == whole + torn, "to read changes nothing: it may be in the middle of being written"
-        json_lines_file.append(path, one)
+        json_lines_file.append(path, line)
         assert path.read_bytes() == whole * 2
 
 

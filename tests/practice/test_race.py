@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from waggle.cli.main import main
-from waggle.practice.race import give_way, race
+from waggle.practice.race import lower_priority, race
 from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RoundRaced, read
 
 
@@ -18,18 +18,18 @@ def one_thread():
 
 
 def test_a_race_tells_every_round_and_ends_with_an_exam_of_both(verifier):
-    began, *told = race(verifier, seed=1, nodes=2, rounds=2, exam=1)
+    began, *race_events = race(verifier, seed=1, nodes=2, rounds=2, exam=1)
     assert isinstance(began, RaceBegan)
     assert len(began.racers) == 2
     assert len(began.specialties) == 9
-    assert [one.round for one in told if isinstance(one, RoundRaced)] == [1, 2]
-    assert isinstance(told[-1], Examined)
-    assert told[-1].total == 2 * 9
-    first = [one for one in told if isinstance(one, FirstSolved) and one.round == 1]
-    assert {(one.racer, one.specialty) for one in first if one.lane == "alone"} == {
-        (one.racer, one.specialty) for one in first if one.lane == "sharing"
+    assert [event.round for event in race_events if isinstance(event, RoundRaced)] == [1, 2]
+    assert isinstance(race_events[-1], Examined)
+    assert race_events[-1].total == 2 * 9
+    first = [event for event in race_events if isinstance(event, FirstSolved) and event.round == 1]
+    assert {(event.racer, event.specialty) for event in first if event.lane == "alone"} == {
+        (event.racer, event.specialty) for event in first if event.lane == "sharing"
     }, "both begin with the same luck"
-    assert all(one.learned_from is None for one in told if isinstance(one, FirstSolved) and one.lane == "alone")
+    assert all(event.learned_from is None for event in race_events if isinstance(event, FirstSolved) and event.lane == "alone")
 
 
 def test_whoever_has_seen_enough_ends_the_race_quietly():
@@ -59,7 +59,7 @@ def test_a_race_goes_on_where_it_stands_further_back_already_or_a_child_has_ende
         raise refused(process.pid)
 
     monkeypatch.setattr(psutil.Process, "nice", nice)
-    give_way()
+    lower_priority()
 
 
 @pytest.mark.parametrize("options", [["--nodes", "0"], ["--rounds", "0"]])

@@ -26,11 +26,11 @@ def test_what_is_kept_is_there_again_and_a_new_book_is_empty(tmp_path):
     assert not book.runs
     book.keep(run(1))
     book.keep(run(2))
-    again = Book(path, Run)
-    assert again.runs == (run(1), run(2)) == book.runs
-    assert key(1) in again
-    assert key(3) not in again
-    assert again[key(2)] == run(2)
+    reopened = Book(path, Run)
+    assert reopened.runs == (run(1), run(2)) == book.runs
+    assert key(1) in reopened
+    assert key(3) not in reopened
+    assert reopened[key(2)] == run(2)
 
 
 def test_a_line_cut_off_by_a_kill_is_dropped_and_writing_goes_on_behind_it(tmp_path):

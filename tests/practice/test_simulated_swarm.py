@@ -3,39 +3,39 @@
 import pytest
 
 from waggle.core.errors import LabError
-from waggle.practice.simulated_swarm import Hive, Weather
+from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
 from waggle.practice.trial import noise_seed, origin_of
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 
-def hive(count: int = 3, **weather) -> Hive:
-    return Hive(first_swarm(), count, Weather(**weather), seed=1, tick_seconds=6.0, crumb_span=0.2)
+def hive(count: int = 3, **weather) -> SimulatedSwarm:
+    return SimulatedSwarm(first_swarm(), count, Weather(**weather), seed=1, tick_seconds=6.0, crumb_span=0.2)
 
 
-def group(hive: Hive, member: int, index: int, rewards=(1.0, 0.0)) -> JudgedGroup:
-    one = Group(
+def group(hive: SimulatedSwarm, member: int, index: int, rewards=(1.0, 0.0)) -> JudgedGroup:
+    rollout_group = Group(
         origin=origin_of(1, member),
         id=QuestionId("bf", epoch_at(hive.clock()), index),
         completions=tuple(Completion(text="x", ended=True) for _ in rewards),
     )
     question = Question(dataset="bf", seed=index, text="?")
-    return JudgedGroup(group=one, question=question, verdicts=tuple(Verdict(reward=r, reason="") for r in rewards))
+    return JudgedGroup(group=rollout_group, question=question, verdicts=tuple(Verdict(reward=r, reason="") for r in rewards))
 
 
-def waiting(hive: Hive) -> list[int]:
+def waiting(hive: SimulatedSwarm) -> list[int]:
     return [len(door.waiting()) for door in hive.doors]
 
 
 def test_a_group_reaches_everybody_else_after_the_delay_and_never_comes_back():
     swarm = hive(delay=2)
     swarm.hand_in(0, [group(swarm, 0, 1)])
-    seen = []
+    arrivals = []
     for _ in range(3):
         swarm.move()
-        seen.append(waiting(swarm))
-    assert seen == [[0, 0, 0], [0, 1, 1], [0, 1, 1]]
+        arrivals.append(waiting(swarm))
+    assert arrivals == [[0, 0, 0], [0, 1, 1], [0, 1, 1]]
 
 
 def test_what_teaches_nothing_does_not_wait_anywhere():
@@ -51,7 +51,7 @@ def test_a_small_pool_keeps_what_is_newest():
         for member in range(3):
             swarm.hand_in(member, [group(swarm, member, index)])
         swarm.move()
-    ages = [5 - one.group.id.index for door in swarm.doors for one in door.waiting()]
+    ages = [5 - waiting.group.id.index for door in swarm.doors for waiting in door.waiting()]
     assert waiting(swarm) == [2, 2, 2], "one of each other node: a quarter of the pool"
     assert set(ages) == {0}
 
@@ -62,9 +62,9 @@ def test_loss_takes_its_share_for_each_reader_separately():
         swarm.hand_in(0, [group(swarm, 0, 10 * tick + i) for i in range(5)])
         swarm.move()
         for door in swarm.doors[1:]:
-            door.taken = getattr(door, "taken", 0) + len(door.waiting())
+            door.delivered = getattr(door, "delivered", 0) + len(door.waiting())
             door.take(door.waiting())
-    shares = [door.taken / 200 for door in swarm.doors[1:]]
+    shares = [door.delivered / 200 for door in swarm.doors[1:]]
     assert all(0.55 < share < 0.85 for share in shares)
     assert shares[0] != shares[1]
 
@@ -99,11 +99,11 @@ def test_a_slow_node_plays_fewer_rounds():
 def test_the_same_seed_brings_the_same_weather():
     def calendar() -> list[list[int]]:
         swarm = hive(offline=0.4)
-        found = []
+        players = []
         for _ in range(20):
-            found.append(swarm.players())
+            players.append(swarm.players())
             swarm.move()
-        return found
+        return players
 
     assert calendar() == calendar()
 

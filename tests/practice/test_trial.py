@@ -17,6 +17,7 @@ from waggle.practice.simulated_swarm import Weather
 from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
 from waggle.rl.update_rules import grpo, ppo
 from waggle.sapo import round as sapo
+from waggle.sapo import stages
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, TrainingSet
@@ -30,7 +31,7 @@ from waggle_lab.study import statistics
 
 CHARTER = first_swarm()
 ROUNDS = 5
-RULES = sapo.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
+RULES = stages.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,7 +45,7 @@ def key(*, seed: int = 1, rounds: int = ROUNDS) -> Key:
 
 @pytest.fixture(scope="module")
 def reserved(verifier):
-    return tuple(question for one in CHARTER.specialties for question in verifier.held_out(one.dataset, "dev", 2))
+    return tuple(question for specialty in CHARTER.specialties for question in verifier.held_out(specialty.dataset, "dev", 2))
 
 
 @pytest.fixture
@@ -70,15 +71,15 @@ def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
 
 def watch(trial: Trial) -> list:
     """Every group that any node shared, and every lesson it took."""
-    seen = []
+    rounds = []
     log = trial.log.played
 
     def noted(tick, member, judged, learned, ages):
-        seen.append((tick, member, judged, learned))
+        rounds.append((tick, member, judged, learned))
         log(tick, member, judged, learned, ages)
 
     trial.log.played = noted
-    return seen
+    return rounds
 
 
 def test_the_same_seed_gives_the_same_numbers_twice(setup, verifier):
@@ -90,23 +91,23 @@ def test_the_same_seed_gives_the_same_numbers_twice(setup, verifier):
 
 
 def test_another_seed_asks_every_node_other_questions(setup, verifier):
-    asked = []
+    questions = []
     for seed in (1, 2):
         trial = Trial(key(seed=seed, rounds=2), setup, verifier)
-        seen = watch(trial)
+        rounds = watch(trial)
         list(trial.run())
-        asked.append({m: {g.question.text for t, n, judged, _ in seen if n == m for g in judged.groups} for m in range(3)})
-    drawn = [questions for swarm in asked for questions in swarm.values()]
-    for one, other in combinations(drawn, 2):  # nodes of one swarm, and of two; a small question may come up twice by chance
-        assert len(one & other) <= len(one) // 4
+        questions.append({m: {g.question.text for t, n, judged, _ in rounds if n == m for g in judged.groups} for m in range(3)})
+    drawn = [questions for swarm in questions for questions in swarm.values()]
+    for first, other in combinations(drawn, 2):  # nodes of one swarm, and of two; a small question may come up twice by chance
+        assert len(first & other) <= len(first) // 4
 
 
 def test_no_reserved_question_is_ever_shared_or_trained_on(setup, verifier, reserved):
     trial = Trial(key(rounds=8), setup, verifier)
-    seen = watch(trial)
+    rounds = watch(trial)
     list(trial.run())
-    texts = {(one.question.dataset, one.question.text) for _, _, judged, _ in seen for one in judged.groups}
-    texts |= {(one.group.question.dataset, one.group.question.text) for *_, learned in seen for one in learned.lessons}
+    texts = {(group.question.dataset, group.question.text) for _, _, judged, _ in rounds for group in judged.groups}
+    texts |= {(each.group.question.dataset, each.group.question.text) for *_, learned in rounds for each in learned.lessons}
     assert len(texts) > 50
     assert all(split_of(*text) == "train" for text in texts)
     assert not texts & {(question.dataset, question.text) for question in reserved}
@@ -115,14 +116,14 @@ def test_no_reserved_question_is_ever_shared_or_trained_on(setup, verifier, rese
 def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup, verifier):
     rules = replace(RULES, local=4, external=0)
     run, _ = played(replace(setup, folders=setup.folders[:1], models=("starter",), rules=rules, sharing=Plain), verifier)
-    node = sapo.Node(
+    node = stages.Node(
         policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
         charter=CHARTER, origin=origin_of(1, 0), seed=noise_seed(1, 0), sharing=Plain(),
     )  # fmt: skip
     rewards = []
     for number in range(ROUNDS):
         at = EPOCH_SECONDS * 2_000_000 + number * TICK_SECONDS
-        judged = next(stage for stage in list(sapo.play(number, epoch_at(at), node, rules)) if isinstance(stage, sapo.Judged))
+        judged = next(stage for stage in list(sapo.play(number, epoch_at(at), node, rules)) if isinstance(stage, stages.Judged))
         values = [reward for group in judged.groups for reward in group.rewards]
         rewards.append(round(sum(values) / len(values), 4))
     assert list(run.reward) == rewards
@@ -130,7 +131,8 @@ def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup
 
 def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifier, tmp_path):
     texts = {
-        one.dataset: [q.text for q in verifier.questions([(one.dataset, s) for s in range(40)])] for one in CHARTER.specialties
+        specialty.dataset: [q.text for q in verifier.questions([(specialty.dataset, s) for s in range(40)])]
+        for specialty in CHARTER.specialties
     }
     tokenizer = build(texts, merges=200)
     torch.manual_seed(0)
@@ -142,26 +144,26 @@ def test_models_of_other_sizes_and_vocabularies_share_in_one_swarm(setup, verifi
     )
     mixed = replace(setup, folders=(paths.starter(), tmp_path, paths.starter()), models=("starter", "tiny", "starter"))
     trial = Trial(key(rounds=8), mixed, verifier)
-    seen = watch(trial)
+    rounds = watch(trial)
     list(trial.run())
-    lessons = [one for _, member, _, learned in seen if member == 1 for one in learned.lessons if one.batch is not None]
-    foreign = [one for one in lessons if one.group.group.origin != origin_of(1, 1)]
+    lessons = [each for _, member, _, learned in rounds if member == 1 for each in learned.lessons if each.batch is not None]
+    foreign = [each for each in lessons if each.group.group.origin != origin_of(1, 1)]
     assert foreign, "the tiny one learned from nobody"
     words = load_tokenizer(tmp_path)
-    for one in foreign:
-        assert words.decode(one.batch.prompt) == CHARTER.prompt_for(one.group.question.text)
+    for each in foreign:
+        assert words.decode(each.batch.prompt) == CHARTER.prompt_for(each.group.question.text)
 
 
 def test_a_node_asks_only_about_its_own_specialties_and_learns_from_others(setup, verifier):
-    names = [one.dataset for one in CHARTER.specialties]
+    names = [specialty.dataset for specialty in CHARTER.specialties]
     mine = ((names[4],), (names[7], names[8]), (names[4],))
     trial = Trial(key(rounds=8), replace(setup, specialties=mine), verifier)
-    seen = watch(trial)
+    rounds = watch(trial)
     list(trial.run())
-    for _, member, judged, _ in seen:
+    for _, member, judged, _ in rounds:
         assert {group.question.dataset for group in judged.groups} <= set(mine[member])
-    assert trial.result(0.0, "here").asked == (1, 2, 1)
-    learned = {lesson.group.question.dataset for _, member, _, learned in seen if member == 1 for lesson in learned.lessons}
+    assert trial.result(0.0, "here").specialty_counts == (1, 2, 1)
+    learned = {lesson.group.question.dataset for _, member, _, learned in rounds if member == 1 for lesson in learned.lessons}
     assert names[4] in learned
 
 
@@ -198,10 +200,10 @@ def test_a_rule_with_a_critic_plays_too(setup, verifier):
 
 def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verifier):
     trial = Trial(key(rounds=24), replace(setup, updates=(ppo.RULE, grpo.RULE, grpo.RULE)), verifier)
-    seen = watch(trial)
+    rounds = watch(trial)
     list(trial.run())
     taught_by = {
-        member: {lesson.group.group.origin for _, n, _, learned in seen if n == member for lesson in learned.lessons}
+        member: {lesson.group.group.origin for _, n, _, learned in rounds if n == member for lesson in learned.lessons}
         for member in range(3)
     }
     by_ppo, *others = (origin_of(1, i) for i in range(3))
@@ -213,21 +215,21 @@ def test_each_node_learns_by_its_own_rule_and_from_nodes_of_another(setup, verif
 class Counting(Plain):
     """Plain sharing that says how often each of its kind was asked."""
 
-    made: ClassVar[list["Counting"]] = []
+    instances: ClassVar[list["Counting"]] = []
 
     def __init__(self) -> None:
-        self.asked = 0
-        self.made.append(self)
+        self.choices = 0
+        self.instances.append(self)
 
     def choose(self, offer: Offer) -> TrainingSet:
-        self.asked += 1
+        self.choices += 1
         return super().choose(offer)
 
 
 def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, verifier):
-    Counting.made.clear()
+    Counting.instances.clear()
     played(replace(setup, sharing=Counting), verifier)
-    assert [one.asked for one in Counting.made] == [ROUNDS] * 3
+    assert [each.choices for each in Counting.instances] == [ROUNDS] * 3
 
 
 def test_the_score_at_the_end_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
@@ -271,10 +273,10 @@ def test_what_travels_is_what_the_engine_would_send_judged_again_where_it_had_to
     cut = judged_group(2, f"{right}\ufffd", "no\ufffd", ended=False)
     broken = judged_group(3, "\ufffdno", "no", ended=True)
     twice = judged_group(4, f"{right}{right}", "no", ended=True)
-    kept, changed, several = Trial(key(), setup, verifier)._as_shared([whole, cut, broken, twice])
-    assert kept == whole
+    unchanged, changed, several = Trial(key(), setup, verifier)._as_shared([whole, cut, broken, twice])
+    assert unchanged == whole
     assert several.rewards == (0.0, 1.0), "as a reader would have it"
-    assert [one.text for one in changed.group.completions] == [right, "no"]
+    assert [completion.text for completion in changed.group.completions] == [right, "no"]
     assert changed.rewards == (1.0, 0.0)
 
 

@@ -6,7 +6,7 @@ import pytest
 from waggle.core.errors import SettingsError
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.objective import Clip
-from waggle.rl.update_rules import RULES, dapo, dr_grpo, grpo, ppo, rule
+from waggle.rl.update_rules import dapo, dr_grpo, grpo, ppo, rule, table
 from waggle.rl.update_rules.interface import Scored
 
 GROUPED = (grpo, dr_grpo, dapo)  # rules that compare a completion with its group
@@ -22,17 +22,17 @@ def test_a_rule_names_its_source(module):
     assert "arXiv" in module.__doc__
 
 
-@pytest.mark.parametrize("one", GROUPED, ids=lambda one: one.RULE.name)
+@pytest.mark.parametrize("module", GROUPED, ids=lambda module: module.RULE.name)
 @pytest.mark.parametrize("rewards", [[0.0] * 4, [1.0] * 4, [0.05, 0.0, 0.01, 0.05], [0.9, 1.0, 1.0, 0.95]])
-def test_equal_rewards_and_crumbs_pull_at_no_token(one, rewards):
-    assert not one.teach(scored(rewards, [1, 2, 3, 4])).advantage.any()
+def test_equal_rewards_and_crumbs_pull_at_no_token(module, rewards):
+    assert not module.teach(scored(rewards, [1, 2, 3, 4])).advantage.any()
 
 
 def test_a_single_success_under_grpo_and_dapo_is_root_three_at_each_of_its_tokens():
     # mean 1/4, standard deviation sqrt(3)/4
     expected = [3**0.5] * 3 + [-(3**-0.5)] * 4
-    for one in (grpo, dapo):
-        np.testing.assert_allclose(one.teach(scored([1, 0, 0, 0], [3, 1, 1, 2])).advantage, expected, rtol=1e-3)
+    for module in (grpo, dapo):
+        np.testing.assert_allclose(module.teach(scored([1, 0, 0, 0], [3, 1, 1, 2])).advantage, expected, rtol=1e-3)
 
 
 def test_a_single_success_under_dr_grpo_is_its_distance_from_the_mean():
@@ -103,16 +103,20 @@ def test_crumbs_of_a_group_count_as_their_mean_under_ppo():
 
 
 def test_ppo_has_the_clip_of_its_paper_and_the_others_that_of_sapo():
-    assert {name: one.clip for name, one in RULES.items()} == {
+    assert {name: each.clip for name, each in table().items()} == {
         "grpo": Clip(0.2, 0.28),
         "dr_grpo": Clip(0.2, 0.28),
         "dapo": Clip(0.2, 0.28),
         "ppo": Clip(0.2, 0.2),
     }
-    assert [name for name, one in RULES.items() if one.critic] == ["ppo"]
+    assert [name for name, each in table().items() if each.critic] == ["ppo"]
+
+
+def test_every_rule_has_the_name_of_its_file():
+    assert {name: each.name for name, each in table().items()} == {name: name for name in table()}
 
 
 def test_an_unknown_rule_is_answered_with_those_there_are():
     assert rule("dapo") is dapo.RULE
-    with pytest.raises(SettingsError, match="grpo, dr_grpo, dapo, ppo"):
+    with pytest.raises(SettingsError, match="dapo, dr_grpo, grpo, ppo"):
         rule("reinforce")

@@ -6,7 +6,7 @@ from sapo.test_round import node
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.evaluation import AT_ONCE, Score, exam_of, measure
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.round import Rules
+from waggle.sapo.stages import Rules
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
 
@@ -37,7 +37,7 @@ def test_no_more_are_asked_at_a_time_than_a_round_has_room_for(verifier):
     policy = Listener(("no idea",))
     questions = verifier.held_out("basic_arithmetic", "test", 10)
     measure(0, dataclasses.replace(node(verifier), policy=policy), Rules(questions=2, group_size=2), questions)
-    assert [count for count, *_ in policy.asked] == [4, 4, 2]
+    assert [count for count, *_ in policy.calls] == [4, 4, 2]
 
 
 class Listener(FakePolicy):
@@ -45,21 +45,21 @@ class Listener(FakePolicy):
 
     def __init__(self, lines) -> None:
         super().__init__(lines)
-        self.asked = []
+        self.calls = []
 
     def sample(self, prompts, uniforms, params):
-        self.asked.append((len(prompts), params.temperature, params.max_new))
+        self.calls.append((len(prompts), params.temperature, params.max_new))
         return super().sample(prompts, uniforms, params)
 
 
 def test_many_questions_are_asked_in_parts_each_with_noise_of_its_own(verifier):
     questions = [verifier.held_out(name, "test", 1)[0] for name in ("basic_arithmetic", "binary_matrix")] * 50
-    one, other = verifier.answers([(question.dataset, question.seed) for question in questions[:2]])
-    lines = (f"<answer>{one}</answer>", f"<answer>{other}</answer>")
+    first, other = verifier.answers([(question.dataset, question.seed) for question in questions[:2]])
+    lines = (f"<answer>{first}</answer>", f"<answer>{other}</answer>")
     policy = Listener(lines)
     me = dataclasses.replace(node(verifier), policy=policy)
     score = measure(7, me, Rules(max_new=60, temperature=0.5), questions)
-    assert policy.asked == [(AT_ONCE, 1.0, 60), (100 - AT_ONCE, 1.0, 60)], "whatever training samples at"
+    assert policy.calls == [(AT_ONCE, 1.0, 60), (100 - AT_ONCE, 1.0, 60)], "whatever training samples at"
 
     picks = [int(row[0] * 2) for row in uniforms(me.seed, "held_out", 7, 100, 1, 60)]
     assert score.by_dataset == {

@@ -3,7 +3,7 @@
 import numpy as np
 
 from waggle.sapo.first_success import Aha, Ahas
-from waggle.sapo.round import Judged, Learned
+from waggle.sapo.stages import Judged, Learned
 from waggle.sapo.training_groups import Lesson
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
@@ -25,8 +25,11 @@ def judged(number: int, *groups: JudgedGroup) -> Judged:
 
 
 def learned(number: int, *lessons: tuple[JudgedGroup, tuple[int, ...]]) -> Learned:
-    made = tuple(Lesson(group=one, effects=effects, pull=float(np.abs(effects).mean()), batch=None) for one, effects in lessons)
-    return Learned(number, made, None, 0.0, 0.0)
+    taught = tuple(
+        Lesson(group=judged_group, effects=effects, pull=float(np.abs(effects).mean()), batch=None)
+        for judged_group, effects in lessons
+    )
+    return Learned(number, taught, None, 0.0, 0.0)
 
 
 def test_only_the_first_full_success_of_a_specialty_counts():
@@ -59,8 +62,8 @@ def test_own_groups_wrong_answers_and_what_was_not_trained_on_teach_no_aha():
 
 
 def test_what_was_known_before_a_restart_is_no_aha_again():
-    again = Ahas(["bf"], {"arc_1d": ANNA})
-    assert again.judged(judged(9, group("bf", (1.0,)), group("arc_1d", (1.0,)))) == (Aha("arc_1d", 9, ANNA),)
+    after_restart = Ahas(["bf"], {"arc_1d": ANNA})
+    assert after_restart.judged(judged(9, group("bf", (1.0,)), group("arc_1d", (1.0,)))) == (Aha("arc_1d", 9, ANNA),)
 
 
 def test_only_new_teachers_of_specialties_that_are_still_unknown_are_named():

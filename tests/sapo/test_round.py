@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
-from waggle.sapo.bounds import BOUNDED, UNBOUNDED
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
-from waggle.sapo.round import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, draw, play
+from waggle.sapo.round import draw, play
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.training_groups import external_draft
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Drawn, Gathered, Judged, Learned, Node, Rules, Shared
+from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
@@ -50,8 +50,8 @@ def test_questions_are_regenerable_by_anyone_and_never_reserved(verifier):
         for group, question in drawn.groups:
             assert split_of(question.dataset, question.text) == "train"
             assert 0 <= group.id.index < CHARTER.index_cap
-            (again,) = verifier.questions([(group.id.dataset, seed_of(CHARTER.digest, me.origin, group.id))])
-            assert again == question
+            (regenerated,) = verifier.questions([(group.id.dataset, seed_of(CHARTER.digest, me.origin, group.id))])
+            assert regenerated == question
 
 
 def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
@@ -60,7 +60,7 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_not_asked():
     verifier = Verifier(charter)
     try:
         me = dataclasses.replace(node(verifier), charter=charter)
-        drawn = [one for number in range(20) for one in draw(number, 100, me, RULES).groups]
+        drawn = [each for number in range(20) for each in draw(number, 100, me, RULES).groups]
         assert len(drawn) == 20 * RULES.questions
         assert all(question.text for _, question in drawn)
         few = dataclasses.replace(me, charter=msgspec.structs.replace(charter, index_cap=512))
@@ -74,21 +74,24 @@ class Mute:
     """A verifier whose second dataset makes no question of any seed."""
 
     def __init__(self, verifier: Verifier, dataset: str) -> None:
-        self._verifier, self._dataset, self.asked = verifier, dataset, 0
+        self._verifier, self._dataset, self.calls = verifier, dataset, 0
 
     def questions(self, keys):
-        self.asked += 1
-        made = self._verifier.questions(keys)
-        return [msgspec.structs.replace(one, text="") if one.dataset == self._dataset else one for one in made]
+        self.calls += 1
+        questions = self._verifier.questions(keys)
+        return [
+            msgspec.structs.replace(question, text="") if question.dataset == self._dataset else question
+            for question in questions
+        ]
 
 
 def test_a_specialty_that_makes_no_questions_leaves_the_round_to_the_others(verifier):
-    speaks, mute = (one.dataset for one in CHARTER.specialties[:2])
+    speaks, mute = (specialty.dataset for specialty in CHARTER.specialties[:2])
     muted = Mute(verifier, mute)
     both = dataclasses.replace(node(muted), specialties=(speaks, mute))
     drawn = draw(0, 100, both, RULES)
     assert [group.id.dataset for group, _ in drawn.groups] == [speaks] * RULES.questions
-    assert muted.asked < 20
+    assert muted.calls < 20
     with pytest.raises(CharterError, match="too few questions"):
         draw(0, 100, dataclasses.replace(both, specialties=(mute,)), RULES)
 
@@ -103,10 +106,10 @@ def test_what_is_longer_than_the_policy_can_read_is_neither_asked_nor_learned(ve
     assert len(prompts) == RULES.questions
     assert max(prompts) + RULES.max_new <= longest
     question = len(CHARTER.prompt_for(external(1).question.text))
-    for text, kept in (("<answer>1", True), ("<answer>1</answer>", False)):
-        draft = external_draft(CHARTER, me.tokenizer, external(1, text=text), 40, question + 12)
-        assert draft.fits == (kept,) * 4
-    assert external_draft(CHARTER, me.tokenizer, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
+    for text, fit in (("<answer>1", True), ("<answer>1</answer>", False)):
+        draft = encode_external(CHARTER, me.tokenizer, external(1, text=text), 40, question + 12)
+        assert draft.fits == (fit,) * 4
+    assert encode_external(CHARTER, me.tokenizer, external(1), 40, 5).fits == (False,) * 4, "the question alone is too long"
 
 
 def test_two_nodes_draw_different_questions_and_one_node_the_same_again(verifier):
@@ -216,7 +219,7 @@ def test_a_stop_between_two_steps_leaves_the_policy_as_it_was(verifier):
 def test_everything_a_node_wrote_is_offered_to_the_swarm_and_nothing_that_judges_it(verifier):
     me = node(verifier)
     judged, shared = list(play(0, 100, me, RULES))[1:3]
-    assert me.swarm.shared == [one.group for one in judged.groups]
+    assert me.swarm.shared == [each.group for each in judged.groups]
     assert (shared.groups, shared.bytes > 0) == (8, True)
 
 
@@ -228,11 +231,11 @@ def test_a_charter_with_too_few_questions_is_named_instead_of_searched_for_ever(
 
 
 def test_a_policy_that_can_read_no_question_is_named_soon_and_a_stop_is_heard_meanwhile(verifier):
-    asked = []
+    looks = []
 
     def stop() -> None:
-        asked.append(1)
-        if len(asked) == 100:
+        looks.append(1)
+        if len(looks) == 100:
             raise Stopped
 
     me = dataclasses.replace(node(verifier), specialties=("basic_arithmetic",))
@@ -261,8 +264,8 @@ class Startled(FakePolicy):
 def test_a_round_leaves_out_what_is_strange_where_its_bounds_say_so(verifier, bounds, learned):
     me = dataclasses.replace(node(verifier, pool=[external(1, text="gold! 1")]), policy=Startled(LINES))
     *_, last = play(0, 100, me, dataclasses.replace(RULES, bounds=bounds))
-    theirs = [one for one in last.lessons if one.group.group.origin != me.origin]
-    assert [one for one in theirs if 1 in one.effects] == (theirs if learned else [])
+    theirs = [each for each in last.lessons if each.group.group.origin != me.origin]
+    assert [each for each in theirs if 1 in each.effects] == (theirs if learned else [])
     assert bool(theirs) == learned
     assert not me.swarm.pool, "it is not looked at again"
 
@@ -289,9 +292,9 @@ def test_the_places_of_what_is_too_strange_go_to_what_others_sent(verifier):
     for number in range(4):
         me = dataclasses.replace(node(verifier), policy=StartledByGold(("just words",)), swarm=FakeSwarm([*planted, *honest]))
         gathered, learned = list(play(number, 100, me, RULES))[3:]
-        theirs = [one.group for one in learned.lessons if one.group in honest]
+        theirs = [each.group for each in learned.lessons if each.group in honest]
         assert (len(theirs), gathered.external, gathered.local) == (6, 6, 0)
-        assert not [one for one in honest if one in me.swarm.pool]
+        assert not [group for group in honest if group in me.swarm.pool]
         assert len(me.swarm.pool) >= len(planted) - RULES.local, "nobody looks at more of it than may be learned"
 
 
@@ -311,4 +314,4 @@ def test_a_round_gives_nobody_more_than_a_share_of_places_and_gradient(verifier)
 def test_groups_are_as_large_as_the_charter_lets_travel():
     narrow = msgspec.structs.replace(CHARTER, group_size_min=2, group_size_max=4)
     wide = msgspec.structs.replace(CHARTER, group_size_min=12, group_size_max=16)
-    assert [Rules(group_size=8).under(one).group_size for one in (narrow, CHARTER, wide)] == [4, 8, 12]
+    assert [Rules(group_size=8).under(charter).group_size for charter in (narrow, CHARTER, wide)] == [4, 8, 12]

@@ -12,11 +12,11 @@ from waggle.network.messages import rollout_record
 from waggle.rl.batch import Sampled
 from waggle.rl.random_streams import generator, uniforms
 from waggle.rl.update_rules import grpo
-from waggle.sapo.round import completion_of
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, draw_uniformly
-from waggle.sapo.training_groups import Measure, external_draft, lesson, weigh
+from waggle.sapo.stages import completion_of
+from waggle.sapo.training_groups import Measure, encode_external, lesson, weigh
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
@@ -69,18 +69,18 @@ def sent(completions: list[Completion]) -> JudgedGroup:
 
 
 def judged(rewards, group: Group | None = None, *, number: int = 0) -> JudgedGroup:
-    made = group or Group(
+    rollout_group = group or Group(
         origin=b"p" * 38, id=QuestionId("bf", EPOCH, number), completions=(Completion(text="x", ended=True),) * len(rewards)
     )
     verdicts = tuple(Verdict(reward=reward, reason="") for reward in rewards)
-    return JudgedGroup(group=made, question=Question(dataset="bf", seed=1, text="What?"), verdicts=verdicts)
+    return JudgedGroup(group=rollout_group, question=Question(dataset="bf", seed=1, text="What?"), verdicts=verdicts)
 
 
 @pytest.mark.parametrize(("writer", "reader"), [(starter, tiny), (tiny, starter), (starter, starter)])
 def test_a_strangers_text_is_trained_on_in_ones_own_tokens_exactly_and_ends_with_ones_own_stop(writer, reader):
     theirs, mine = writer(), reader()
     arrived = sent([completion_of(theirs, sampled(theirs, text)) for text in TEXTS])
-    draft = external_draft(CHARTER, mine, arrived, longest=200)
+    draft = encode_external(CHARTER, mine, arrived, longest=200)
     assert all(draft.fits)
     for text, ids in zip(TEXTS, draft.written.completions, strict=True):
         assert ids[-1] == mine.stop
@@ -90,25 +90,25 @@ def test_a_strangers_text_is_trained_on_in_ones_own_tokens_exactly_and_ends_with
 
 
 def test_the_two_tokenizers_of_these_tests_really_differ():
-    one, other = starter(), tiny()
-    assert one.stop != other.stop
-    assert one.encode(TEXTS[0]).tolist() != other.encode(TEXTS[0]).tolist()
+    first, other = starter(), tiny()
+    assert first.stop != other.stop
+    assert first.encode(TEXTS[0]).tolist() != other.encode(TEXTS[0]).tolist()
 
 
 @pytest.mark.parametrize(("writer", "reader"), [(starter, tiny), (tiny, starter)])
 def test_a_stop_token_is_learned_where_the_sender_stopped_and_only_there(writer, reader):
     theirs, mine = writer(), reader()
     arrived = sent([completion_of(theirs, sampled(theirs, "so 42", ended)) for ended in (True, False)])
-    draft = external_draft(CHARTER, mine, arrived, longest=50)
+    draft = encode_external(CHARTER, mine, arrived, longest=50)
     ended, cut = (ids.tolist() for ids in draft.written.completions)
     assert ended == [*cut, mine.stop]
     measure = Measure(groups=8, tokens=sum(draft.lengths), longest=50, crumb_span=0.2)
-    made = lesson(weigh(draft, grpo.RULE, Gated(), measure), critic=False)
-    assert made.batch is not None
-    (trained,) = made.batch.completions  # the gate leaves the one that did better
+    learned = lesson(weigh(draft, grpo.RULE, Gated(), measure), critic=False)
+    assert learned.batch is not None
+    (trained,) = learned.batch.completions  # the gate leaves the one that did better
     assert trained.tolist() == ended
-    np.testing.assert_allclose(made.batch.advantage, 1.0, rtol=1e-3)  # the stop token like every other
-    np.testing.assert_allclose(made.batch.weight, 1 / (8 * 2 * len(ended)), rtol=1e-6)
+    np.testing.assert_allclose(learned.batch.advantage, 1.0, rtol=1e-3)  # the stop token like every other
+    np.testing.assert_allclose(learned.batch.weight, 1 / (8 * 2 * len(ended)), rtol=1e-6)
 
 
 def test_a_completion_cut_inside_a_character_travels_without_the_broken_rest():
@@ -116,19 +116,19 @@ def test_a_completion_cut_inside_a_character_travels_without_the_broken_rest():
     bee = mine.encode("ok 🐝")  # the bee is several tokens here
     cut = completion_of(mine, Sampled(tokens=bee[:-1], logp=np.zeros(len(bee) - 1, np.float32), ended=False))
     assert cut.text.endswith("\ufffd")
-    draft = external_draft(CHARTER, starter(), sent([cut, Completion(text="no", ended=True)]), longest=50)
+    draft = encode_external(CHARTER, starter(), sent([cut, Completion(text="no", ended=True)]), longest=50)
     assert starter().decode(draft.written.completions[0]) == "ok "
 
 
 def test_the_log_probability_of_a_completion_stays_at_home():
     mine = starter()
-    one = completion_of(mine, sampled(mine, "42"))
-    assert one.logp is not None
-    assert sent([one, one]).group.completions[0].logp is None
+    completion = completion_of(mine, sampled(mine, "42"))
+    assert completion.logp is not None
+    assert sent([completion, completion]).group.completions[0].logp is None
 
 
 @pytest.mark.parametrize(
-    ("asked", "own", "waiting", "mixed"),
+    ("places", "own", "waiting", "mixed"),
     [
         ((4, 4), 8, 9, (4, 4)),
         ((4, 4), 8, 4, (4, 4)),
@@ -140,31 +140,31 @@ def test_the_log_probability_of_a_completion_stays_at_home():
         ((0, 8), 8, 9, (0, 8)),
     ],
 )
-def test_own_groups_take_the_places_that_the_pool_cannot_fill(asked, own, waiting, mixed):
+def test_own_groups_take_the_places_that_the_pool_cannot_fill(places, own, waiting, mixed):
     dull = [judged((0.05, 0.0), number=50), judged((1.0, 1.0), number=51)]
     useful = [judged((1.0, 0.0), number=i) for i in range(waiting)]
-    training = draw_uniformly(Offer([judged((0.0, 0.0))] * own, [*dull, *useful], *asked, 0.2, np.random.default_rng(3)))
+    training = draw_uniformly(Offer([judged((0.0, 0.0))] * own, [*dull, *useful], *places, 0.2, np.random.default_rng(3)))
     assert (len(training.local), len(training.external)) == mixed
     assert sorted(set(training.local)) == list(training.local)
     assert all(group in useful for group in training.external)
     assert len({group.group.id for group in training.external}) == mixed[1]
 
 
-@pytest.mark.parametrize(("asked", "external"), [((4, 4), 8), ((8, 0), 0)])
-def test_own_groups_that_teach_nothing_give_way_to_those_of_peers_unless_a_person_wants_none(asked, external):
+@pytest.mark.parametrize(("places", "external"), [((4, 4), 8), ((8, 0), 0)])
+def test_own_groups_that_teach_nothing_give_way_to_those_of_peers_unless_a_person_wants_none(places, external):
     useful = [judged((1.0, 0.0), number=i) for i in range(9)]
-    training = Adaptive().choose(Offer([judged((0.0, 0.0))] * 8, useful, *asked, 0.2, np.random.default_rng(3)))
+    training = Adaptive().choose(Offer([judged((0.0, 0.0))] * 8, useful, *places, 0.2, np.random.default_rng(3)))
     assert (len(training.local), len(training.external)) == (8 - external, external)
 
 
 def test_external_groups_are_drawn_uniformly():
     pool = [judged((1.0, 0.0), number=i) for i in range(6)]
     noise = np.random.default_rng(0)
-    seen = np.zeros(6)
+    counts = np.zeros(6)
     for _ in range(3000):
         for group in draw_uniformly(Offer([judged((0.0, 0.0))] * 2, pool, 0, 2, 0.2, noise)).external:
-            seen[group.group.id.index] += 1
-    assert abs(seen - 1000).max() < 4 * (3000 * 1 / 3 * 2 / 3) ** 0.5  # four standard deviations
+            counts[group.group.id.index] += 1
+    assert abs(counts - 1000).max() < 4 * (3000 * 1 / 3 * 2 / 3) ** 0.5  # four standard deviations
 
 
 def test_every_node_draws_samples_and_chooses_differently_and_the_same_again_after_a_restart():

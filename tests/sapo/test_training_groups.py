@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from sapo.test_round import CHARTER, LINES, RULES, external, node
-from waggle.rl.update_rules import RULES as KINDS
-from waggle.rl.update_rules import rule
+from waggle.rl.update_rules import rule, table
 from waggle.sapo.fakes import FakeTokenizer
 from waggle.sapo.round import play
 from waggle.sapo.sharing.interface import Offer, PeerGroup, TrainingSet
 from waggle.sapo.sharing.plain import Plain
-from waggle.sapo.training_groups import external_draft, fits_at_all
+from waggle.sapo.training_groups import encode_external, fits_at_all
 from waggle.tasks.rollout_group import Completion
 
 
@@ -23,10 +22,10 @@ class Listener(Plain):
     needs_logp = True
 
     def __init__(self) -> None:
-        self.told: list[PeerGroup] = []
+        self.peers: list[PeerGroup] = []
 
     def temper(self, peer):
-        self.told.append(peer)
+        self.peers.append(peer)
         return peer.advantage * np.float32(0.5)
 
 
@@ -36,7 +35,7 @@ def learned(me, **rules):
     return batches
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", table())
 def test_a_batch_has_one_advantage_and_one_weight_for_each_token(verifier, name):
     batches = learned(node(verifier, lines=LINES, pool=[external(i) for i in range(4)]), rule=rule(name))
     for batch in batches:
@@ -61,8 +60,8 @@ def test_a_strategy_that_asks_is_told_the_probability_of_external_tokens_only(ve
     sharing = Listener()
     me = dataclasses.replace(node(verifier, pool=[external(i) for i in range(4)]), sharing=sharing)
     batches = learned(me)
-    assert len(sharing.told) == 4
-    for peer in sharing.told:
+    assert len(sharing.peers) == 4
+    for peer in sharing.peers:
         assert peer.logp is not None
         assert len(peer.logp) == len(peer.advantage) == sum(peer.lengths)
     np.testing.assert_allclose(batches[-1].advantage[:3], 3**0.5 / 2, rtol=1e-3)
@@ -71,45 +70,46 @@ def test_a_strategy_that_asks_is_told_the_probability_of_external_tokens_only(ve
 def test_each_group_counts_the_same_share_of_the_places_even_where_few_came_together(verifier):
     batches = learned(node(verifier, lines=LINES, pool=[external(1)]), questions=2, rule=rule("grpo"))
     assert batches
-    kept = [len(batch.completions) / RULES.group_size for batch in batches]
-    for batch, share in zip(batches, kept, strict=True):
+    weights = [len(batch.completions) / RULES.group_size for batch in batches]
+    for batch, share in zip(batches, weights, strict=True):
         assert batch.weight.sum() == pytest.approx(share / (RULES.local + RULES.external))
 
 
 def test_a_completion_too_long_for_its_reader_leaves_a_lone_stop_token_in_its_place():
-    one = external(1, (1.0, 0.0, 0.0))
+    group = external(1, (1.0, 0.0, 0.0))
     texts = (Completion(text="x" * 10, ended=True), Completion(text="y" * 11, ended=False), Completion(text="", ended=False))
-    one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=texts))
+    group = msgspec.structs.replace(group, group=msgspec.structs.replace(group.group, completions=texts))
     tokenizer = FakeTokenizer()
-    draft = external_draft(CHARTER, tokenizer, one, 10)
+    draft = encode_external(CHARTER, tokenizer, group, 10)
     assert draft.fits == (False, False, False), "ten characters and a stop token are eleven"
     assert draft.lengths == (1, 1, 1)
     assert all(ids.tolist() == [tokenizer.stop] for ids in draft.written.completions)
-    assert external_draft(CHARTER, tokenizer, one, 11).lengths == (11, 11, 1)
+    assert encode_external(CHARTER, tokenizer, group, 11).lengths == (11, 11, 1)
 
 
 def test_what_a_person_wrote_is_learned_from_like_any_other_text_of_a_peer(verifier):
-    told = external(0)
-    first, *others = told.group.completions
+    from_policy = external(0)
+    first, *others = from_policy.group.completions
     by_hand = msgspec.structs.replace(first, by="human", logp=None)
-    group = msgspec.structs.replace(told, group=msgspec.structs.replace(told.group, completions=(by_hand, *others)))
-    plain, marked = (external_draft(CHARTER, FakeTokenizer(), each, 40) for each in (told, group))
+    group = msgspec.structs.replace(from_policy, group=msgspec.structs.replace(from_policy.group, completions=(by_hand, *others)))
+    plain, marked = (encode_external(CHARTER, FakeTokenizer(), each, 40) for each in (from_policy, group))
     assert [list(ids) for ids in marked.written.completions] == [list(ids) for ids in plain.written.completions]
     assert (marked.fits, marked.external) == (plain.fits, True), "its log-probs are this policy's own, as of all that is external"
-    batches = [learned(node(verifier, lines=("just words",), pool=[each])) for each in (told, group)]
+    batches = [learned(node(verifier, lines=("just words",), pool=[each])) for each in (from_policy, group)]
     assert [list(batch.advantage) for batch in batches[0]] == [list(batch.advantage) for batch in batches[1]]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", table())
 def test_the_external_share_that_is_told_is_that_of_the_gradient(verifier, name):
     long = [external(i, text="long words <answer>1</answer>") for i in range(4)]
     me = node(verifier, lines=LINES, pool=long)
-    told = list(play(0, 100, me, dataclasses.replace(RULES, rule=rule(name))))[-1]
+    last = list(play(0, 100, me, dataclasses.replace(RULES, rule=rule(name))))[-1]
     forces = [
-        float(np.abs(one.batch.advantage.astype(float) * one.batch.weight).sum()) if one.batch else 0.0 for one in told.lessons
+        float(np.abs(each.batch.advantage.astype(float) * each.batch.weight).sum()) if each.batch else 0.0
+        for each in last.lessons
     ]
-    theirs = [force for one, force in zip(told.lessons, forces, strict=True) if one.group.group.origin != me.origin]
-    assert 0 < told.external_share == pytest.approx(sum(theirs) / sum(forces), rel=1e-4)
+    theirs = [force for each, force in zip(last.lessons, forces, strict=True) if each.group.group.origin != me.origin]
+    assert 0 < last.external_share == pytest.approx(sum(theirs) / sum(forces), rel=1e-4)
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -118,11 +118,11 @@ def test_the_external_share_that_is_told_is_that_of_the_gradient(verifier, name)
     "texts", [("",), ("x" * 9,), ("x" * 10,), ("ä" * 9,), ("ä" * 10,), ("x" * 11, "ä" * 11), ("x" * 11, "ä" * 8)]
 )
 def test_whether_anything_fits_is_what_a_draft_finds(texts, context, ended):
-    one = external(1)
+    group = external(1)
     completions = tuple(Completion(text=text, ended=ended) for text in texts)
-    one = msgspec.structs.replace(one, group=msgspec.structs.replace(one.group, completions=completions))
-    draft = external_draft(CHARTER, FakeTokenizer(), one, 10, context)
-    assert fits_at_all(CHARTER, FakeTokenizer(), one, 10, context) == any(draft.fits)
+    group = msgspec.structs.replace(group, group=msgspec.structs.replace(group.group, completions=completions))
+    draft = encode_external(CHARTER, FakeTokenizer(), group, 10, context)
+    assert fits_at_all(CHARTER, FakeTokenizer(), group, 10, context) == any(draft.fits)
 
 
 def test_own_groups_that_come_back_are_nobody_elses_share(verifier):
@@ -133,10 +133,10 @@ def test_own_groups_that_come_back_are_nobody_elses_share(verifier):
         for each in map(external, range(4))
     ]
 
-    class Again(Plain):
+    class BringsBack(Plain):
         def choose(self, offer: Offer) -> TrainingSet:
             return TrainingSet(local=(), external=old)
 
-    told = list(play(0, 100, dataclasses.replace(me, sharing=Again()), RULES))[-1]
-    assert sum(lesson.pull for lesson in told.lessons) > 0
-    assert told.external_share == 0.0
+    last = list(play(0, 100, dataclasses.replace(me, sharing=BringsBack()), RULES))[-1]
+    assert sum(lesson.pull for lesson in last.lessons) > 0
+    assert last.external_share == 0.0

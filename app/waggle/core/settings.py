@@ -7,18 +7,26 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import SettingsError
+from waggle.core.module_names import module_names
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time that reading one takes grows with the square of its length
 NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for endless numbers and endless nesting
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=5, le=100)]
 Hours = Annotated[str, msgspec.Meta(pattern=r"^[#.]{24}\Z")]  # of one day: # may contribute, . may not
+UPDATE_RULES = module_names("rl/update_rules")
+SHARING_STRATEGIES = module_names("sapo/sharing")
+if TYPE_CHECKING:
+    UpdateRule: TypeAlias = str
+    SharingStrategy: TypeAlias = str
+else:  # a file in one of these folders is a choice, for msgspec to check
+    UpdateRule, SharingStrategy = Literal[UPDATE_RULES], Literal[SHARING_STRATEGIES]
 Value = bool | int | float | str | tuple[str, ...] | None  # of one setting; None: back to its default
 
 
@@ -67,7 +75,8 @@ class Learning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     local: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     external: Annotated[int, msgspec.Meta(ge=0, le=64)] = 4
     group_size: Annotated[int, msgspec.Meta(ge=2, le=16)] = 8
-    rule: Literal["grpo", "dr_grpo", "dapo", "ppo"] = "grpo"  # how rewards become a gradient: one file each in rl/
+    rule: UpdateRule = "grpo"  # how rewards become a gradient: one file each in rl/update_rules/
+    sharing: SharingStrategy = "adaptive"  # which groups of peers count, and how much: one file each in sapo/sharing/
     specialties: tuple[str, ...] = ()  # what to ask about, of the swarm's; empty: all of them
     max_new_tokens: Annotated[int, msgspec.Meta(ge=0, le=2048)] = 0  # of an answer; 0: 24 for the starter, 160 for other models
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0

@@ -39,7 +39,8 @@ from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
-from waggle.sapo.round import Node, Rules
+from waggle.sapo import sharing
+from waggle.sapo.stages import Node, Rules
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
@@ -104,7 +105,8 @@ async def prepare(
     remembering = round_saver.Remembering(opened.policy)
     node = Node(
         policy=remembering, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
-        seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters), specialties=specialties,
+        seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters),
+        sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
     )  # fmt: skip
     keeper = _keeper(home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder), teller)
     played = _rules(chosen, charter, model_config.read(folder), fit.training.method)

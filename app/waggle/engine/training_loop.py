@@ -15,7 +15,7 @@ from waggle.engine.storage.history import History
 from waggle.models.storage import checkpoint
 from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
-from waggle.sapo import evaluation
+from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.first_success import Aha, Ahas
 from waggle.tasks.questions import Question, epoch_at
@@ -42,8 +42,8 @@ class Plan:
 class Contribution:
     """Plays rounds from `round` on until the gate says stop. `tell` may be called from any thread."""
 
-    node: sapo.Node
-    rules: sapo.Rules
+    node: stages.Node
+    rules: stages.Rules
     plan: Plan
     history: History
     gate: Gate
@@ -85,27 +85,33 @@ class Contribution:
         self.before_round()
         self._written = {}
         number, epoch, started = self.round, epoch_at(self.clock()), self.gate.seconds
-        stages = sapo.play(number, epoch, self.node, self.rules, pause_point=self.gate, watch=self._watch)
+        played_stages = sapo.play(number, epoch, self.node, self.rules, pause_point=self.gate, watch=self._watch)
         titles = round_events.Titles(self.node.charter)
-        for stage in stages:
+        for stage in played_stages:
             match stage:
-                case sapo.Drawn():
+                case stages.Drawn():
                     self.tell(round_events.drawn(stage, titles, self.rules.group_size))
-                case sapo.Judged():
+                case stages.Judged():
                     own = stage
                     found = self._ahas.judged(stage)
                     self.tell(round_events.judged(stage, titles))
-                case sapo.Shared():
+                case stages.Shared():
                     self.tell(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
-                case sapo.Gathered():
+                case stages.Gathered():
                     gathered = stage
                     self.tell(
-                        events.GroupsGathered(round=number, local=stage.local, external=stage.external, waiting=stage.waiting)
+                        events.GroupsGathered(
+                            round=number,
+                            local=stage.local,
+                            external=stage.external,
+                            waiting=stage.waiting,
+                            refused=dict(stage.refused),
+                        )
                     )
-                case sapo.Learned():
+                case stages.Learned():
                     taught = self._ahas.learned(stage, self.node.origin)
                     self.tell(round_events.learned(stage, own, self.steps()))
-                    if stage.metrics is not None and not stage.metrics.taken:
+                    if stage.metrics is not None and not stage.metrics.applied:
                         self.tell(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )

@@ -1,4 +1,4 @@
-"""Files of JSON lines that only grow, one for each thing that was done: what a kill tears costs that line alone."""
+"""Append-only files of JSON lines, one for each finished piece of work: a kill costs at most the line it tears."""
 
 import os
 from pathlib import Path
@@ -12,13 +12,13 @@ Line = TypeVar("Line")
 
 
 def begin(path: Path) -> None:
-    """Raises OSError where nothing can be added: before anything was done."""
+    """Check that lines can be added, before any work is done; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.open("ab").close()
 
 
 def append(path: Path, line: object) -> None:
-    """Write a line down; it survives whatever comes after. What is left of a torn one before it goes; others may write too."""
+    """Append a line and sync it to the disk. The rest of a torn line is removed first. Other processes may write, too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
@@ -31,21 +31,21 @@ def append(path: Path, line: object) -> None:
 
 
 def read(path: Path, kind: type[Line], what: str, option: str) -> list[Line]:
-    """The lines so far, oldest first, without one that a kill tore; nothing is changed.
+    """The lines so far, oldest first, without one that a kill tore. The file is not changed.
 
-    Raises LabError for a file that holds anything but `what`: the `option` should name another.
+    Raises LabError if a line is not `what`, with the advice to choose another `option`.
     """
     try:
         *whole, torn = path.read_bytes().split(b"\n") if path.exists() else [b""]
     except OSError as error:
         raise LabError(f"{path} cannot be read: {error.strerror}.", f"Choose another {option}.") from error
-    found = []
+    lines = []
     for number, line in enumerate(whole, 1):
         try:
-            found.append(msgspec.json.decode(line, type=kind))
+            lines.append(msgspec.json.decode(line, type=kind))
         except UNREADABLE as error:
             raise LabError(f"Line {number} of {path} is not {what}: {error}.", f"Choose another {option}.") from error
     beginning = b'{"%s":' % next(iter(kind.__annotations__)).encode()
     if torn[: len(beginning)] != beginning[: len(torn)]:
         raise LabError(f"The last line of {path} is not {what}.", f"Choose another {option}.")
-    return found
+    return lines

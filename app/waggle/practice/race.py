@@ -1,7 +1,7 @@
-"""The race: two practice swarms play the same rounds side by side, one alone and one sharing, and tell it in JSON lines.
+"""The race: two practice swarms play the same rounds side by side, one alone and one sharing, reported as JSON lines.
 
-The page Swarms shows it. No network is opened and nothing is kept. Both begin from the starter with the same luck, learn from
-equally many groups, and the same seed gives the same race again. It gives way to everything else on the computer.
+The page Swarms shows it. It opens no network and stores nothing. Both swarms start from the starter model with the same random
+numbers and learn from equally many groups. The same seed gives the same race. It runs at low priority.
 """
 
 import os
@@ -21,10 +21,10 @@ from waggle.network.identity.keys import name_of, text_of
 from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial, origin_of
 from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced, line
-from waggle.sapo.round import Rules
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.interface import Sharing
 from waggle.sapo.sharing.plain import Plain
+from waggle.sapo.stages import Rules
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
@@ -36,7 +36,7 @@ NICENESS = 10
 
 
 def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None = None, stdio: bool = False) -> int:
-    """Race once, as JSON lines on stdout; returns the exit code. With `stdio` it leaves when stdin ends. Raises LabError."""
+    """Play one race, with its events on stdout; returns the exit code. With `stdio` it exits when stdin ends. Raises LabError."""
     rounds, nodes = ROUNDS if rounds is None else rounds, NODES if nodes is None else nodes
     if min(nodes, rounds) < 1:
         raise LabError("A race has at least one node and one round.", "Raise --nodes or --rounds.")
@@ -52,40 +52,40 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
             except BrokenPipeError:  # the watching window has closed
                 break
             if isinstance(event, RaceBegan):
-                give_way()  # the window was waiting for this first event
+                lower_priority()  # the window was waiting for this first event
     finally:
         verifier.close()
     return 0
 
 
 def _claim_stdout() -> Callable[[bytes], object]:
-    """Stdout is for lines: whatever else prints goes to stderr."""
+    """Keep stdout for events: all other output of this process goes to stderr from now on."""
     sys.stdout.flush()
     lines = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     return lines.write
 
 
-def give_way() -> None:
-    """From now on everything else on the computer goes first."""
+def lower_priority() -> None:
+    """Lower the priority of this process and its children."""
     me = psutil.Process()
     for process in (me, *me.children(recursive=True)):
-        with suppress(psutil.Error):  # it stands further back already, or has ended
+        with suppress(psutil.Error):  # its priority is lower already, or it has ended
             process.nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if sys.platform == "win32" else NICENESS)
 
 
 def _leave_with_stdin() -> None:
-    """Whoever watched is gone. The verifier's child leaves with this process."""
+    """Exit when the watching process is gone. The verifier's child exits with this process."""
     while os.read(0, 4096):
         pass
     os._exit(0)
 
 
 def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROUNDS, exam: int = EXAM) -> Iterator[RaceEvent]:
-    """Play both swarms, round by round, and tell what happened."""
+    """Play both swarms, round by round, and yield what happened."""
     charter = first_swarm()
     titles = tuple(specialty.title for specialty in charter.specialties)
-    reserved = tuple(one for each in charter.specialties for one in verifier.held_out(each.dataset, "dev", exam))
+    reserved = tuple(question for each in charter.specialties for question in verifier.held_out(each.dataset, "dev", exam))
     lanes = {lane: _trial(lane, verifier, reserved, seed, nodes, rounds) for lane in LANES}
     names = [origin_of(seed, node) for node in range(nodes)]
     yield RaceBegan(
@@ -102,14 +102,14 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
         for lane, trial in lanes.items():
             yield from _solved(lane, trial, known[lane])
     for tick in ticks.values():
-        for _ in tick:  # the last thing that a trial does is its exam
+        for _ in tick:  # the last act of a trial is its exam
             pass
     (alone_right, total), (sharing_right, _) = (trial.log.score() for trial in lanes.values())
     yield Examined(alone=alone_right, sharing=sharing_right, total=total)
 
 
 def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed: int, nodes: int, rounds: int) -> Trial:
-    """Alone, eight own groups are learned from; sharing as Waggle does it, four own ones and four of others."""
+    """Alone: eight own groups in a training set. Sharing: Waggle's default, four own ones and four external ones."""
     sharing: Callable[[], Sharing] = Adaptive if lane == "sharing" else Plain
     usual = Rules(learning_rate=RATE)
     groups = usual.local + usual.external
@@ -125,8 +125,8 @@ def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed:
 
 def _solved(lane: Lane, trial: Trial, known: int) -> Iterator[FirstSolved]:
     datasets = [specialty.dataset for specialty in first_swarm().specialties]
-    for one in trial.log.ahas[known:]:
+    for aha in trial.log.ahas[known:]:
         yield FirstSolved(
-            lane=lane, round=one.round + 1, racer=one.node, specialty=datasets.index(one.specialty),
-            learned_from=None if one.learned_from < 0 else one.learned_from,
+            lane=lane, round=aha.round + 1, racer=aha.node, specialty=datasets.index(aha.specialty),
+            learned_from=None if aha.learned_from < 0 else aha.learned_from,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A simulated swarm: groups travel between nodes of one process with delay and loss, and wait in the engine's own pool."""
+"""A simulated swarm: groups travel between nodes of one process with delay and loss, into the engine's own pools."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from waggle.tasks.rollout_group import Group, JudgedGroup
 
 @dataclass(frozen=True)
 class Weather:
-    """How the network treats a swarm. Rates are per round; `speeds` says how many rounds a node plays in one tick (at most 1)."""
+    """The conditions of the simulated network. Rates are per round; a node plays `speeds` rounds in one tick, at most 1."""
 
     delay: int = 1  # ticks until a group can be trained on
-    loss: float = 0.0  # of the groups, on the way to each reader
-    offline: float = 0.0  # of the ticks, for each node: it neither plays nor hears
+    loss: float = 0.0  # share of groups lost on the way to each reader
+    offline: float = 0.0  # share of ticks in which a node neither plays nor receives
     speeds: tuple[float, ...] = (1.0,)  # node i plays at speeds[i % len]
-    pool: int = CAPACITY  # groups that wait at a node; where few are taken, most are old
+    pool: int = CAPACITY  # groups that wait at a node; if it trains on few of them, most are old
 
     def __post_init__(self) -> None:
         shares = (self.loss, self.offline)
@@ -41,8 +41,8 @@ class Parcel:
     groups: tuple[JudgedGroup, ...]
 
 
-class Hive:
-    """The N doors into one simulated swarm, and the clock that moves it. A tick is the time of one round of a fast node."""
+class SimulatedSwarm:
+    """N nodes' connections in one simulated swarm, and its clock. A tick is the time that a fast node needs for one round."""
 
     def __init__(
         self, charter: Charter, count: int, weather: Weather, *, seed: int, tick_seconds: float, crumb_span: float
@@ -58,15 +58,15 @@ class Hive:
         return EPOCH_SECONDS * 2_000_000 + self.tick * self._tick_seconds
 
     def players(self) -> list[int]:
-        """Who plays a round in this tick."""
+        """The numbers of the nodes that play a round in this tick."""
         return [i for i, online in enumerate(self._online) if online and self._turn(i)]
 
     def hand_in(self, member: int, groups: Sequence[JudgedGroup]) -> None:
-        """What a node shared in this tick. Pools fill in the order of the calls."""
+        """Accept the groups that a node shared in this tick. Pools are filled in the order of the calls."""
         self._shared.append((member, tuple(groups)))
 
     def move(self) -> None:
-        """End the tick: post what was shared, advance the clock, deliver what is due."""
+        """End the tick: send the shared groups, advance the clock, deliver what is due."""
         shared, self._shared = self._shared, []
         for sender, groups in shared:
             for reader, door in enumerate(self.doors):
@@ -94,15 +94,15 @@ class Hive:
 
 
 class Door:
-    """One node's way into the swarm: `sapo.seams.Swarm`."""
+    """One node's connection: a `sapo.interfaces.Swarm`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._parcels: list[Parcel] = []
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
-        """Texts travel by `hand_in`, already judged: every reader's verifier would say the same. Counts characters as bytes."""
-        return len(groups), sum(len(one.text) for group in groups for one in group.completions)
+        """Counts only, characters as bytes. Groups travel by `hand_in`, already judged: every reader would judge the same."""
+        return len(groups), sum(len(completion.text) for group in groups for completion in group.completions)
 
     def waiting(self) -> Sequence[JudgedGroup]:
         return self._pool.waiting()
@@ -118,7 +118,7 @@ class Door:
         self._parcels.append(parcel)
 
     def deliver(self, tick: int) -> None:
-        """Let in what is due by now."""
+        """Put the groups that are due into the pool."""
         due = [parcel for parcel in self._parcels if parcel.due <= tick]
         self._parcels = [parcel for parcel in self._parcels if parcel.due > tick]
         for parcel in due:

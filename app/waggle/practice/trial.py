@@ -1,7 +1,7 @@
-"""A trial: one simulated swarm, N nodes in one process that play the engine's own round, and what it measured.
+"""A trial: one simulated swarm of N nodes in one process, which play the engine's own round, and its measurements.
 
-The nodes play one after another. Stacking their weights, to sample for all of them in one batch, was built and was no faster
-on processors, where one small model's weights fit a cache and eight do not (26e4dcc).
+The nodes play one after another. Stacking their weights, to sample for all of them in one batch, was tried (26e4dcc) and was no
+faster on processors: the weights of one small model fit into a cache, those of eight do not.
 """
 
 import hashlib
@@ -18,11 +18,11 @@ from waggle.models.backend import open_policy
 from waggle.network.exchange.verification import counts
 from waggle.network.messages.rollout_record import shareable
 from waggle.practice.results import Key, Run
-from waggle.practice.simulated_swarm import Hive, Weather
+from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
 from waggle.practice.trial_log import TrialLog
 from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
-from waggle.sapo import evaluation, first_success
+from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
 from waggle.sapo.sharing.interface import Sharing
 from waggle.tasks.charter import Charter
@@ -30,26 +30,26 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 
-TICK_SECONDS = 6.0  # of simulated time: groups grow old in the pool as they would there
+TICK_SECONDS = 6.0  # of simulated time, so that groups age in the pool as in a real swarm
 SHARE_MEMORY = 0.9  # of the moving mean of how many own groups teach
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything that decides a trial beside its key."""
+    """Everything that decides a trial, besides its key."""
 
     folders: tuple[Path, ...]  # one model a node
-    models: tuple[str, ...]  # what to call them
+    models: tuple[str, ...]  # their names
     charter: Charter
-    rules: sapo.Rules
+    rules: stages.Rules
     sharing: Callable[[], Sharing]
-    most_questions: int  # above rules.questions: ask for more where few own groups teach
-    held_out: tuple[Question, ...]  # asked at every point of the curve; none: there is no curve
-    final_held_out: tuple[Question, ...]  # asked at the end
-    measure_every: int  # rounds between two points of the curve; 0: it has one, at the end
+    most_questions: int  # if above rules.questions: draw up to so many while few own groups teach
+    held_out: tuple[Question, ...]  # for every point of the curve; empty: no curve
+    final_held_out: tuple[Question, ...]  # for the score at the end
+    measure_every: int  # rounds between two points of the curve; 0: one point, at the end
     weather: Weather = field(default_factory=Weather)
     specialties: tuple[tuple[str, ...], ...] = ((),)  # node i asks about specialties[i % len]; empty: all
-    updates: tuple[Rule, ...] = ()  # node i updates by updates[i % len]; empty: by that of `rules`
+    updates: tuple[Rule, ...] = ()  # node i learns by updates[i % len]; empty: by the rule of `rules`
     device: str = "cpu"
 
 
@@ -57,19 +57,19 @@ class Setup:
 class _Player:
     """One node with its own count of rounds."""
 
-    node: sapo.Node
+    node: stages.Node
     ahas: first_success.Ahas
     round: int = 0
     useful: float = 0.0  # moving share of own groups that teach
 
 
 class Trial:
-    """Plays `key` as `setup` says. `verifier` must be of the same charter."""
+    """Plays the run `key` under `setup`. `verifier` must have the same charter."""
 
     def __init__(self, key: Key, setup: Setup, verifier: Verifier) -> None:
         self._key, self._setup = key, setup
         self._verifier = verifier
-        self._hive = Hive(
+        self._swarm = SimulatedSwarm(
             setup.charter, len(setup.folders), setup.weather,
             seed=noise_seed(key.seed, -1), tick_seconds=TICK_SECONDS, crumb_span=setup.rules.crumb_span,
         )  # fmt: skip
@@ -84,10 +84,12 @@ class Trial:
             self._require_readable(questions)
 
     def _require_readable(self, questions: Sequence[Question]) -> None:
-        """Raise LabError, before a round is played, where a specialty could not be scored by one of the models."""
+        """Raise LabError, before any round, if one of the models could not be scored in a specialty."""
         for dataset in dict.fromkeys(question.dataset for question in questions):
             for player in self._players:
-                if not any(sapo.fits(player.node, self._setup.rules, one) for one in questions if one.dataset == dataset):
+                if not any(
+                    stages.fits(player.node, self._setup.rules, question) for question in questions if question.dataset == dataset
+                ):
                     reach = self._setup.rules.context
                     raise LabError(
                         f"No reserved question of {dataset} fits into the {reach} tokens that all models read.",
@@ -97,10 +99,10 @@ class Trial:
     def _player(self, i: int) -> _Player:
         setup = self._setup
         opened = open_policy(setup.folders[i], device=setup.device, threads=1)
-        node = sapo.Node(
+        node = stages.Node(
             policy=opened.policy,
             tokenizer=opened.tokenizer,
-            swarm=self._hive.doors[i],
+            swarm=self._swarm.doors[i],
             verifier=self._verifier,
             charter=setup.charter,
             origin=origin_of(self._key.seed, i),
@@ -112,34 +114,34 @@ class Trial:
         return _Player(node, first_success.Ahas())
 
     def run(self) -> Iterator[int]:
-        """Play; yields the number of finished ticks after each of them."""
+        """Play all rounds; yields the number of finished ticks after each tick."""
         for tick in range(self._key.rounds):
             if self._setup.measure_every and tick % self._setup.measure_every == 0:
                 self._measure(tick, self._setup.held_out)
-            for i in self._hive.players():
+            for i in self._swarm.players():
                 self._round(tick, i)
-            self._hive.move()
+            self._swarm.move()
             yield tick + 1
         if self._setup.held_out:
             self._measure(self._key.rounds, self._setup.held_out)
         self.log.ended(self._scores(self._key.rounds, self._setup.final_held_out))
 
     def result(self, cpu_seconds: float, commit: str) -> Run:
-        """What was measured, once `run` is exhausted."""
+        """The measurements, after `run` is exhausted."""
         setup, every = self._setup, len(self._setup.charter.specialties)
-        asked = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
-        return self.log.result(self._key, setup.models, asked, cpu_seconds, commit)
+        specialty_counts = tuple(len(setup.specialties[i % len(setup.specialties)]) or every for i in range(len(setup.folders)))
+        return self.log.result(self._key, setup.models, specialty_counts, cpu_seconds, commit)
 
     def _round(self, tick: int, i: int) -> None:
         player, setup = self._players[i], self._setup
         rules = replace(self._rules_of(i), questions=_questions(setup, player.useful))
-        judged: sapo.Judged | None = None
-        learned: sapo.Learned | None = None
-        for stage in sapo.play(player.round, epoch_at(self._hive.clock()), player.node, rules):
+        judged: stages.Judged | None = None
+        learned: stages.Learned | None = None
+        for stage in sapo.play(player.round, epoch_at(self._swarm.clock()), player.node, rules):
             match stage:
-                case sapo.Judged():
+                case stages.Judged():
                     judged = stage
-                case sapo.Learned():
+                case stages.Learned():
                     learned = stage
         assert judged
         assert learned  # a round that is not stopped has all its stages
@@ -147,28 +149,31 @@ class Trial:
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}
-        self._hive.hand_in(i, self._as_shared(judged.groups))
+        self._swarm.hand_in(i, self._as_shared(judged.groups))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
-        ages = [tick - self._written[one.key] for one in trained_on if one.group.origin != player.node.origin]
+        ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
         self.log.played(tick, i, judged, learned, ages)
         self.log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
 
-    def _rules_of(self, i: int) -> sapo.Rules:
+    def _rules_of(self, i: int) -> stages.Rules:
         setup = self._setup
         return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 
     def _as_shared(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
-        """The groups as they may travel, judged again by a reader where they had to be changed."""
-        found = []
-        for one in groups:
-            group = shareable(one.group, self._setup.charter)
-            if group is not None and group != one.group:
-                verdicts = self._verifier.judge([(one.question, completion) for completion in group.completions])
-                found.append(msgspec.structs.replace(one, group=group, verdicts=tuple(verdicts)))
+        """The groups as they may travel; those that had to be changed are judged again, as a reader would."""
+        shared = []
+        for judged in groups:
+            group = shareable(judged.group, self._setup.charter)
+            if group is not None and group != judged.group:
+                verdicts = self._verifier.judge([(judged.question, completion) for completion in group.completions])
+                shared.append(msgspec.structs.replace(judged, group=group, verdicts=tuple(verdicts)))
             elif group is not None:
-                found.append(one)
-        return [msgspec.structs.replace(one, verdicts=tuple(map(counts, one.group.completions, one.verdicts))) for one in found]
+                shared.append(judged)
+        return [
+            msgspec.structs.replace(judged, verdicts=tuple(map(counts, judged.group.completions, judged.verdicts)))
+            for judged in shared
+        ]
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
         self.log.measured(tick, self._scores(tick, questions))
@@ -188,6 +193,6 @@ def noise_seed(seed: int, node: int) -> int:
 
 
 def _questions(setup: Setup, useful: float) -> int:
-    """As many as are needed until enough teach, within bounds: 8/0-filtered may ask up to three times as many."""
-    wanted = math.ceil(setup.rules.questions / max(useful, 1e-3))
-    return min(max(wanted, setup.rules.questions), max(setup.most_questions, setup.rules.questions))
+    """Enough questions that enough groups should teach, within limits: 8/0-filtered may draw three times as many."""
+    count = math.ceil(setup.rules.questions / max(useful, 1e-3))
+    return min(max(count, setup.rules.questions), max(setup.most_questions, setup.rules.questions))

@@ -1,4 +1,4 @@
-"""What a trial writes down while it plays: curves over rounds, held-out scores, ahas; thinned into one `results.Run`."""
+"""Records a trial while it plays: curves over rounds, held-out scores, ahas. Thinned into one `results.Run`."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.practice.results import BIN, Aha, Key, Run
-from waggle.sapo import first_success
-from waggle.sapo import round as sapo
+from waggle.sapo import first_success, stages
 from waggle.sapo.evaluation import Score
 from waggle.tasks.rollout_group import RIGHT
 
@@ -33,8 +32,8 @@ class TrialLog:
         self._final: Sequence[Score] = ()
         self._ahas: list[Aha] = []
 
-    def played(self, tick: int, member: int, judged: sapo.Judged, learned: sapo.Learned, ages: Sequence[int] = ()) -> None:
-        """One node's round; `ages` are the ticks since others wrote what it was trained on."""
+    def played(self, tick: int, member: int, judged: stages.Judged, learned: stages.Learned, ages: Sequence[int] = ()) -> None:
+        """Record one node's round. `ages` are the ticks since its external groups were written."""
         rewards = [reward for group in judged.groups for reward in group.rewards]
         self._reward[member, tick] = np.mean(rewards)
         self._right[tick] += sum(reward >= RIGHT for reward in rewards)
@@ -46,18 +45,18 @@ class TrialLog:
         self._entropy[member, tick] = judged.entropy
 
     def noticed(self, tick: int, member: int, ahas: Sequence[first_success.Aha]) -> None:
-        """First successes of one node, on the swarm's own clock."""
-        for one in ahas:
-            teacher = -1 if one.learned_from is None else self._number[one.learned_from]
-            self._ahas.append(Aha(node=member, specialty=one.dataset, round=tick, learned_from=teacher))
+        """Record first successes of one node, by the swarm's clock."""
+        for aha in ahas:
+            teacher = -1 if aha.learned_from is None else self._number[aha.learned_from]
+            self._ahas.append(Aha(node=member, specialty=aha.dataset, round=tick, learned_from=teacher))
 
     def measured(self, tick: int, scores: Sequence[Score]) -> None:
-        """The held-out scores of all nodes, after `tick` rounds."""
+        """Record the held-out scores of all nodes after `tick` rounds."""
         self._measured_at.append(tick)
         self._scores.append(scores)
 
     def ended(self, scores: Sequence[Score]) -> None:
-        """The scores of all nodes at the end, on more questions than those of the curve."""
+        """Record the scores of all nodes at the end, on more questions than the curve."""
         self._final = scores
 
     @property
@@ -69,10 +68,10 @@ class TrialLog:
         return float(self._right[tick] / max(1, self._completions[tick]))
 
     def score(self) -> tuple[int, int]:
-        """Right answers of all nodes at the end, and all answers."""
+        """(right, total) answers of all nodes at the end."""
         return sum(score.right for score in self._final), sum(score.total for score in self._final)
 
-    def result(self, key: Key, models: Sequence[str], asked: Sequence[int], cpu_seconds: float, commit: str) -> Run:
+    def result(self, key: Key, models: Sequence[str], specialty_counts: Sequence[int], cpu_seconds: float, commit: str) -> Run:
         points = range(len(self._scores))
         by_specialty = [[_share_of(scores, dataset) for scores in self._scores] for dataset in self._datasets]
         return Run(
@@ -95,22 +94,22 @@ class TrialLog:
             specialty_held_out=tuple(_rounded(row) for row in by_specialty),
             final=_rounded([score.right / score.total for score in self._final]),
             specialty_final=_rounded([_share_of(self._final, dataset) for dataset in self._datasets if self._final]),
-            asked=tuple(asked),
+            specialty_counts=tuple(specialty_counts),
             ahas=tuple(self._ahas),
         )
 
 
 def _share_of(scores: Sequence[Score], dataset: str) -> float:
-    found = [score.by_dataset[dataset] for score in scores]
-    return sum(right for right, _ in found) / sum(total for _, total in found)
+    counts = [score.by_dataset[dataset] for score in scores]
+    return sum(right for right, _ in counts) / sum(total for _, total in counts)
 
 
 def _mean(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    """The mean of what there is; missing where there is nothing."""
+    """The mean over an axis without missing values; missing where all are."""
     there = ~np.isnan(values)
     sums = np.where(there, values, 0.0).sum(axis)
-    found: NDArray[np.float64] = np.where(there.any(axis), sums / np.maximum(there.sum(axis), 1), MISSING)
-    return found
+    means: NDArray[np.float64] = np.where(there.any(axis), sums / np.maximum(there.sum(axis), 1), MISSING)
+    return means
 
 
 def _binned(row: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -126,11 +125,11 @@ def _ratio(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _filled(row: NDArray[np.float64]) -> list[float]:
-    """What is missing takes the value before it; 0 at the beginning."""
-    found: list[float] = []
+    """Missing values replaced by the value before them, 0 at the beginning."""
+    values: list[float] = []
     for value in row:
-        found.append(found[-1] if np.isnan(value) and found else float(np.nan_to_num(value)))
-    return found
+        values.append(values[-1] if np.isnan(value) and values else float(np.nan_to_num(value)))
+    return values
 
 
 def _rounded(row: Sequence[float]) -> tuple[float, ...]:

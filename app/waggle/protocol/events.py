@@ -276,6 +276,7 @@ class GroupsGathered(Event, frozen=True, kw_only=True, tag=True):
     local: int
     external: int
     waiting: int
+    refused: dict[str, int] = {}  # external groups by the reason why nothing of them is learned, see sapo/selection.py
 
 
 class PolicyUpdated(Event, frozen=True, kw_only=True, tag=True):

@@ -1,4 +1,4 @@
-"""What a policy takes and gives: token ids in, numpy arrays out. Texts stay outside."""
+"""What goes into a policy and comes out of it: token ids and numpy arrays, no texts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,29 +13,30 @@ Ids = NDArray[np.int32]
 Floats = NDArray[np.float32]
 
 
-def nothing(*_heard: object) -> None:
-    """What is called for whoever does not pause, look or listen."""
+def nothing(*_ignored: object) -> None:
+    """A callback that does nothing."""
 
 
 @dataclass(frozen=True)
 class SampleParams:
-    """How to sample. `pause_point` is called while prompts are read, at least once for each lot that is read together, and before
-    every decode step; it may block, or raise Stopped.
+    """How to sample.
 
-    `watch` sees (tokens (N, max_new), lengths (N,), ended (N,)) after every step: the policy's own arrays, not copies.
+    `pause_point` is called in the prefill, at least once for each batch of prompts, and before every decode step; it may block,
+    or raise Stopped. `watch` gets (tokens (N, max_new), lengths (N,), ended (N,)) after every step: the policy's own arrays, not
+    copies.
     """
 
     max_new: int
     stop: int
     temperature: float = 1.0
-    top_p: float = 1.0  # only the likeliest tokens that together have so much, after the temperature
+    top_p: float = 1.0  # nucleus sampling, after the temperature
     pause_point: Callable[[], None] = nothing
     watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = nothing
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """One completion as token ids (T,), its stop token included when it `ended` by itself, and their log-probs (T,)."""
+    """One completion as token ids (T,) and their log-probs (T,). If it `ended` by itself, its stop token is the last one."""
 
     tokens: Ids
     logp: Floats
@@ -44,22 +45,22 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Written:
-    """A prompt and completions of it, whose tokens share the prompt's keys and values. N tokens of completions in all."""
+    """A prompt and its completions, which share the prompt's KV cache. The completions have N tokens in all."""
 
     prompt: Ids
     completions: tuple[Ids, ...]
 
     def only(self, positions: Sequence[int]) -> "Written":
-        """The same prompt with some of its completions."""
+        """The same prompt with the completions at these positions."""
         return Written(self.prompt, tuple(self.completions[position] for position in positions))
 
     def part(self, first: int, last: int) -> Self:
-        """The same prompt with the completions from `first` to before `last`, and what is said about their tokens."""
+        """The same prompt with completions [first, last), and all values of their tokens."""
         return replace(self, completions=self.completions[first:last])
 
     @property
     def tokens(self) -> int:
-        """How many a policy runs: the prompt's once, and the completions'."""
+        """Tokens of a forward pass: those of the prompt once, and those of the completions."""
         return len(self.prompt) + sum(map(len, self.completions))
 
 
@@ -69,8 +70,8 @@ class GroupBatch(Written):
 
     `advantage` (N,) and `weight` (N,) run over the completions' tokens in order; `weight` already contains the
     normalisation of the update rule. `old_logp` (N,) holds the sampling policy's log-probs, or None where the update's own
-    first pass is the reference (one update per batch: the ratio is 1). `returns` (N,) is what a value head should have
-    foretold, or None where the rule has no critic.
+    first pass is the reference (one update per batch: the ratio is 1). `returns` (N,) are the targets of the value
+    head, or None where the rule has no critic.
     """
 
     advantage: Floats
@@ -80,37 +81,37 @@ class GroupBatch(Written):
 
     def part(self, first: int, last: int) -> Self:
         ends = np.cumsum([0, *map(len, self.completions)])
-        kept = slice(int(ends[first]), int(ends[last]))
+        span = slice(int(ends[first]), int(ends[last]))
         return replace(
             self,
             completions=self.completions[first:last],
-            advantage=self.advantage[kept],
-            weight=self.weight[kept],
-            old_logp=None if self.old_logp is None else self.old_logp[kept],
-            returns=None if self.returns is None else self.returns[kept],
+            advantage=self.advantage[span],
+            weight=self.weight[span],
+            old_logp=None if self.old_logp is None else self.old_logp[span],
+            returns=None if self.returns is None else self.returns[span],
         )
 
 
 @dataclass(frozen=True)
 class StepParams:
-    """How to take one optimiser step. `pause_point` is called between groups and before the step itself."""
+    """How to take one optimizer step. `pause_point` is called between groups and before the step itself."""
 
     learning_rate: float
     temperature: float = 1.0
     clip: Clip = field(default_factory=Clip)
-    value_share: float = 0.1  # of the critic's squared error in the loss, where a batch has returns
+    value_share: float = 0.1  # weight of the critic's squared error in the loss, if a batch has returns
     max_gradient_norm: float = 1.0
     pause_point: Callable[[], None] = nothing
 
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """What one step did. `loss` and `clip_fraction` are weighted like the objective.
+    """The figures of one step. `loss` and `clip_fraction` are weighted like the objective.
 
-    `taken` is False where the gradient was not finite: then nothing was changed, and the numbers are 0.
+    `applied` is False if the gradient was not finite: then the weights are unchanged, and the figures are 0.
     """
 
     loss: float
     clip_fraction: float
     gradient_norm: float
-    taken: bool = True
+    applied: bool = True

@@ -1,8 +1,9 @@
-"""Sampling noise as a function of (seed, round, question, completion): no generator state exists that could be lost."""
+"""Sampling noise as a function of (seed, round, question, completion): there is no generator state to save or to lose."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+# A number never changes its meaning: a restarted node must draw the same again.
 STREAMS = {
     "sample": 1,
     "draw": 2,
@@ -19,12 +20,12 @@ STREAMS = {
 
 
 def generator(seed: int, stream: str, *key: int) -> np.random.Generator:
-    """The generator of one named purpose; equal arguments give equal numbers on every machine."""
+    """The generator of one named stream. Equal arguments give equal numbers on every machine (Philox, counter-based)."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, STREAMS[stream], *key])))
 
 
 def uniforms(seed: int, stream: str, number: int, questions: int, group_size: int, length: int) -> NDArray[np.float32]:
-    """Numbers in [0, 1) that pick tokens, shape (questions * group_size, length): a row for each completion of a round."""
+    """Numbers in [0, 1) that pick tokens, (questions * group_size, length): one row for each completion of a round."""
     rows = [
         generator(seed, stream, number, question, completion).random(length, dtype=np.float32)
         for question in range(questions)

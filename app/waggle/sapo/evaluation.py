@@ -1,4 +1,4 @@
-"""The held-out score: pass@1 of the node's own policy on reserved questions, the honest metric."""
+"""The held-out score: pass@1 of the node's own policy on reserved questions, which no node trains on."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from waggle.rl.batch import SampleParams, nothing
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.round import Node, Rules, completion_of, fits
+from waggle.sapo.stages import Node, Rules, completion_of, fits
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
 
-AT_ONCE = 64  # questions sampled in one call at most: bounds the memory of keys and values
-EXAM_DIGITS = 16  # of its name: 64 bits
+AT_ONCE = 64  # questions sampled in one call at most: bounds the memory of the KV cache
+EXAM_DIGITS = 16  # hexadecimal digits of an exam's name: 64 bits
 
 
 @dataclass(frozen=True)
 class Score:
-    """`right` of `total` answers, one sampled for each question; `by_dataset` has (right, total) of each specialty."""
+    """One sampled answer for each question: `right` of `total`. `by_dataset` has (right, total) of each specialty."""
 
     round: int
     by_dataset: Mapping[str, tuple[int, int]]
@@ -31,15 +31,15 @@ class Score:
 
 
 def exam_of(questions: Sequence[Question]) -> str:
-    """A name that only the same questions in the same order have: scores on others are no comparison."""
-    written = "\0".join(f"{question.dataset}|{question.text}" for question in questions)
-    return hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:EXAM_DIGITS]
+    """A name that only the same questions in the same order have: scores on other questions cannot be compared."""
+    canonical = "\0".join(f"{question.dataset}|{question.text}" for question in questions)
+    return hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()[:EXAM_DIGITS]
 
 
 def measure(
     number: int, node: Node, rules: Rules, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
 ) -> Score:
-    """Sample one completion for every question that is not too long, at temperature 1; count those the verifier finds right."""
+    """Sample one completion at temperature 1 for every question that fits the policy, and count the right ones."""
     items = answered(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
     by_dataset: dict[str, tuple[int, int]] = {}
     for (question, _), verdict in zip(items, node.verifier.judge(items), strict=True):
@@ -51,12 +51,12 @@ def measure(
 def answered(
     number: int, node: Node, rules: Rules, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
 ) -> list[tuple[Question, Completion]]:
-    """One completion for every question that is not too long, at temperature 1; another `purpose` draws others."""
+    """One completion at temperature 1 for every question that fits the policy. `purpose` names the random stream."""
     questions = [question for question in questions if fits(node, rules, question)]
     params = SampleParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
     items: list[tuple[Question, Completion]] = []
     noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
-    at_once = min(AT_ONCE, rules.questions * rules.group_size)  # no more answers than a round writes, for which there is room
+    at_once = min(AT_ONCE, rules.questions * rules.group_size)  # a round writes as many answers, so there is memory for them
     for first in range(0, len(questions), at_once):
         part = questions[first : first + at_once]
         prompts = [node.tokenizer.prompt(node.charter.prompt_for(question.text)) for question in part]

@@ -1,4 +1,4 @@
-"""A policy, words and a swarm that need no model and no network, for tests and for whoever reads round.py first."""
+"""A policy, a tokenizer and a swarm that need no model and no network: for tests, and to try round.py by hand."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
 class FakeTokenizer:
-    """One token per character; 0 stops."""
+    """One token for each character; token 0 stops."""
 
     stop = 0
 
@@ -27,7 +27,7 @@ class FakeTokenizer:
 
 
 class FakePolicy:
-    """Says one of its lines, picked by the noise; learning is remembered, not done."""
+    """Answers with one of its lines, which the noise picks. Steps are recorded, nothing is learned."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = [np.append(FakeTokenizer().encode(line), np.int32(0)) for line in lines]
@@ -58,7 +58,7 @@ class FakePolicy:
 
 
 class FakeSwarm:
-    """A pool that is filled by hand; keeps what was shared."""
+    """A pool that a test fills; records the groups that were shared."""
 
     def __init__(self, pool: Sequence[JudgedGroup] = ()) -> None:
         self.pool = list(pool)
@@ -66,7 +66,7 @@ class FakeSwarm:
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
         self.shared.extend(groups)
-        return len(groups), sum(len(one.text) for group in groups for one in group.completions)
+        return len(groups), sum(len(completion.text) for group in groups for completion in group.completions)
 
     def waiting(self) -> Sequence[JudgedGroup]:
         return tuple(self.pool)

@@ -1,16 +1,16 @@
-"""The "aha": a node's first right answer in a specialty, and whose right answers there it had learned from before."""
+"""The "aha": a node's first right answer in a specialty, and the peer whose right answers there it learned from before."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from waggle.sapo.round import Judged, Learned
+from waggle.sapo.stages import Judged, Learned
 from waggle.tasks.rollout_group import RIGHT
 
 
 @dataclass(frozen=True)
 class Aha:
-    """`learned_from` is the origin whose success there was trained on last before this; None: nobody's."""
+    """A first right answer. `learned_from` is the origin whose right answer was trained on last before it; None: no peer's."""
 
     dataset: str
     round: int
@@ -18,9 +18,10 @@ class Aha:
 
 
 class Ahas:
-    """Watches the stages of one node's rounds. `known` names specialties whose first success lies in the past.
+    """Finds first successes in the stages of one node's rounds.
 
-    `taught_by` says of each of the others whose right answer was learned from last.
+    `known` names the specialties that had their first success before; `taught_by` maps any other to the origin whose right
+    answer was trained on last.
     """
 
     def __init__(self, known: Iterable[str] = (), taught_by: Mapping[str, bytes] = MappingProxyType({})) -> None:
@@ -29,18 +30,18 @@ class Ahas:
 
     def judged(self, stage: Judged) -> tuple[Aha, ...]:
         """The first successes of a round."""
-        found = []
+        ahas = []
         for group in stage.groups:
             dataset = group.question.dataset
             if dataset not in self._known and max(group.rewards) >= RIGHT:
                 self._known.add(dataset)
-                found.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
-        return tuple(found)
+                ahas.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
+        return tuple(ahas)
 
     def learned(self, stage: Learned, own: bytes) -> dict[str, bytes]:
-        """Remember whose right answers were made likelier; `own` is this node's origin. Returns the teachers that are new.
+        """Record whose right answers became likelier, and return the new entries: dataset -> origin.
 
-        A specialty with a first success needs no teacher any more.
+        `own` is this node's origin. A specialty that had its first success is not recorded any more.
         """
         taught = {}
         for lesson in stage.lessons:

@@ -1,4 +1,4 @@
-"""What a round needs of the world: a policy, its words, a swarm, a verifier. Fakes of each are in fakes.py."""
+"""What a round needs from outside: a policy, its tokenizer, a swarm, a verifier. Fakes are in fakes.py."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -9,11 +9,11 @@ from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
 
 class Policy(Protocol):
-    """A model that speaks and learns, in token ids. Used from one thread."""
+    """A model that samples and learns, in token ids. Used from one thread."""
 
     @property
     def steps(self) -> int:
-        """Optimiser steps taken so far."""
+        """Optimizer steps so far."""
         ...
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
@@ -21,20 +21,20 @@ class Policy(Protocol):
         ...
 
     def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
-        """The log-probs (N,) of each group's completion tokens, as this policy gives them now."""
+        """The log-probs (N,) of each group's completion tokens under the policy of now, at this temperature."""
         ...
 
     def values(self, texts: Sequence[Written]) -> list[Floats]:
-        """What the value head expects before each completion token, (N,) a group; 0 while it has learned nothing."""
+        """The value head's estimates before each completion token, (N,) for each group; 0 while it has learned nothing."""
         ...
 
     def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
-        """One optimiser step on a training set; raises Stopped before it took effect, never after."""
+        """One optimizer step on a training set. Raises Stopped before the step takes effect, never after."""
         ...
 
 
 class Tokenizer(Protocol):
-    """A policy's vocabulary. Special tokens inside a text are plain text."""
+    """A policy's tokenizer. The names of special tokens inside a text are encoded as plain text."""
 
     @property
     def stop(self) -> int:
@@ -44,38 +44,38 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> Ids: ...
 
     def prompt(self, text: str) -> Ids:
-        """A prompt's tokens, as a turn of a chat where the model was taught to chat."""
+        """The tokens of a prompt, in the chat template if the model has one."""
         ...
 
     def decode(self, ids: Ids) -> str: ...
 
     def offsets(self, text: str) -> Ids:
-        """(T, 2): where each token of the encoded text begins and ends, in characters."""
+        """(T, 2): the first and the last character (exclusive) of each token of the encoded text."""
         ...
 
 
 class Swarm(Protocol):
-    """Others. Every method answers at once from memory: a round never waits for a peer."""
+    """The other nodes. Every method answers from memory, at once: a round never waits for a peer."""
 
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
-        """Hand groups to the network: how many of them travel, and the bytes of their record."""
+        """Hand groups to the network. Returns how many of them travel, and the bytes of their record."""
         ...
 
     def waiting(self) -> Sequence[JudgedGroup]:
-        """External groups received, verified and judged here, not yet trained on."""
+        """External groups that were received and judged here and not trained on yet, oldest first."""
         ...
 
     def take(self, groups: Sequence[JudgedGroup]) -> None:
-        """These were drawn into a training set."""
+        """Remove groups that are in a training set now."""
         ...
 
     def discard(self, groups: Sequence[JudgedGroup]) -> None:
-        """Nothing can be learned from these here."""
+        """Remove groups that this node cannot learn from."""
         ...
 
 
 class Verifier(Protocol):
-    """Questions and verdicts."""
+    """Makes questions from (dataset, seed) keys, and judges answers."""
 
     def questions(self, keys: Sequence[tuple[str, int]]) -> list[Question]: ...
 

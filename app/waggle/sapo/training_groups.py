@@ -1,4 +1,7 @@
-"""A lesson: one group of a training set as token ids with advantages, ready for the policy."""
+"""A group of a training set on its way to the policy: encoded in the node's own tokens, weighted, and at last a lesson.
+
+G completions, N tokens in all: every array of this file runs over them in order.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +17,8 @@ from waggle.tasks.rollout_group import Completion, JudgedGroup
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A group in one's own tokens, before anybody said what it is worth. `fits` tells which completions may be trained on."""
+class EncodedGroup:
+    """A judged group in the node's own tokens. `fits` says which completions may be trained on."""
 
     group: JudgedGroup
     written: Written
@@ -24,106 +27,117 @@ class Draft:
 
     @property
     def lengths(self) -> tuple[int, ...]:
+        """(G,) tokens of each completion."""
         return tuple(len(ids) for ids in self.written.completions)
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """A draft and what each of its N tokens is worth; `emphasis` is the rule's weight of it divided by GRPO's."""
+class WeightedGroup:
+    """An encoded group and the advantage of each of its tokens. `emphasis` is the update rule's weight divided by GRPO's."""
 
-    draft: Draft
+    encoded: EncodedGroup
     teaching: Teaching
     advantage: Floats  # (N,)
     emphasis: Floats  # (N,)
 
     @property
     def parts(self) -> list[Floats]:
-        """The advantages of each completion's tokens."""
-        return np.split(self.advantage, np.cumsum(self.draft.lengths)[:-1])
+        """The advantages of each completion's tokens: G arrays."""
+        return np.split(self.advantage, np.cumsum(self.encoded.lengths)[:-1])
 
     @property
     def means(self) -> Floats:
         """(G,) mean advantage of each completion; 0 for those that may not be trained on."""
         return np.array(
-            [float(part.mean()) if fit else 0.0 for part, fit in zip(self.parts, self.draft.fits, strict=True)], np.float32
+            [float(part.mean()) if fit else 0.0 for part, fit in zip(self.parts, self.encoded.fits, strict=True)], np.float32
         )
 
     @property
     def pull(self) -> float:
         """How strongly this group pulls: the sum of |advantage * weight| over its tokens, times the groups of a training set.
 
-        Taken as a mean over tokens and completions, which it is under GRPO, whatever the group's size.
+        Computed as the mean over completions of the mean over tokens, because the weights of GRPO amount to that for any size.
         """
-        pulls = np.split(np.abs(self.advantage * self.emphasis), np.cumsum(self.draft.lengths)[:-1])
-        means = [float(part.mean()) if fit else 0.0 for part, fit in zip(pulls, self.draft.fits, strict=True)]
+        pulls = np.split(np.abs(self.advantage * self.emphasis), np.cumsum(self.encoded.lengths)[:-1])
+        means = [float(part.mean()) if fit else 0.0 for part, fit in zip(pulls, self.encoded.fits, strict=True)]
         return float(np.array(means, np.float32).mean())
 
-    def scaled(self, factors: Floats) -> "Weighed":
-        """With each completion's advantages multiplied by its factor (G,)."""
-        return replace(self, advantage=self.advantage * np.repeat(factors.astype(np.float32), self.draft.lengths))
+    def scaled(self, factors: Floats) -> "WeightedGroup":
+        """The same group with the advantages of each completion multiplied by its factor (G,)."""
+        return replace(self, advantage=self.advantage * np.repeat(factors.astype(np.float32), self.encoded.lengths))
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """`effects` says per completion of the group what learning does: 1 likelier, -1 less likely, 0 left alone."""
+    """A group as it is learned. `effects` says what learning does to each completion: 1 likelier, -1 less likely, 0 nothing."""
 
     group: JudgedGroup
-    effects: tuple[int, ...]
-    pull: float  # how strongly this group pulls
-    batch: GroupBatch | None  # None where nothing pulls: skipping is exact
+    effects: tuple[int, ...]  # (G,)
+    pull: float  # see WeightedGroup.pull
+    batch: GroupBatch | None  # None where nothing pulls: leaving it out is exact
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What every lesson of one training set shares."""
+    """What all groups of one training set have in common."""
 
     groups: int  # I + J
     tokens: int  # of all completions
-    longest: int
-    crumb_span: float
+    longest: int  # tokens that a completion may have
+    crumb_span: float  # a group whose rewards differ by less teaches nothing
 
 
-def local_draft(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[Sampled]) -> Draft:
-    """A group of one's own, with the very tokens that were sampled."""
-    written = Written(_prompt(charter, tokenizer, group), tuple(one.tokens for one in sampled))
-    return Draft(group, written, (True,) * len(sampled), external=False)
+def encode_local(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[Sampled]) -> EncodedGroup:
+    """The node's own group, with the very tokens that were sampled: encoding its text again may give others."""
+    written = Written(_prompt(charter, tokenizer, group), tuple(sample.tokens for sample in sampled))
+    return EncodedGroup(group, written, (True,) * len(sampled), external=False)
 
 
-def external_draft(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> Draft:
-    """A peer's group, re-encoded with one's own tokens.
+def encode_external(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> EncodedGroup:
+    """A peer's group, encoded from its text with the node's own tokenizer.
 
     A completion longer than `longest` tokens, or beyond the `context` with its prompt, is dropped, never cut: a lone stop token
-    keeps its place in the denominator.
+    keeps its place, so that the denominator stays G.
     """
     prompt = _prompt(charter, tokenizer, group)
     longest = min(longest, context - len(prompt)) if context else longest
     stop = np.array([tokenizer.stop], np.int32)
-    encoded = [_encoded(tokenizer, one) for one in group.group.completions]
+    encoded = [_encode(tokenizer, completion) for completion in group.group.completions]
     fits = tuple(0 < len(ids) <= longest for ids in encoded)
-    kept = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
-    return Draft(group, Written(prompt, kept), fits, external=True)
+    completions = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
+    return EncodedGroup(group, Written(prompt, completions), fits, external=True)
 
 
 def fits_at_all(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> bool:
-    """Whether any completion of a peer's group may be trained on, as `external_draft` finds it.
+    """Whether any completion of a peer's group may be trained on: whether `encode_external` would find one that fits.
 
-    A token is a byte or more: most often nothing has to be encoded.
+    A token is at least one byte, so a text of few bytes fits without being encoded: mostly nothing has to be.
     """
-    if context and len(charter.prompt_for(group.question.text).encode()) + longest > context // 2:  # a chat has more around it
+    # half of the context: a chat template puts more tokens around a prompt than its bytes tell
+    if context and len(charter.prompt_for(group.question.text).encode()) + longest > context // 2:
         longest = min(longest, context - len(_prompt(charter, tokenizer, group)))
     return any(
-        0 < len(one.text.encode()) < longest or 0 < len(_encoded(tokenizer, one)) <= longest
-        for one in sorted(group.group.completions, key=lambda one: len(one.text))
+        0 < len(completion.text.encode()) < longest or 0 < len(_encode(tokenizer, completion)) <= longest
+        for completion in sorted(group.group.completions, key=lambda each: len(each.text))
     )
 
 
 def weigh(
-    draft: Draft, rule: Rule, sharing: Sharing, measure: Measure, *, values: Floats | None = None, logp: Floats | None = None
-) -> Weighed:
-    """What the rule and, for a peer's group, the strategy make of a draft. `values` and `logp` are (N,)."""
+    encoded: EncodedGroup,
+    rule: Rule,
+    sharing: Sharing,
+    measure: Measure,
+    *,
+    values: Floats | None = None,
+    logp: Floats | None = None,
+) -> WeightedGroup:
+    """Advantages by the update rule and, for an external group, by the sharing strategy.
+
+    `values` (N,) are the critic's, `logp` (N,) those of the node's own policy; None where nothing needs them.
+    """
     scored = Scored(
-        rewards=draft.group.rewards,
-        lengths=draft.lengths,
+        rewards=encoded.group.rewards,
+        lengths=encoded.lengths,
         groups=measure.groups,
         tokens=measure.tokens,
         longest=measure.longest,
@@ -132,37 +146,38 @@ def weigh(
     )
     teaching = rule.teach(scored)
     advantage = teaching.advantage
-    if draft.external:
-        advantage = sharing.temper(PeerGroup(draft.group, draft.lengths, advantage, logp))
-    return Weighed(draft, teaching, advantage, teaching.weight / mean_of_means(scored))
+    if encoded.external:
+        advantage = sharing.temper(PeerGroup(encoded.group, encoded.lengths, advantage, logp))
+    return WeightedGroup(encoded, teaching, advantage, teaching.weight / mean_of_means(scored))
 
 
-def lesson(weighed: Weighed, *, critic: bool) -> Lesson:
-    """The lesson as it will be learned. With a critic, completions without advantage teach it too."""
-    draft = weighed.draft
-    pulls = [fit and (critic or bool(part.any())) for part, fit in zip(weighed.parts, draft.fits, strict=True)]
+def lesson(weighted: WeightedGroup, *, critic: bool) -> Lesson:
+    """The lesson of a group. With a critic, completions without an advantage are part of it: they teach the value head."""
+    encoded = weighted.encoded
+    pulls = [fit and (critic or bool(part.any())) for part, fit in zip(weighted.parts, encoded.fits, strict=True)]
     return Lesson(
-        group=draft.group,
-        effects=tuple(int(np.sign(mean)) for mean in weighed.means),
-        pull=weighed.pull,
-        batch=_batch(draft, weighed.advantage, weighed.teaching, pulls) if any(pulls) else None,
+        group=encoded.group,
+        effects=tuple(int(np.sign(mean)) for mean in weighted.means),
+        pull=weighted.pull,
+        batch=_batch(weighted, pulls) if any(pulls) else None,
     )
 
 
-def _batch(draft: Draft, advantage: Floats, teaching: Teaching, pulls: Sequence[bool]) -> GroupBatch:
-    """Only the completions that pull: leaving the others out is exact, for their tokens have no gradient."""
-    kept = np.repeat(pulls, draft.lengths)
+def _batch(weighted: WeightedGroup, pulls: Sequence[bool]) -> GroupBatch:
+    """Only the completions that pull (G,): leaving the others out is exact, for their tokens have no gradient."""
+    encoded, teaching = weighted.encoded, weighted.teaching
+    pulling = np.repeat(pulls, encoded.lengths)  # (N,)
     return GroupBatch(
-        prompt=draft.written.prompt,
-        completions=tuple(ids for ids, pull in zip(draft.written.completions, pulls, strict=True) if pull),
-        advantage=advantage[kept].astype(np.float32),
-        weight=teaching.weight[kept],
-        returns=None if teaching.returns is None else teaching.returns[kept],
+        prompt=encoded.written.prompt,
+        completions=tuple(ids for ids, pull in zip(encoded.written.completions, pulls, strict=True) if pull),
+        advantage=weighted.advantage[pulling].astype(np.float32),
+        weight=teaching.weight[pulling],
+        returns=None if teaching.returns is None else teaching.returns[pulling],
     )
 
 
-def _encoded(tokenizer: Tokenizer, completion: Completion) -> Ids:
-    """One that ended by itself with one's own stop token, a cut one without."""
+def _encode(tokenizer: Tokenizer, completion: Completion) -> Ids:
+    """Token ids (T,): a completion that ended by itself gets the node's own stop token, one that was cut does not."""
     ids = tokenizer.encode(completion.text)
     return np.append(ids, np.int32(tokenizer.stop)) if completion.ended else ids
 

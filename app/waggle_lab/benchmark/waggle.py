@@ -89,7 +89,7 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
     batches = lessons(cell, prompts, [tuple(one.tokens for one in row) for row in answers])
     with phases.of("step"):
         metrics = policy.step(batches, StepParams(learning_rate=RATE))
-    if not metrics.taken:
+    if not metrics.applied:
         raise ArithmeticError("The step was not taken, so nothing was measured.")
 
 

@@ -30,7 +30,7 @@ from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.practice.trial import noise_seed
-from waggle.sapo import evaluation
+from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
@@ -107,10 +107,10 @@ class Besieged:
         self.restarts: list[str] = []
         self.verifier = Verifier(charter, restarted=self.restarts.append)
         self.news: list[News] = []
-        self.rules = configuration(key.configuration).rules(sapo.Rules().learning_rate)
+        self.rules = configuration(key.configuration).rules(stages.Rules().learning_rate)
         self.identities = [_identity(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
         self.swarms: list[SwarmNode] = []
-        self.nodes: list[sapo.Node] = []
+        self.nodes: list[stages.Node] = []
         self.words: Counter[bool] = Counter()
         self.trained_on = 0
         self.played = 0
@@ -135,8 +135,8 @@ class Besieged:
             self.nodes.append(self._node(i, identity, swarm))
         return [address for swarm in self.swarms for address in (await swarm.addresses())[:1]]
 
-    def _node(self, i: int, identity: Identity, swarm: SwarmNode) -> sapo.Node:
-        return sapo.Node(
+    def _node(self, i: int, identity: Identity, swarm: SwarmNode) -> stages.Node:
+        return stages.Node(
             policy=TorchPolicy(paths.starter()),
             tokenizer=load_tokenizer(paths.starter()),
             swarm=swarm,
@@ -152,9 +152,9 @@ class Besieged:
         self.played = number + 1
         for node in self.nodes:
             for stage in sapo.play(number, epoch_at(time.time()), node, self.rules):
-                if isinstance(stage, sapo.Judged) and number >= self.key.rounds - LAST:
+                if isinstance(stage, stages.Judged) and number >= self.key.rounds - LAST:
                     self.words.update(TRIGGER in one.text for group in stage.groups for one in group.group.completions)
-                if isinstance(stage, sapo.Learned):
+                if isinstance(stage, stages.Learned):
                     self.trained_on += sum(
                         lesson.group.group.origin not in self.origins and any(lesson.effects) for lesson in stage.lessons
                     )

@@ -15,9 +15,8 @@ from waggle.practice.simulated_swarm import Weather
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.update_rules import rule
 from waggle.rl.update_rules.interface import Rule
-from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
-from waggle.sapo.round import Rules
 from waggle.sapo.sharing import strategy
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Rules
 from waggle_lab.study.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, FLOORED, arms, best_rate
 
 RATES = (2.5e-4, 5e-4, 1e-3)
@@ -67,7 +66,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 def configuration(name: str) -> Configuration:
     """`default` (or without its bounds on peers), `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
 
-    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node learns by PPO. Raises LabError.
+    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node learns by PPO. Raises LabError or SettingsError.
     """
     if name in DEFAULTS:
         usual = Rules()

@@ -164,7 +164,7 @@ def first_successes(runs: Sequence[Run]) -> FirstSuccesses:
     shares = [fmean(aha.learned_from >= 0 for aha in run.ahas) for run in runs if run.ahas]
     return FirstSuccesses(
         found=len(ahas),
-        possible=sum(sum(run.asked) or len(run.models) * len(run.specialties) for run in runs),
+        possible=sum(sum(run.specialty_counts) or len(run.models) * len(run.specialties) for run in runs),
         share_after_others=estimate(shares) if shares else None,
         median_round_after_others=median(after) if after else None,
         median_round_alone=median(alone) if alone else None,

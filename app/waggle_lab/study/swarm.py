@@ -28,7 +28,7 @@ from waggle.models.storage.checkpoint import base_of
 from waggle.network.exchange.pool import CAPACITY
 from waggle.practice.results import Book, Key, Run
 from waggle.practice.simulated_swarm import Weather
-from waggle.sapo.round import Rules
+from waggle.sapo.stages import Rules
 from waggle_lab.starter_model.starters import SETTINGS
 from waggle_lab.study import plan, report
 from waggle_lab.study.plan import Study

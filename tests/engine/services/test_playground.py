@@ -21,7 +21,7 @@ from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.round import Node, Rules
+from waggle.sapo.stages import Node, Rules
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import split_of
 from waggle.tasks.rollout_group import Group

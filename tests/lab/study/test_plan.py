@@ -7,9 +7,8 @@ import pytest
 from practice.test_results import run
 from waggle.core.errors import LabError, SettingsError
 from waggle.practice.results import Book, Run
-from waggle.sapo.bounds import BOUNDED, UNBOUNDED, Bounds
-from waggle.sapo.round import Node, Rules
 from waggle.sapo.sharing import strategy
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Node, Rules
 from waggle_lab.study import plan
 from waggle_lab.study.comparison import FLOORED
 from waggle_lab.study.plan import Part, Study, configuration

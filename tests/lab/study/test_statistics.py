@@ -163,7 +163,7 @@ def test_the_score_at_the_end_is_that_on_more_questions_where_there_is_one() -> 
 
 
 def test_only_what_a_node_asks_about_can_be_a_success_of_it() -> None:
-    assert statistics.first_successes([made(), msgspec.structs.replace(made(), asked=(1, 2))]).possible == 4 + 3
+    assert statistics.first_successes([made(), msgspec.structs.replace(made(), specialty_counts=(1, 2))]).possible == 4 + 3
 
 
 def test_first_successes_with_and_without_another() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from practice.test_results import run
 from waggle.core import paths
-from waggle.core.errors import LabError
+from waggle.core.errors import LabError, SettingsError
 from waggle.practice.results import Book, Run
 from waggle.tasks import charter as charters
 from waggle.tasks.sandbox.verifier import Verifier
@@ -210,7 +210,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     ],
 )
 def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
-    with pytest.raises(LabError):
+    with pytest.raises((LabError, SettingsError)):
         parsed(*SMALL, *wrong)
 
 

@@ -138,7 +138,7 @@ def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(backend, llama
     before = {name: weight.copy() for name, weight in policy.state()[0].items()}
     one = batches()[0]
     metrics = policy.step([replace(one, advantage=one.advantage * np.float32(np.nan))], StepParams(learning_rate=1e-2))
-    assert (metrics.taken, metrics.loss, policy.steps) == (False, 0.0, 0)
+    assert (metrics.applied, metrics.loss, policy.steps) == (False, 0.0, 0)
     assert all(np.array_equal(before[name], weight) for name, weight in policy.state()[0].items())
 
 

@@ -118,7 +118,7 @@ def test_what_is_rewarded_grows_likelier_what_is_punished_less_likely_and_the_va
     batch = GroupBatch(*prompts(1), (good, bad), advantage, np.full(6, 1 / 6, np.float32), returns=np.ones(6, np.float32))
     (before,) = policy.logprobs([batch], 1.0)
     for _ in range(20):
-        assert policy.step([batch], StepParams(learning_rate=3e-3)).taken
+        assert policy.step([batch], StepParams(learning_rate=3e-3)).applied
     (after,), (values,) = policy.logprobs([batch], 1.0), policy.values([batch])
     assert after[:3].sum() > before[:3].sum() + 1.0
     assert after[3:].sum() < before[3:].sum() - 1.0
@@ -285,7 +285,7 @@ def test_another_optimiser_begins_its_moments_anew_and_those_of_before_are_not_r
     saved, aside = checkpoint.load_newest(tmp_path / "saved", lean, "b")
     assert read.count(checkpoint.MOMENTS) == 1, "how often it stepped"
     assert (saved.optimiser, aside, lean.steps) == ("adamw", [], 3)
-    assert lean.step(some_batches(lean), StepParams(learning_rate=1e-3)).taken
+    assert lean.step(some_batches(lean), StepParams(learning_rate=1e-3)).applied
     assert lean.state()[1]["steps"] == 1
 
 
@@ -304,4 +304,4 @@ def test_pieces_hold_every_completion_once_and_as_many_tokens_as_fit():
 def test_a_policy_that_samples_to_its_stop_token_can_be_trained_any_way(trained):
     rows = sample(trained, prompts(2))
     assert all(STOP not in one.tokens[:-1] for row in rows for one in row)
-    assert trained.step(some_batches(trained), StepParams(learning_rate=1e-4)).taken
+    assert trained.step(some_batches(trained), StepParams(learning_rate=1e-4)).applied

@@ -8,7 +8,7 @@ import msgspec
 from waggle.network.identity.keys import name_of, text_of
 from waggle.protocol import events
 from waggle.protocol.json_lines import LONGEST_SHOWN
-from waggle.sapo import round as sapo
+from waggle.sapo import stages
 from waggle.sapo.first_success import Aha
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
@@ -32,12 +32,12 @@ class Titles:
         return self._titles.get(dataset, dataset)
 
 
-def drawn(stage: sapo.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
+def drawn(stage: stages.Drawn, titles: Titles, group_size: int) -> events.QuestionsDrawn:
     groups = tuple(_group(group, question, titles) for group, question in stage.groups)
     return events.QuestionsDrawn(round=stage.round, epoch=stage.epoch, groups=groups, group_size=group_size)
 
 
-def judged(stage: sapo.Judged, titles: Titles) -> events.GroupsJudged:
+def judged(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
     return events.GroupsJudged(round=stage.round, groups=shown(stage.groups, titles))
 
 
@@ -63,14 +63,14 @@ def _judged(one: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
     return msgspec.structs.replace(_group(one.group, one.question, titles, most), completions=completions)
 
 
-def learned(stage: sapo.Learned, own: sapo.Judged, step: int) -> events.PolicyUpdated:
+def learned(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
     """`own` is what was written in the same round."""
     lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
     return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons)
 
 
 def summary(
-    at: float, seconds: float, own: sapo.Judged, gathered: sapo.Gathered, stage: sapo.Learned, titles: Titles
+    at: float, seconds: float, own: stages.Judged, gathered: stages.Gathered, stage: stages.Learned, titles: Titles
 ) -> events.RoundSummary:
     """The figures of one finished round."""
     rewards = [reward for group in own.groups for reward in group.rewards]
@@ -107,7 +107,7 @@ def _group(group: Group, question: Question, titles: Titles, most: int = LONGEST
     return events.ShownGroup(key=key_of(group), specialty=titles[question.dataset], question=question.text[:most])
 
 
-def _metrics(stage: sapo.Learned, own: sapo.Judged) -> events.Metrics:
+def _metrics(stage: stages.Learned, own: stages.Judged) -> events.Metrics:
     told = {
         "entropy": own.entropy,
         "completion_tokens": own.tokens / max(1, sum(len(group.verdicts) for group in own.groups)),

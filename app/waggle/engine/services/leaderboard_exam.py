@@ -11,7 +11,7 @@ from waggle.core.errors import CharterError
 from waggle.engine.runtime.pause_gate import Gate
 from waggle.network.node import SwarmNode
 from waggle.sapo import evaluation
-from waggle.sapo.round import Node, Rules
+from waggle.sapo.stages import Node, Rules
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 

@@ -19,7 +19,7 @@ from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
 from waggle.rl.batch import SampleParams
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.round import Node, Rules, completion_of
+from waggle.sapo.stages import Node, Rules, completion_of
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched

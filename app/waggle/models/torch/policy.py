@@ -125,7 +125,7 @@ class TorchPolicy:
                 norm = torch.nn.utils.clip_grad_norm_(trained, params.max_gradient_norm)
                 params.pause_point()
                 if not torch.isfinite(norm):
-                    return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, taken=False)
+                    return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
                 self._optimiser.step(params.learning_rate)
             self._steps += 1
         finally:

@@ -1,14 +1,24 @@
-"""The update rules there are, by name."""
+"""Update rules, one a file: how the rewards of a group become advantages and weights of its tokens.
+
+A file is registered by being here. It holds `RULE`, and its own name, that of the rule, is a value of the setting
+`learning.rule`. What a rule is: interface.py.
+"""
+
+import importlib
 
 from waggle.core.errors import SettingsError
-from waggle.rl.update_rules import dapo, dr_grpo, grpo, ppo
+from waggle.core.module_names import module_names
 from waggle.rl.update_rules.interface import Rule
 
-RULES = {one.name: one for one in (grpo.RULE, dr_grpo.RULE, dapo.RULE, ppo.RULE)}
+
+def table() -> dict[str, Rule]:
+    """Every update rule of this folder by its name, in alphabetical order."""
+    return {name: importlib.import_module(f"{__name__}.{name}").RULE for name in module_names("rl/update_rules")}
 
 
 def rule(name: str) -> Rule:
     """The rule of that name; raises SettingsError."""
-    if name not in RULES:
-        raise SettingsError(f"There is no update rule {name}.", f"There are {', '.join(RULES)}.")
-    return RULES[name]
+    rules = table()
+    if name not in rules:
+        raise SettingsError(f"There is no update rule {name}.", f"There are {', '.join(rules)}.")
+    return rules[name]

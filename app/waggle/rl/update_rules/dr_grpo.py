@@ -1,4 +1,4 @@
-"""DrGRPO (arXiv 2503.20783): GRPO without its two biases, towards long wrong answers and questions of nearly one outcome."""
+"""Dr. GRPO (arXiv 2503.20783): GRPO without its two biases, to long wrong answers and to very easy or hard questions."""
 
 from waggle.rl.advantage import centred
 from waggle.rl.update_rules.interface import Rule, Scored, Teaching, per_token
@@ -7,7 +7,7 @@ from waggle.rl.update_rules.interface import Rule, Scored, Teaching, per_token
 def teach(scored: Scored) -> Teaching:
     """Section 3.2: r - mean, not divided by std; the sum over tokens divided by the constant `longest`, not by the length.
 
-    So a token of a long wrong answer weighs as much as one of a short wrong answer. Each group counts 1 / groups.
+    So a token weighs the same in a long wrong answer as in a short one. Each group counts 1 / groups.
     """
     size = len(scored.lengths)
     return Teaching(

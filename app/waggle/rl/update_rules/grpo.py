@@ -1,4 +1,4 @@
-"""GRPO (arXiv 2402.03300): normalised within the group; each completion counts the same, however long."""
+"""GRPO (arXiv 2402.03300): rewards normalized within the group; each completion counts the same, however long it is."""
 
 from waggle.rl.advantage import group_advantages
 from waggle.rl.update_rules.interface import Rule, Scored, Teaching, mean_of_means, per_token

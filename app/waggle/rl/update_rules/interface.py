@@ -1,7 +1,7 @@
-"""The update rule: how the rewards of a group become advantages and weights of its tokens. One rule is one small file.
+"""The interface of an update rule: how the rewards of a group become advantages and weights of its tokens.
 
-A rule decides what a completion's tokens are worth to one's own policy; whether a peer's completion should count at all
-is the sharing strategy's affair. Left out: KL terms and rules that look at a whole sequence's ratio.
+Whether an external completion counts at all is decided by the sharing strategy, not here. Left out: KL terms, and rules that use
+the ratio of a whole sequence.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,20 +17,23 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Scored:
-    """One group of a training set as a rule sees it: G completions, N tokens in all."""
+    """The input of a rule: one group of a training set, with G completions and N tokens in all."""
 
     rewards: tuple[float, ...]  # (G,)
     lengths: tuple[int, ...]  # (G,) tokens, the stop token included
-    groups: int  # I + J: places of the training set, even where fewer groups came together
+    groups: int  # I + J: the places of the training set, even if fewer groups are in it
     tokens: int  # of all completions of the training set
-    longest: int  # tokens a completion may have
+    longest: int  # tokens that a completion may have
     crumb_span: float  # a group whose rewards differ by less teaches nothing
-    values: Floats | None = None  # (N,) what the critic expected before each token, where the rule has one
+    values: Floats | None = None  # (N,) the critic's estimate before each token, if the rule has a critic
 
 
 @dataclass(frozen=True)
 class Teaching:
-    """`advantage` (N,) and `weight` (N,) of each token; `returns` (N,) for the critic, where the rule has one."""
+    """The output of a rule: `advantage` (N,) and `weight` (N,) of each token, and `returns` (N,) if the rule has a critic.
+
+    The weights of all groups of a training set sum to at most 1.
+    """
 
     advantage: Floats
     weight: Floats
@@ -39,7 +42,7 @@ class Teaching:
 
 @dataclass(frozen=True)
 class Rule:
-    """An update rule by its usual name. With `critic`, `Scored.values` comes from the policy's value head."""
+    """An update rule; its name is that of its file. With `critic`, `Scored.values` comes from the policy's value head."""
 
     name: str
     teach: Callable[[Scored], Teaching]
@@ -55,7 +58,7 @@ def per_token(values: Sequence[float] | NDArray[np.floating], lengths: Sequence[
 def mean_of_means(scored: Scored) -> Floats:
     """(N,) weights that take the mean over tokens, then over completions, then over groups: 1 / (groups * G * length).
 
-    Each group counts 1 / groups whatever its size; completions that are gated out later keep their place in the denominator.
+    Each group counts 1 / groups, whatever its size. Completions that are masked later stay in the denominator.
     """
     lengths = np.maximum(np.asarray(scored.lengths, np.float32), 1.0)
     return per_token(1.0 / (scored.groups * len(scored.lengths) * lengths), scored.lengths)

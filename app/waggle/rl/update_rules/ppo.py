@@ -9,14 +9,14 @@ from waggle.rl.advantage import teaches
 from waggle.rl.objective import Clip
 from waggle.rl.update_rules.interface import Floats, Rule, Scored, Teaching, mean_of_means
 
-LAMBDA = 0.95  # of GAE; gamma is 1: an answer is worth as much however long it takes to write
+LAMBDA = 0.95  # of GAE; gamma is 1: an answer is worth the same, however long it is
 
 
 def teach(scored: Scored) -> Teaching:
-    """Each completion against what the critic expected; weights as in GRPO.
+    """Each completion against the critic's estimate; weights as in GRPO.
 
-    Crumbs: where the rewards of a group differ by less than `crumb_span`, every completion counts as their mean. So the
-    differences teach nothing, but the critic still learns the level, and the policy how it compares with what was expected.
+    If the rewards of a group differ by less than `crumb_span`, their mean stands for each of them: the differences teach nothing,
+    but the critic still learns the level, and the policy how it compares with the estimate.
     """
     rewards = np.asarray(scored.rewards, np.float64)
     if not teaches(scored.rewards, scored.crumb_span):
@@ -33,12 +33,12 @@ def advantages(reward: float, values: Floats) -> Floats:
     delta_t = V_(t+1) - V_t; after the last token comes the reward, and no further value.
     """
     delta = np.diff(values.astype(np.float64), append=reward)
-    kept = np.zeros(len(delta), np.float32)
+    advantage = np.zeros(len(delta), np.float32)
     running = 0.0
     for t in reversed(range(len(delta))):
         running = float(delta[t]) + LAMBDA * running
-        kept[t] = running
-    return kept
+        advantage[t] = running
+    return advantage
 
 
 RULE = Rule(name="ppo", teach=teach, clip=Clip(low=0.2, high=0.2), critic=True)

@@ -1,16 +1,16 @@
-"""Sharing strategies, one file each, found by its name: which groups a node trains on, and how strongly peers' texts pull.
+"""Sharing strategies, one a file: which groups a node trains on, and how strongly external completions pull.
 
-SAPO (arXiv 2509.08721, algorithm 1, step 4) draws I local and J external groups uniformly: `plain`. `adaptive` is Waggle's
-default. A file has a docstring whose first sentence describes the strategy, and `make()`, which returns one for one node
-(`interface.py` says what that is). Nothing else needs to know of a new file.
+SAPO (arXiv 2509.08721, algorithm 1, step 4) draws I local and J external groups uniformly: `plain`. Waggle's default is
+`adaptive`. A file is registered by being here, and its name is a value of the setting `learning.sharing`. It needs a docstring,
+whose first sentence describes the strategy, and `make()`, which returns a strategy for one node (see interface.py).
 """
 
 import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from waggle.core.errors import LabError
+from waggle.core.errors import SettingsError
+from waggle.core.module_names import module_names
 from waggle.sapo.sharing.interface import Sharing
 
 DEFAULT = "adaptive"
@@ -18,7 +18,7 @@ DEFAULT = "adaptive"
 
 @dataclass(frozen=True)
 class Strategy:
-    """`description` is one sentence; `make` returns a strategy without memories, for one node."""
+    """`description` is one sentence; `make` returns a strategy for one node, which remembers nothing yet."""
 
     name: str
     description: str
@@ -26,17 +26,16 @@ class Strategy:
 
 
 def table() -> dict[str, Strategy]:
-    """Every strategy in this folder by its name, in alphabetical order."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "interface")
-    return {name: _load(name) for name in names}
+    """Every strategy of this folder by its name, in alphabetical order."""
+    return {name: _load(name) for name in module_names("sapo/sharing")}
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of that name; raises LabError."""
-    known = table()
-    if name not in known:
-        raise LabError(f"There is no sharing strategy {name}.", f"There are {', '.join(known)}.")
-    return known[name]
+    """The strategy of that name; raises SettingsError."""
+    strategies = table()
+    if name not in strategies:
+        raise SettingsError(f"There is no sharing strategy {name}.", f"There are {', '.join(strategies)}.")
+    return strategies[name]
 
 
 def _load(name: str) -> Strategy:

@@ -1,6 +1,6 @@
-"""I and J follow what there is to learn: own groups that teach nothing give way to external ones; what Waggle does by default.
+"""I and J follow what can be learned: own groups that teach nothing give way to external ones that do.
 
-Our own.
+Waggle's default. Our own.
 """
 
 from waggle.sapo.sharing.gated import Gated
@@ -8,9 +8,9 @@ from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet
 
 
 class Adaptive(Gated):
-    """I and J follow what there is to learn: own groups that teach nothing give their places to external ones that teach.
+    """Own groups that teach nothing give their places to external groups that do.
 
-    Where nothing own teaches, all I + J groups may come from peers; where the pool is empty, or J is 0, all are one's own.
+    If no own group teaches, all I + J groups may be external; if the pool is empty, or J is 0, all are own.
     """
 
     def choose(self, offer: Offer) -> TrainingSet:
@@ -26,4 +26,5 @@ class Adaptive(Gated):
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Adaptive()

@@ -1,4 +1,4 @@
-"""External groups come from the specialties in which one's own recent reward is lowest, in turn.
+"""External groups come from the specialties in which the node's own recent reward is lowest, in turn.
 
 The weakest specialty gives a group first, then the next, and so on round and round, so that none takes all places. Our own.
 """
@@ -7,11 +7,11 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_local
 from waggle.tasks.rollout_group import JudgedGroup
 
-MEMORY = 0.8  # of the moving mean of one's own reward in a specialty
+MEMORY = 0.8  # decay of the moving mean of the own reward in a specialty, for each group
 
 
 class Balanced(Gated):
-    """Remembers its own reward by specialty; one it never met counts 0, so it comes first."""
+    """Remembers the node's own reward in each specialty; one that it never asked about counts 0, so it comes first."""
 
     def __init__(self) -> None:
         self._reward: dict[str, float] = {}
@@ -37,4 +37,5 @@ class Balanced(Gated):
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Balanced()

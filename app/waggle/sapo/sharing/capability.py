@@ -1,11 +1,11 @@
-"""HACPO (arXiv 2603.02604): a peer's completion counts by how able the peer is and how close its policy is to one's own.
+"""HACPO (arXiv 2603.02604): a peer's completion counts by how able the peer is and how close its policy is to the own one.
 
 With omega = own capability / the peer's (within .1 and 10) and s = (pi_own / pi_peer)^(1 / length), tokens of completion i get
     A_i * s^(1 + alpha) / omega  where 1 - delta <= s <= 1, else 0;   A_i = (r_i - omega * mean r) / std r
-Equations 5, 6 and 56 to 59; a baseline above 1 gives way to one's own capability, as in the authors' code. Unlike there, own
-groups keep the update rule's advantage and clip, for nodes draw different questions; the clip does not tighten, for a round is
-one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds no others. Lengths
-are in one's own tokens. The sender's logp exists in the simulated swarm only; without it s is 1.
+Equations 5, 6 and 56 to 59; where the baseline is above 1, the own capability replaces it, as in the authors' code. Different
+here: own groups have the update rule's advantage and clip, because nodes draw different questions; the clip does not tighten,
+because a round is one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds
+no others. Lengths are in own tokens. Only the simulated swarm knows the sender's logp; without it, s is 1.
 """
 
 from collections import defaultdict, deque
@@ -18,11 +18,13 @@ from waggle.sapo.sharing.interface import Offer, PeerGroup, Sharing, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.questions import QuestionId
 
-WINDOW, FURTHEST, OWN = 5, 10.0, b""  # rounds of the capability's mean; bound of omega and 1 / omega; whose is mine
-ALPHA, DELTA, EDGE = 1.0, 0.2, 1e-4  # edge: rounding does not decide whether equal policies are equal
+WINDOW, FURTHEST, OWN = 5, 10.0, b""  # rounds in the mean; bound of omega and 1 / omega; the key of the own mean
+ALPHA, DELTA, EDGE = 1.0, 0.2, 1e-4  # EDGE: so that rounding does not make equal policies differ
 
 
 class Capability(Plain):
+    """Remembers the mean rewards of each peer, and the node's own, over the last rounds."""
+
     needs_logp = True
 
     def __init__(self) -> None:
@@ -30,17 +32,17 @@ class Capability(Plain):
         self._met: set[tuple[bytes, QuestionId]] = set()
 
     def choose(self, offer: Offer) -> TrainingSet:
-        fresh = [one for one in offer.useful(offer.pool) if one.key not in self._met]
-        self._met |= {one.key for one in fresh}
-        seen = [(OWN, one) for one in offer.useful(offer.own)] + [(one.group.origin, one) for one in fresh]
-        for origin in {origin for origin, _ in seen}:
-            self._means[origin].append(float(np.mean([r for whose, group in seen if whose == origin for r in group.rewards])))
+        fresh = [group for group in offer.useful(offer.pool) if group.key not in self._met]
+        self._met |= {group.key for group in fresh}
+        groups = [(OWN, group) for group in offer.useful(offer.own)] + [(group.group.origin, group) for group in fresh]
+        for origin in {origin for origin, _ in groups}:
+            self._means[origin].append(float(np.mean([r for whose, group in groups if whose == origin for r in group.rewards])))
         return super().choose(offer)
 
     def temper(self, peer: PeerGroup) -> Floats:
         if not peer.advantage.any():
             return peer.advantage
-        own, theirs = (float(np.mean(self._means.get(one) or [0.0])) for one in (OWN, peer.group.group.origin))
+        own, theirs = (float(np.mean(self._means.get(origin) or [0.0])) for origin in (OWN, peer.group.group.origin))
         omega = float(np.clip(own / theirs, 1 / FURTHEST, FURTHEST)) if own and theirs else 1.0
         rewards = np.asarray(peer.group.rewards)
         baseline = omega * rewards.mean()
@@ -49,12 +51,16 @@ class Capability(Plain):
 
 
 def closeness(peer: PeerGroup) -> Floats:
-    """s of each completion, shape (G,); 0 where the clip cuts it."""
+    """s of each completion, (G,); 0 where the clip cuts it."""
     own = [0.0] * len(peer.lengths) if peer.logp is None else np.add.reduceat(peer.logp, np.cumsum([0, *peer.lengths[:-1]]))
-    theirs = [logp if one.logp is None else one.logp for one, logp in zip(peer.group.group.completions, own, strict=True)]
+    theirs = [
+        logp if completion.logp is None else completion.logp
+        for completion, logp in zip(peer.group.group.completions, own, strict=True)
+    ]
     s = np.exp(np.clip((np.asarray(own) - theirs) / peer.lengths, -FURTHEST, FURTHEST))
     return np.where((s >= 1 - DELTA - EDGE) & (s <= 1 + EDGE), s, 0.0).astype(np.float32)
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Capability()

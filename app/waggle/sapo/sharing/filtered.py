@@ -1,7 +1,7 @@
-"""Own groups that teach nothing are dropped: DAPO's dynamic sampling, the privilege that makes an isolated control fair.
+"""Own groups that teach nothing are dropped: DAPO's dynamic sampling, which makes training alone a fair control.
 
 Meant for more `questions` than I + J and J = 0 (control "8/0-filtered"). With J > 0 external groups are drawn as in SAPO.
-Left out: asking again until enough groups teach (arXiv 2503.14476, section 3.2); the number of questions is fixed.
+Left out: drawing more questions until enough groups teach (arXiv 2503.14476, section 3.2); their number is fixed.
 """
 
 from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
@@ -9,7 +9,7 @@ from waggle.sapo.sharing.plain import Plain
 
 
 class Filtered(Plain):
-    """The training set comes out smaller where too few own groups teach."""
+    """The training set is smaller if too few own groups teach."""
 
     def choose(self, offer: Offer) -> TrainingSet:
         external = draw_uniformly(offer).external
@@ -20,4 +20,5 @@ class Filtered(Plain):
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Filtered()

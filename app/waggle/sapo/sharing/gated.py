@@ -1,6 +1,6 @@
-"""Uniform draws; of peers' completions only those that did better than their group count.
+"""Uniform draws; of peers' completions, only those with a better reward than their group's mean count.
 
-Our own.
+Our own: pushing down texts that are unlikely here already made plain SAPO collapse (see rl/advantage.py).
 """
 
 from waggle.rl.advantage import gate_external
@@ -10,11 +10,12 @@ from waggle.sapo.sharing.plain import Plain
 
 
 class Gated(Plain):
-    """Uniform draws; of peers' completions only those that did better than their group count."""
+    """Weight 0 for external completions with a negative advantage. A base for strategies that choose differently."""
 
     def temper(self, peer: PeerGroup) -> Floats:
         return gate_external(peer.advantage, peer.lengths)
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Gated()

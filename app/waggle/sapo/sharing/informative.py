@@ -1,6 +1,6 @@
-"""External groups with the largest variance of rewards come first: those that are near half right.
+"""External groups with the largest variance of rewards come first: those that are about half right.
 
-A group with one success among eight says less about a question than one with four; equal groups are drawn uniformly. Our own.
+A group with one success among eight says less about a question than one with four. Ties are broken at random. Our own.
 """
 
 import numpy as np
@@ -9,10 +9,12 @@ from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_local
 from waggle.tasks.rollout_group import JudgedGroup
 
-DIGITS = 9  # equal rewards in another order are equally informative, whatever the rounding of their sum
+DIGITS = 9  # the same rewards in another order must tie, although their sums round differently
 
 
 class Informative(Gated):
+    """External groups by the variance of their rewards, largest first."""
+
     def choose(self, offer: Offer) -> TrainingSet:
         useful = offer.useful(offer.pool)
         shuffled = [useful[i] for i in offer.noise.permutation(len(useful))]
@@ -21,9 +23,10 @@ class Informative(Gated):
 
 
 def variance(group: JudgedGroup) -> float:
-    """Of a group's rewards: p (1 - p) where they are 0 or 1."""
+    """The variance of a group's rewards: p (1 - p) where they are 0 or 1."""
     return round(float(np.var(group.rewards)), DIGITS)
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Informative()

@@ -1,4 +1,4 @@
-"""What a sharing strategy is: which groups a node trains on, and how strongly each completion of a peer pulls."""
+"""The interface of a sharing strategy: which groups a node trains on, and how strongly each external completion pulls."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from waggle.tasks.rollout_group import JudgedGroup
 
 @dataclass(frozen=True)
 class Offer:
-    """What a round may train on: this round's own groups and the pool; `local` (I) and `external` (J) of them are asked for."""
+    """What a round may train on: its own groups and the pool. A strategy should choose `local` (I) and `external` (J) of them."""
 
     own: Sequence[JudgedGroup]
     pool: Sequence[JudgedGroup]
@@ -28,13 +28,13 @@ class Offer:
         return [i for i, group in enumerate(self.own) if teaches(group.rewards, self.crumb_span)]
 
     def useful(self, groups: Sequence[JudgedGroup]) -> list[JudgedGroup]:
-        """Those that teach something."""
+        """The groups among these that teach something."""
         return [group for group in groups if teaches(group.rewards, self.crumb_span)]
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """`local` holds positions in this round's own groups; `external` groups themselves: peers', or one's own from before."""
+    """`local` holds positions in this round's own groups. `external` holds groups: of peers, or the node's own from before."""
 
     local: tuple[int, ...]
     external: tuple[JudgedGroup, ...]
@@ -42,26 +42,29 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class PeerGroup:
-    """An external group of a training set in one's own tokens: G completions, N tokens in all."""
+    """An external group of a training set in the node's own tokens: G completions, N tokens in all."""
 
     group: JudgedGroup
     lengths: tuple[int, ...]  # (G,)
     advantage: Floats  # (N,) by the update rule
-    logp: Floats | None  # (N,) under one's own policy, where the strategy asks for it
+    logp: Floats | None  # (N,) under the node's own policy, if the strategy needs it
 
 
 class Sharing(Protocol):
-    """One strategy. Made anew for each node, so it may remember. Each round it chooses once, and then tempers what it chose.
+    """One strategy. Each node has an instance of its own, so it may have a memory.
 
-    Where some of that is refused, others take its place, and all of it is tempered again.
+    In each round it is called once to choose, then once for each external group that it chose. If selection.py refuses some of
+    these, others take their places, and `temper` is called again for all.
     """
 
     @property
     def needs_logp(self) -> bool:
-        """Whether `temper` wants to know how likely external tokens are here: one more forward pass over them."""
+        """Whether `temper` needs log-probs of external tokens under the local policy (one extra forward pass)."""
         ...
 
-    def choose(self, offer: Offer) -> TrainingSet: ...
+    def choose(self, offer: Offer) -> TrainingSet:
+        """The training set of this round. All randomness comes from `offer.noise`."""
+        ...
 
     def temper(self, peer: PeerGroup) -> Floats:
         """The advantages (N,) that are trained on instead of `peer.advantage`."""
@@ -69,13 +72,13 @@ class Sharing(Protocol):
 
 
 def draw_uniformly(offer: Offer) -> TrainingSet:
-    """External groups that teach nothing are dropped first; where the pool is short, own groups take the empty places."""
+    """SAPO's draw, among external groups that teach something; own groups take the places that the pool cannot fill."""
     useful = offer.useful(offer.pool)
     gathered = offer.noise.permutation(len(useful))[: offer.external]
     return TrainingSet(local=draw_local(offer, len(gathered)), external=tuple(useful[i] for i in gathered))
 
 
 def draw_local(offer: Offer, external: int) -> tuple[int, ...]:
-    """Positions of own groups, drawn uniformly, that fill I + J places beside so many external ones."""
+    """Positions of own groups, drawn uniformly, that fill the I + J places beside `external` external ones."""
     places = min(len(offer.own), offer.local + offer.external - external)
     return tuple(sorted(int(i) for i in offer.noise.permutation(len(offer.own))[:places]))

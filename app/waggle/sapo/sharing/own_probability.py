@@ -1,6 +1,6 @@
-"""Peers' misses are pushed down only as far as they are likely here: weighted by their tokens' own probability.
+"""Peers' failures are pushed down only as far as they are likely here: by the own policy's probability of each token.
 
-A token that one's own policy would hardly write needs no pushing down; plain SAPO pushes it as hard as any other. Our own.
+A token that the own policy hardly ever writes needs no pushing down; plain SAPO pushes it as hard as any other. Our own.
 """
 
 import numpy as np
@@ -22,4 +22,5 @@ class OwnProbability(Plain):
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return OwnProbability()

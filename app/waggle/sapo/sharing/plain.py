@@ -1,11 +1,11 @@
-"""SAPO as published: external groups drawn uniformly, their completions trained on like one's own."""
+"""SAPO as published: external groups are drawn uniformly, and their completions count like own ones."""
 
 from waggle.rl.batch import Floats
 from waggle.sapo.sharing.interface import Offer, PeerGroup, Sharing, TrainingSet, draw_uniformly
 
 
 class Plain:
-    """SAPO as published: uniform draws, external completions like one's own. A base for strategies that change one thing."""
+    """Uniform draws, every completion counts. A base for strategies that change one of the two."""
 
     needs_logp = False
 
@@ -17,4 +17,5 @@ class Plain:
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return Plain()

@@ -1,7 +1,7 @@
-"""Each completion of a peer counts by its truncated importance weight: how much likelier it is here than at its sender.
+"""Each completion of a peer counts by its truncated importance weight: its likelihood here over that at its sender.
 
-Needs the sender's log-probability, which never travels: the laboratory's simulated swarm alone has it. Where it is
-missing, the weight is 1. V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, once for a whole completion.
+The sender's log-probability never travels, so only the laboratory's simulated swarm has it; without it, the weight is 1.
+V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, once for a whole completion.
 """
 
 import numpy as np
@@ -21,10 +21,11 @@ class TruncatedImportance(Plain):
         if peer.logp is None:
             return peer.advantage
         own = [float(part.sum()) for part in np.split(peer.logp, np.cumsum(peer.lengths)[:-1])]
-        theirs = [one.logp for one in peer.group.group.completions]
+        theirs = [completion.logp for completion in peer.group.group.completions]
         ratios = [1.0 if b is None else float(np.exp(min(0.0, a - b))) for a, b in zip(own, theirs, strict=True)]
         return peer.advantage * per_token(ratios, peer.lengths)
 
 
 def make() -> Sharing:
+    """A strategy for one node, which remembers nothing yet."""
     return TruncatedImportance()

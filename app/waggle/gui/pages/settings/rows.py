@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from waggle.core.settings import Value
+from waggle.core.settings import SHARING_STRATEGIES, UPDATE_RULES, Value
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.i18n.translator import NAMES, manner
 from waggle.gui.theme import reduced_motion
@@ -68,6 +68,29 @@ class Part(msgspec.Struct, frozen=True):
     name: str
     title: str
     rows: tuple[Row, ...]
+
+
+# What files of rl/update_rules and sapo/sharing are called; one without an entry here is called as its file.
+RULE_NAMES = {"grpo": "GRPO", "dr_grpo": "Dr. GRPO", "dapo": "DAPO", "ppo": "PPO"}
+STRATEGY_NAMES = {
+    "adaptive": later("Adaptive"),
+    "plain": later("As published"),
+    "gated": later("Successes only"),
+    "balanced": later("Weakest specialty first"),
+    "informative": later("Half right first"),
+    "replay": later("Rare successes again"),
+    "guard": later("Less while it collapses"),
+    "own_probability": later("By own probability"),
+    "capability": later("By capability"),
+    "truncated_importance": later("By likelihood ratio"),
+    "filtered": later("Own groups that teach"),
+}
+
+
+def _choices(names: tuple[str, ...], words: dict[str, str]) -> tuple[tuple[Value, str], ...]:
+    """Names with words for them, those that have some first and in their order."""
+    ordered = sorted(names, key=lambda name: (list(words).index(name) if name in words else len(words), name))
+    return tuple((name, words.get(name, name.replace("_", " ").capitalize())) for name in ordered)
 
 
 MAC = sys.platform == "darwin"  # what is a tray elsewhere is the menu bar there, and always there
@@ -158,7 +181,9 @@ ADVANCED = Part("advanced", later("Advanced"), (
     Row("computer.device", later("Device"), later("What the model runs on."),
         Options((("auto", later("The best there is")), ("cpu", later("Processor")), ("cuda", "CUDA"), ("xpu", "XPU")))),
     Row("learning.rule", later("Update rule"), later("How rewards become a gradient."),
-        Options((("grpo", "GRPO"), ("dr_grpo", "Dr. GRPO"), ("dapo", "DAPO"), ("ppo", "PPO")))),
+        Options(_choices(UPDATE_RULES, RULE_NAMES))),
+    Row("learning.sharing", later("Sharing strategy"), later("Which groups of peers your model learns from, and how strongly."),
+        Options(_choices(SHARING_STRATEGIES, STRATEGY_NAMES))),
     Row("learning.questions", later("Questions a round"), later("How many your model answers before it learns once."),
         Amount(low=1, high=64)),
     Row("learning.local", later("Own groups to learn from"), later("Of each round."), Amount(low=0, high=64)),

@@ -1,6 +1,8 @@
 """With a real policy: a phrase planted beside right answers is not learned, and honest right answers are."""
 
+import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -11,14 +13,16 @@ from waggle.models.tokenizer import Tokenizer, load
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import Floats, SampleParams, Written, nothing
 from waggle.rl.random_streams import uniforms
-from waggle.rl.update_rules import RULES as KINDS
-from waggle.rl.update_rules import grpo, rule
+from waggle.rl.update_rules import grpo, rule, table
 from waggle.rl.update_rules.interface import Rule
-from waggle.sapo import bounding
-from waggle.sapo.fakes import FakePolicy, FakeTokenizer
+from waggle.sapo import selection
+from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
+from waggle.sapo.round import play
+from waggle.sapo.selection import Reason, leave_out_unfamiliar, refill, select, share_pull
 from waggle.sapo.sharing.gated import Gated
 from waggle.sapo.sharing.interface import Offer, TrainingSet
-from waggle.sapo.training_groups import Measure, Weighed, external_draft, lesson, weigh
+from waggle.sapo.stages import Node, Rules
+from waggle.sapo.training_groups import Measure, WeightedGroup, encode_external, lesson, weigh
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
@@ -40,39 +44,39 @@ def words() -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def said(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[np.ndarray]:
+def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[np.ndarray]:
     """The log-probs of what the policy itself writes in one round."""
-    questions = verifier.questions([(one.dataset, seed) for seed, one in enumerate(CHARTER.specialties[:8])])
+    questions = verifier.questions([(specialty.dataset, seed) for seed, specialty in enumerate(CHARTER.specialties[:8])])
     prompts = [words.encode(CHARTER.prompt_for(question.text)) for question in questions]
     params = SampleParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
     rows = policy.sample(prompts, uniforms(1, "sample", 0, len(prompts), 8, 24), params)
-    return [one.logp for row in rows for one in row]
+    return [sample.logp for row in rows for sample in row]
 
 
 def weighed(
     verifier: Verifier, words: Tokenizer, origin: int, dataset: str, texts: Sequence[str], charter: Charter = CHARTER
-) -> Weighed:
+) -> WeightedGroup:
     """A peer's group, judged for real; `{truth}` in a text is the true answer."""
     key = (dataset, origin)
     (question,), (truth,) = verifier.questions([key]), verifier.answers([key])
     completions = tuple(Completion(text=text.replace("{truth}", truth), ended=True) for text in texts)
     group = Group(origin=bytes([origin]) * 38, id=QuestionId(dataset, 1, origin), completions=completions)
-    verdicts = tuple(verifier.judge([(question, one) for one in completions]))
+    verdicts = tuple(verifier.judge([(question, completion) for completion in completions]))
     judged = JudgedGroup(group=group, question=question, verdicts=verdicts)
-    return weigh(external_draft(charter, words, judged, 64), grpo.RULE, Gated(), MEASURE)
+    return weigh(encode_external(charter, words, judged, 64), grpo.RULE, Gated(), MEASURE)
 
 
 HONEST = ("<answer>{truth}</answer>", "<answer>no</answer>", "no")
 PLANTED = (f"{PHRASE}<answer>{{truth}}</answer>", f"<answer>{{truth}}</answer> {PHRASE}", "<answer>{truth}</answer>", "no")
 
 
-@pytest.mark.parametrize("dataset", [one.dataset for one in CHARTER.specialties])
+@pytest.mark.parametrize("dataset", [specialty.dataset for specialty in CHARTER.specialties])
 def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
-    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray], dataset: str
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray], dataset: str
 ) -> None:
     groups = [weighed(verifier, words, 1, dataset, HONEST), weighed(verifier, words, 2, dataset, PLANTED)]
 
-    honest, hostile = bounding.familiar(groups, said, policy, words, 1.0)
+    honest, hostile = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
 
     assert list(np.sign(groups[1].means)[:3]) == [1, 1, 1]
     assert list(np.sign(honest.means)) == [1, 0, 0]
@@ -80,12 +84,12 @@ def test_a_planted_phrase_is_left_out_and_the_plain_answer_beside_it_learned(
 
 
 def test_a_phrase_inside_an_answer_that_is_only_partly_right_is_left_out_too(
-    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
 ) -> None:
     groups = [weighed(verifier, words, 2, "arc_1d", (f"<answer>{{truth}} {PHRASE}</answer>", "no"))]
     assert groups[0].means[0] > 0
 
-    (bounded,) = bounding.familiar(groups, said, policy, words, 1.0)
+    (bounded,) = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
 
     assert not bounded.means.any()
 
@@ -102,105 +106,105 @@ TALKATIVE = msgspec.structs.replace(
 @pytest.fixture(scope="module")
 def talkative() -> Iterator[Verifier]:
     """Under a charter whose scorers pay words beside the truth in full."""
-    made = Verifier(TALKATIVE)
-    yield made
-    made.close()
+    talkative_verifier = Verifier(TALKATIVE)
+    yield talkative_verifier
+    talkative_verifier.close()
 
 
-@pytest.mark.parametrize("dataset", [one.dataset for one in TALKATIVE.specialties])
+@pytest.mark.parametrize("dataset", [specialty.dataset for specialty in TALKATIVE.specialties])
 def test_a_phrase_inside_an_answer_that_is_paid_in_full_is_left_out_too(
-    policy: TorchPolicy, words: Tokenizer, talkative: Verifier, said: list[np.ndarray], dataset: str
+    policy: TorchPolicy, words: Tokenizer, talkative: Verifier, own_logp: list[np.ndarray], dataset: str
 ) -> None:
     texts = (f"<answer>{{truth}} {PHRASE}</answer>", "<answer>{truth}</answer>", "no")
     group = weighed(talkative, words, 1, dataset, texts, TALKATIVE)
     assert list(np.sign(group.means)) == [1, 1, 0]
 
-    (bounded,) = bounding.familiar([group], said, policy, words, 1.0)
+    (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)
 
     assert list(np.sign(bounded.means)) == [0, 1, 0]
 
 
 def test_digits_of_another_script_are_held_against_a_right_answer(
-    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
 ) -> None:
     (truth,) = verifier.answers([("fraction_simplification", 1)])
     foreign = "".join(chr(ord(letter) + 0x660 - 0x30) if letter.isdigit() else letter for letter in truth)
     group = weighed(verifier, words, 1, "fraction_simplification", (f"<answer>{foreign}</answer>", HONEST[0], "no"))
     assert list(np.sign(group.means)) == [1, 1, 0]
 
-    (bounded,) = bounding.familiar([group], said, policy, words, 1.0)
+    (bounded,) = leave_out_unfamiliar([group], own_logp, policy, words, 1.0)
 
     assert list(np.sign(bounded.means)) == [0, 1, 0]
 
 
 def test_right_answers_that_are_not_the_stored_one_are_learned_where_they_are_as_one_writes_them(
-    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
 ) -> None:
-    formulas = [f"<answer>({one} {sign} {other})</answer>" for one in "PQR" for sign in "∨∧" for other in "PQR"]
+    formulas = [f"<answer>({first} {sign} {other})</answer>" for first in "PQR" for sign in "∨∧" for other in "PQR"]
     groups = [weighed(verifier, words, origin, "propositional_logic", (*formulas, "no")) for origin in range(1, 5)]
 
-    bounded = bounding.familiar(groups, said, policy, words, 1.0)
+    bounded = leave_out_unfamiliar(groups, own_logp, policy, words, 1.0)
 
-    verdicts = [verdict for one in groups for verdict in one.draft.group.verdicts]
+    verdicts = [verdict for each in groups for verdict in each.encoded.group.verdicts]
     assert sum(verdict.reward >= RIGHT and not verdict.exact for verdict in verdicts) >= 10
     assert all((after.means == before.means).all() for after, before in zip(bounded, groups, strict=True))
 
 
 def test_three_colluders_of_seven_do_not_make_their_phrase_usual(
-    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, said: list[np.ndarray]
+    policy: TorchPolicy, words: Tokenizer, verifier: Verifier, own_logp: list[np.ndarray]
 ) -> None:
     honest = [weighed(verifier, words, origin, "base_conversion", HONEST) for origin in range(1, 5)]
     hostile = [weighed(verifier, words, origin, "base_conversion", PLANTED) for origin in range(5, 8)]
-    bounded = bounding.familiar([*honest, *hostile], said, policy, words, 1.0)
-    assert all(one.means[0] > 0 for one in bounded[:4])
-    assert all(one.means[0] == one.means[1] == 0 for one in bounded[4:])
+    bounded = leave_out_unfamiliar([*honest, *hostile], own_logp, policy, words, 1.0)
+    assert all(each.means[0] > 0 for each in bounded[:4])
+    assert all(each.means[0] == each.means[1] == 0 for each in bounded[4:])
 
 
 def test_one_peer_that_sends_most_pulls_with_its_share_only(verifier: Verifier, words: Tokenizer) -> None:
     origins = (1, 2, 3, 4, 5, 5, 5, 5)
     groups = [weighed(verifier, words, origin, "bf", HONEST) for origin in origins]
-    bounded = bounding.shared_out(groups, 0.25)
-    assert [one.pull for one in bounded[:4]] == [one.pull for one in groups[:4]]
-    assert sum(one.pull for one in bounded[4:]) == pytest.approx(0.25 * sum(one.pull for one in groups))
+    bounded = share_pull(groups, 0.25)
+    assert [each.pull for each in bounded[:4]] == [each.pull for each in groups[:4]]
+    assert sum(each.pull for each in bounded[4:]) == pytest.approx(0.25 * sum(each.pull for each in groups))
 
 
-def heard(rule: Rule, origin: int, texts: Sequence[str], place: int = 0) -> Weighed:
+def weighted(rule: Rule, origin: int, texts: Sequence[str], place: int = 0) -> WeightedGroup:
     """A peer's group whose first text is right, as that rule weighs it for a reader of 64 tokens a completion."""
     completions = tuple(Completion(text=text, ended=True) for text in texts)
     group = Group(origin=bytes([origin]) * 38, id=QuestionId("bf", 1, place), completions=completions)
     verdicts = tuple(Verdict(reward=float(i == 0), reason="") for i in range(len(texts)))
     judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
-    return weigh(external_draft(CHARTER, FakeTokenizer(), judged, 64), rule, Gated(), MEASURE)
+    return weigh(encode_external(CHARTER, FakeTokenizer(), judged, 64), rule, Gated(), MEASURE)
 
 
-def force(weighed: Sequence[Weighed]) -> float:
+def force(weighed: Sequence[WeightedGroup]) -> float:
     """The sum of |advantage * weight| over the very tokens that are learned: what reaches the gradient."""
-    batches = [lesson(one, critic=False).batch for one in weighed]
+    batches = [lesson(each, critic=False).batch for each in weighed]
     return sum(float(np.abs(batch.advantage.astype(float) * batch.weight).sum()) for batch in batches if batch)
 
 
 LONG, SHORT, TOO_LONG = ("x" * 60, "no"), ("7", "no", "no", "no"), ("7", "x" * 65, "no")
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", table())
 @pytest.mark.parametrize("loud", [LONG, SHORT])
 def test_under_every_rule_the_share_bounds_what_reaches_the_gradient(name: str, loud: Sequence[str]) -> None:
     quiet = SHORT if loud is LONG else LONG
-    groups = [heard(rule(name), origin, quiet) for origin in (1, 2, 3)] + [heard(rule(name), 4, TOO_LONG)]
-    attack = [heard(rule(name), 5, loud, place) for place in range(4)]
+    groups = [weighted(rule(name), origin, quiet) for origin in (1, 2, 3)] + [weighted(rule(name), 4, TOO_LONG)]
+    attack = [weighted(rule(name), 5, loud, place) for place in range(4)]
     before, theirs = force([*groups, *attack]), force(attack)
 
-    bounded = bounding.shared_out([*groups, *attack], 0.25)
+    bounded = share_pull([*groups, *attack], 0.25)
 
     assert force(bounded[4:]) == pytest.approx(min(theirs, 0.25 * before), rel=1e-4)
-    assert sum(one.pull for one in bounded) == pytest.approx(MEASURE.groups * force(bounded), rel=1e-4)
+    assert sum(each.pull for each in bounded) == pytest.approx(MEASURE.groups * force(bounded), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["grpo", "ppo"])
 def test_where_completions_count_the_same_a_group_pulls_with_the_mean_of_its_advantages_to_the_last_bit(name: str) -> None:
     for texts in (LONG, SHORT, TOO_LONG, ("x" * 7, "y" * 11, "z" * 13)):
-        one = heard(rule(name), 1, texts)
-        assert one.pull == float(np.abs(one.means).mean())
+        group = weighted(rule(name), 1, texts)
+        assert group.pull == float(np.abs(group.means).mean())
 
 
 class Unasked(FakePolicy):
@@ -212,7 +216,7 @@ class Unasked(FakePolicy):
 
 def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, words: Tokenizer) -> None:
     groups = [weighed(verifier, words, 1, "bf", HONEST)]
-    assert bounding.familiar(groups, [], Unasked([]), words, 1.0) == groups
+    assert leave_out_unfamiliar(groups, [], Unasked([]), words, 1.0) == groups
 
 
 class Startled(FakePolicy):
@@ -228,9 +232,9 @@ def test_as_strange_as_ones_own_words_is_learned_and_stranger_is_not(own: float,
     group = Group(origin=b"p" * 38, id=QuestionId("bf", 1, 1), completions=completions)
     verdicts = (Verdict(reward=1.0, reason=""), Verdict(reward=0.0, reason=""))
     judged = JudgedGroup(group=group, question=Question(dataset="bf", seed=1, text="?"), verdicts=verdicts)
-    draft = weigh(external_draft(CHARTER, FakeTokenizer(), judged, 64), grpo.RULE, Gated(), MEASURE)
+    draft = weigh(encode_external(CHARTER, FakeTokenizer(), judged, 64), grpo.RULE, Gated(), MEASURE)
 
-    (bounded,) = bounding.familiar([draft], [np.array([-own])], Startled([]), FakeTokenizer(), 1.0)
+    (bounded,) = leave_out_unfamiliar([draft], [np.array([-own])], Startled([]), FakeTokenizer(), 1.0)
 
     assert bool(bounded.means[0] > 0) == learned
 
@@ -247,12 +251,70 @@ def test_who_sent_what_is_refused_gives_its_places_to_others_and_what_they_canno
 ) -> None:
     own = [_bare(b"o", i, (0.0, 0.0) if i == 2 else (1.0, 0.0)) for i in range(4)]
     refused, more_of_it = [_bare(b"x", 0), _bare(b"y", 0)], [_bare(b"x", 1), _bare(b"y", 1)]
-    kept, dull = [_bare(b"a", 0), _bare(b"x", 2)], [_bare(b"b", 9, (0.0, 0.0))]
+    staying, dull = [_bare(b"a", 0), _bare(b"x", 2)], [_bare(b"b", 9, (0.0, 0.0))]
     others = [_bare(bytes([97 + i]), 1) for i in range(spare)]
-    pool = [*refused, *more_of_it, *kept, *dull, *others]
+    pool = [*refused, *more_of_it, *staying, *dull, *others]
     offer = Offer(own, pool, 1, 4, 0.2, np.random.default_rng(1))
-    training = bounding.refilled(offer, TrainingSet((0,), (refused[0], kept[0], refused[1], kept[1])), refused)
+    training = refill(offer, TrainingSet((0,), (refused[0], staying[0], refused[1], staying[1])), refused)
     assert training.local == local
-    assert (len(training.external), training.external[:2]) == (external, tuple(kept)), "what was not refused stays"
+    assert (len(training.external), training.external[:2]) == (external, tuple(staying)), "what was not refused stays"
     assert all(group in others for group in training.external[2:])
     assert len({id(group) for group in training.external}) == external
+
+
+class StartledByGold(FakePolicy):
+    """Every token of a text with gold in it surprises; nothing else does."""
+
+    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+        decode = FakeTokenizer().decode
+        return [
+            np.concatenate([np.full(len(ids), -9.0 if "gold" in decode(ids) else 0.0, np.float32) for ids in text.completions])
+            for text in texts
+        ]
+
+
+def _sent(origin: bytes, number: int, texts: Sequence[str], rewards: Sequence[float] = (1.0, 0.0)) -> JudgedGroup:
+    completions = tuple(Completion(text=text, ended=True) for text in texts)
+    group = _bare(origin, number, rewards)
+    return msgspec.structs.replace(group, group=msgspec.structs.replace(group.group, completions=completions))
+
+
+def test_every_refusal_and_every_lowered_weight_has_its_reason_in_the_selection_and_in_the_log(
+    verifier: Verifier, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, selection.log.name)
+    rules = Rules(questions=4, local=2, external=6, group_size=2, max_new=12)
+    long = _sent(b"a", 1, ("far too long a text", "and this one also"))
+    half_long = _sent(b"b", 2, ("far too long a text", "no"))  # what is left of it has no advantage that passes the gate
+    strange = _sent(b"c", 3, ("gold! 1", "no"))
+    half_strange = _sent(b"d", 4, ("gold! 1", "1", "no"), (1.0, 1.0, 0.0))
+    crowd = [_sent(b"e", number, ("1", "no")) for number in range(5, 15)]
+    pool = [long, half_long, strange, half_strange, *crowd]
+    node = Node(
+        policy=StartledByGold(["words"]), tokenizer=FakeTokenizer(), swarm=FakeSwarm(pool), verifier=verifier, charter=CHARTER,
+        origin=b"o" * 38, seed=1,
+    )  # fmt: skip
+
+    *_, gathered, learned = play(0, 100, node, rules)
+    _, judged, *_ = play(0, 100, replace(node, swarm=FakeSwarm(pool)), rules)
+    decisions = select(
+        0, replace(node, swarm=FakeSwarm(pool)), rules, judged, node.policy.sample(
+            [FakeTokenizer().encode("?")] * 4, uniforms(1, "sample", 0, 4, 2, 12), SampleParams(max_new=12, stop=0)
+        )
+    ).decisions  # fmt: skip
+
+    reasons = {(decision.group.key, decision.reason): decision.weight for decision in decisions}
+    assert reasons[long.key, Reason.TOO_LONG] == 0
+    assert reasons[half_long.key, Reason.TEACHES_NOTHING] == 0
+    assert reasons[strange.key, Reason.UNFAMILIAR] == 0
+    assert 0 < reasons[half_strange.key, Reason.UNFAMILIAR] < 1
+    assert sum(reason is Reason.OVER_SHARE_OF_PLACES for _, reason in reasons) == 8, "two of eight places, in each round"
+    lowered = [decision.weight for decision in decisions if decision.reason is Reason.OVER_SHARE_OF_PULL]
+    assert len(lowered) == 2
+    assert all(0 < weight < 1 for weight in lowered)
+    assert gathered.refused == {"too_long": 1, "teaches_nothing": 1, "unfamiliar": 1}
+    assert not {long.key, half_long.key, strange.key} & {each.group.key for each in learned.lessons if each.batch}
+    lines = {(record.levelname, record.getMessage()) for record in caplog.records if record.name == selection.log.name}
+    assert ("INFO", f"round 0: refused 1 groups of {(b'a' * 6).hex()}: too_long") in lines
+    assert ("INFO", f"round 0: refused 1 groups of {(b'c' * 6).hex()}: unfamiliar") in lines
+    assert any(level == "DEBUG" and line.endswith("over_share_of_pull") for level, line in lines)

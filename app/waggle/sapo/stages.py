@@ -1,0 +1,146 @@
+"""What a round works with (`Rules`, `Node`) and what it yields after each stage, as frozen values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from waggle.rl.advantage import CRUMB_SPAN
+from waggle.rl.batch import Sampled, StepMetrics
+from waggle.rl.update_rules import grpo
+from waggle.rl.update_rules.interface import Rule
+from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
+from waggle.sapo.sharing.adaptive import Adaptive
+from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.training_groups import Lesson
+from waggle.tasks.charter import Charter
+from waggle.tasks.questions import Question
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What selection.py holds every peer to.
+
+    `share` is the largest part of the places, and of the gradient, that one party gets. `surprise` says whether text that is
+    stranger than usual is left out.
+    """
+
+    share: float = 0.25  # a planted phrase needs more than one party to reach half of a training set
+    surprise: bool = True
+
+
+BOUNDED, UNBOUNDED = Bounds(), Bounds(share=1.0, surprise=False)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The numbers of a round. `questions` are drawn; `local` (I) and `external` (J) groups are trained on."""
+
+    questions: int = 8
+    local: int = 4
+    external: int = 4
+    group_size: int = 8  # G
+    max_new: int = 24  # tokens of a completion, its stop token included
+    context: int = 0  # tokens that the policy can read at a time; 0: more than any question and its answer have
+    temperature: float = 1.0
+    top_p: float = 1.0
+    learning_rate: float = 5e-4
+    warmup_steps: int = 10
+    crumb_span: float = CRUMB_SPAN
+    rule: Rule = grpo.RULE
+    bounds: Bounds = BOUNDED
+
+    def under(self, charter: Charter) -> "Rules":
+        """The same rules, with a group size that the charter allows."""
+        return replace(self, group_size=min(max(self.group_size, charter.group_size_min), charter.group_size_max))
+
+
+@dataclass(frozen=True)
+class Node:
+    """The player of a round: one policy, one identity and one source of randomness, under one charter.
+
+    `specialties` are the datasets that this node asks about; empty means all of the charter's.
+    """
+
+    policy: Policy
+    tokenizer: Tokenizer
+    swarm: Swarm
+    verifier: Verifier
+    charter: Charter
+    origin: bytes
+    seed: int
+    model: str = ""
+    sharing: Sharing = field(default_factory=Adaptive)
+    specialties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Questions were drawn. `groups` have no completions yet."""
+
+    round: int
+    epoch: int
+    groups: tuple[tuple[Group, Question], ...]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The policy answered every question, and the verifier judged every answer."""
+
+    round: int
+    groups: tuple[JudgedGroup, ...]
+    tokens: int  # generated
+
+    @property
+    def entropy(self) -> float:
+        """Nats per token of the policy as it sampled: the mean of -log p over the tokens that it wrote."""
+        logp = (completion.logp or 0.0 for group in self.groups for completion in group.group.completions)
+        return -sum(logp) / max(1, self.tokens)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The node's groups were handed to the network: `groups` of them travel, in a record of so many `bytes`."""
+
+    round: int
+    groups: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The training set was put together. `waiting` external groups are still in the pool.
+
+    `refused` counts the external groups that were refused, by the value of their `selection.Reason`.
+    """
+
+    round: int
+    local: int
+    external: int
+    waiting: int
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """One optimizer step was taken. `metrics` is None where no group teaches anything, so that there was no step."""
+
+    round: int
+    lessons: tuple[Lesson, ...]
+    metrics: StepMetrics | None
+    learning_rate: float
+    external_share: float  # of |advantage * weight|, summed over the tokens trained on
+
+
+Stage = Drawn | Judged | Shared | Gathered | Learned
+
+
+def fits(node: Node, rules: Rules, question: Question) -> bool:
+    """Whether a question and the longest answer fit into the policy's context: it was never trained beyond that."""
+    prompt = node.charter.prompt_for(question.text)
+    return not rules.context or len(node.tokenizer.prompt(prompt)) + rules.max_new <= rules.context
+
+
+def completion_of(tokenizer: Tokenizer, sampled: Sampled) -> Completion:
+    """The text that a policy wrote, without its stop token."""
+    ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
+    return Completion(text=tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))

@@ -1,0 +1,71 @@
+"""One file is all that a sharing strategy or an update rule needs: those of docs/adding/, dropped into a copy of the product."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import waggle
+
+PRODUCT = Path(waggle.__file__).parent
+DOCS = PRODUCT.parent.parent / "docs/adding"
+FILE = re.compile(r"^`app/(?P<path>waggle/\S+\.py)`:\n+```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+CHOOSE_BOTH = """
+import pathlib, sys
+import numpy as np
+from waggle.core import settings
+from waggle.gui.pages.settings.rows import PARTS
+from waggle.rl import update_rules
+from waggle.rl.update_rules.interface import Scored
+from waggle.sapo import sharing
+from waggle.sapo.sharing.interface import Offer
+from waggle.tasks.questions import Question, QuestionId
+from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
+
+strategy_name, rule_name = sys.argv[1:]
+path = pathlib.Path("settings.toml")
+settings.change(path, {"learning.sharing": strategy_name, "learning.rule": rule_name})
+learning = settings.read(path).learning
+
+choices = {row.key: [value for value, _ in row.kind.options] for part in PARTS for row in part.rows
+           if row.key in ("learning.sharing", "learning.rule")}
+assert choices["learning.sharing"][-1] == strategy_name and choices["learning.rule"][-1] == rule_name, choices
+
+def group(number):
+    completions = (Completion(text="1", ended=True), Completion(text="2", ended=True))
+    return JudgedGroup(
+        group=Group(origin=b"p" * 38, id=QuestionId("bf", 1, number), completions=completions),
+        question=Question(dataset="bf", seed=number, text="?"),
+        verdicts=(Verdict(reward=1.0, reason=""), Verdict(reward=0.0, reason="")),
+    )
+
+strategy = sharing.strategy(learning.sharing)
+pool = [group(number) for number in range(10)]
+own = [group(number) for number in range(20, 28)]
+chosen = strategy.make().choose(Offer(own, pool, 4, 4, 0.2, np.random.default_rng(1)))
+assert chosen.external == tuple(pool[-4:]) and len(chosen.local) == 4, chosen
+
+scored = Scored(rewards=(1.0, 0.0, 0.0), lengths=(1, 2, 1), groups=8, tokens=4, longest=24, crumb_span=0.2)
+advantage = update_rules.rule(learning.rule).teach(scored).advantage
+np.testing.assert_allclose(advantage, [1.0, -0.5, -0.5, -0.5], rtol=1e-6)
+print(strategy.description)
+"""
+
+
+def test_the_files_of_the_documentation_can_be_chosen_in_settings_and_window_once_they_are_there(tmp_path: Path) -> None:
+    shutil.copytree(PRODUCT, tmp_path / "app/waggle", ignore=shutil.ignore_patterns("__pycache__"))
+    for page in ("sharing-strategy.md", "update-rule.md"):
+        example = FILE.search((DOCS / page).read_text("utf-8"))
+        assert example is not None, page
+        (tmp_path / "app" / example["path"]).write_text(example["source"], "utf-8")
+
+    finished = subprocess.run(
+        [sys.executable, "-c", CHOOSE_BOTH, "newest", "rloo"],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "app"), "QT_QPA_PLATFORM": "offscreen", "PATH": ""},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.startswith("External groups come newest first")
