@@ -283,11 +283,11 @@ async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
 ) -> None:
     one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
     held = asyncio.Event()
-    other.node._gathering._held = lambda: not held.is_set()
+    other.node._gathering._is_resting = lambda: not held.is_set()
     groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
     share(one.node, groups)
     heard = asyncio.Event()
-    other.node._gathering._heard = lambda announced: heard.set() if one.identity.peer_id in announced else None
+    other.node._gathering._on_announcements = lambda announced: heard.set() if one.identity.peer_id in announced else None
     async with asyncio.timeout(SOON):
         for _ in range(3):  # it looks on, and leaves what it sees
             heard.clear()

@@ -51,7 +51,7 @@ DIGEST_BYTES = 32
 LISTED_S = 1.0
 STALE_S = 120.0  # that a list is told yet while the directory cannot be read
 LAN_S = 30.0  # between two looks whether others on the local network find us elsewhere
-SHOWN = 3  # of our addresses, on the status page
+MAX_ADDRESSES = 3  # of our addresses, on the status page
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
 BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one source
@@ -71,7 +71,7 @@ class SwarmNode:
         verifier: Verifier,
         tell: Callable[[News], None],
         clock: Callable[[], float] = time.time,
-        held: Callable[[], bool] = lambda: False,
+        is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
         self._options = options
         self._charter = charter
@@ -106,7 +106,8 @@ class SwarmNode:
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, accounts=accounts,
-            lodged=self._gateway.get, mine=lambda: self._offers.expires, heard=self._marking.heard, held=held,
+            lodged=self._gateway.get, mine=lambda: self._offers.expires,
+            on_announcements=self._marking.on_announcements, is_resting=is_resting,
         )  # fmt: skip
         # When the directory was asked, monotonic; when it answered last, by the clock that goes on in sleep, and what.
         self._looked_at, self._listed = -LISTED_S, (0.0, dict[bytes, bytes]())
@@ -122,7 +123,7 @@ class SwarmNode:
             )
         self._lan: Lan | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks, self._told = list[asyncio.Task[None]](), (0.0, 0.0)
+        self._tasks, self._reported_rates = list[asyncio.Task[None]](), (0.0, 0.0)
 
     def _door_for_others(self) -> Gateway:
         return Gateway(
@@ -222,19 +223,19 @@ class SwarmNode:
         loop = self._loop
         if not sound or loop is None:
             return 0, 0
-        made = Record(
+        record = Record(
             origin=self._identity.peer_id,
             round=number,
             epoch=epoch,
             model=rollout_record.model_name(model),
             groups=tuple(sound[: rollout_record.MAX_GROUPS]),
         )
-        size = len(rollout_record.encode(made, self._charter))
+        size = len(rollout_record.encode(record, self._charter))
         try:
-            loop.call_soon_threadsafe(self._offers.add, made)
+            loop.call_soon_threadsafe(self._offers.add, record)
         except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
             return 0, 0
-        return len(made.groups), size
+        return len(record.groups), size
 
     @property
     def exams(self) -> Exams:
@@ -294,8 +295,8 @@ class SwarmNode:
             return b""
         sha256 = request[:DIGEST_BYTES]
         offer = self._offers.get(sha256)
-        kept = offer.blob if offer else self._marking.get(sha256) or self._gateway.get(sha256)
-        return self._give(peer_id, self._source(peer_id), sha256, kept)
+        blob = offer.blob if offer else self._marking.get(sha256) or self._gateway.get(sha256)
+        return self._give(peer_id, self._source(peer_id), sha256, blob)
 
     def _give(self, peer_id: bytes, source: str, sha256: bytes, blob: bytes) -> bytes:
         """A payload for a peer or a light client, counted; empty where its source's share, or a limit of traffic, is used up."""
@@ -306,7 +307,7 @@ class SwarmNode:
         offer = self._offers.get(sha256)
         if offer is None:
             return self._sent.note("sheet", blob, peer_id) if blob == self._marking.get(sha256) else blob
-        self._trust.taken(peer_id, len(offer.record.groups))
+        self._trust.record_pull(peer_id, len(offer.record.groups))
         return self._sent.note("groups", blob, peer_id)
 
     def _take(self, source: bytes, size: int) -> bool:
@@ -328,10 +329,10 @@ class SwarmNode:
         if time.monotonic() - self._looked_at < LISTED_S or not self._traffic.may_read():
             return
         with suppress(PeerAway):
-            found, trusted = await self._gathering.read(self._connection), self._trust.trusted()
+            entries, trusted = await self._gathering.read(self._connection), self._trust.trusted()
             # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
-            order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
-            self._listed = time.time(), {origin: found[origin] for origin in order}
+            order = sorted(entries, key=lambda origin: (origin not in trusted, random.random()))
+            self._listed = time.time(), {origin: entries[origin] for origin in order}
         self._looked_at = time.monotonic()  # the next one asks as late again: nobody waits for several such reads
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
@@ -339,8 +340,8 @@ class SwarmNode:
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         own = self._offers.get(sha256)
-        if kept := own.blob if own else self._marking.get(sha256):
-            return kept
+        if blob := own.blob if own else self._marking.get(sha256):
+            return blob
         if not self._traffic.may_receive():
             return b""
         return await fetch(
@@ -353,8 +354,8 @@ class SwarmNode:
 
     def _source(self, peer_id: bytes) -> str:
         """Whose share of our upload a peer uses: that of its address range, so that new names do not bring new shares."""
-        found = self._sources.get(peer_id)
-        return self._trust.of(peer_id).source if found is None else found
+        source = self._sources.get(peer_id)
+        return self._trust.of(peer_id).source if source is None else source
 
     def _greet(self) -> bytes:
         return self._sent.note("greeting", handshake.write(self._digest, self._offers.announced))
@@ -370,18 +371,18 @@ class SwarmNode:
             self._trust.answered(peer_id, pong.delay_ms)
 
     async def _count(self) -> None:
-        kept = time.monotonic()
+        saved_at = time.monotonic()
         while True:
             for standing in self._trust.changed():
                 self._tell(PeerSeen(peer=standing))
             rates = self._traffic.rates()
-            if rates != self._told:
-                self._told = rates
+            if rates != self._reported_rates:
+                self._reported_rates = rates
                 self._tell(TrafficCounted(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network starts again: those known before are shown
-                    self._addresses = tuple(await self._connection.dht.addresses())[:SHOWN]
-            if time.monotonic() - kept > KEEP_S:
-                kept = time.monotonic()
+                    self._addresses = tuple(await self._connection.dht.addresses())[:MAX_ADDRESSES]
+            if time.monotonic() - saved_at > KEEP_S:
+                saved_at = time.monotonic()
                 self._keep_standings()
             await asyncio.sleep(COUNT_S)

@@ -50,11 +50,11 @@ async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web:
         if by_web or not has_hivemind() or not invite.seeds:
             return await _look_by_web(invite, visitor, patience)
         async with _network(visitor, invite.charter, host) as dht:
-            found = await _look(dht, invite, patience)
-        if found.answered or not invite.gateways:
-            return found
-        found = await _look_by_web(invite, visitor, patience)
-        return replace(found, only_by_web=found.answered)
+            charter = await _look(dht, invite, patience)
+        if charter.answered or not invite.gateways:
+            return charter
+        charter = await _look_by_web(invite, visitor, patience)
+        return replace(charter, only_by_web=charter.answered)
 
 
 async def is_answered(seeds: Sequence[str], charter: bytes, host: str, patience: float = AGAIN_S) -> bool:

@@ -89,7 +89,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
         gate.close()
-        assert node._gathering._held(), "what is paused judges nothing"
+        assert node._gathering._is_resting(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await swarm_connection.charter_of(home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=told)))
     assert (teller.state.reach, teller.state.way) == ("alone", "gateway")

@@ -105,14 +105,14 @@ async def join(
         return SoloSwarm()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
-    key, me = membership.kept(home.admission(digest)), text_of(myself.peer_id)
+    key, me = membership.read_certificate(home.admission(digest)), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
     read = Quota(READ_RATE, READ_BURST)
 
     def tell(told: news.News) -> None:
         teller.tell_soon(event_of(told, titles, me, lambda: read.allows(b"")))
 
-    node = SwarmNode(options, charter, myself, verifier, tell, held=held)
+    node = SwarmNode(options, charter, myself, verifier, tell, is_resting=held)
     stack.push_async_callback(node.close)
     await node.start()
     if client.is_light(options) and not options.gateways:

@@ -66,11 +66,11 @@ class Gathering:
         accounts: Accounts,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
-        heard: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
-        held: Callable[[], bool] = lambda: False,
+        on_announcements: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
+        is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._heard = heard
-        self._held = held  # whether this computer is to rest: then nothing is pulled or judged
+        self._on_announcements = on_announcements
+        self._is_resting = is_resting  # whether this computer is to rest: then nothing is pulled or judged
         self._options = options
         self._charter = charter
         self._digest = charter.digest
@@ -112,25 +112,25 @@ class Gathering:
 
     async def _look(self, connection: Door) -> None:
         self._finished()
-        heard = await self._greet(connection)
-        announced = dict(heard)
+        greeted = await self._greet(connection)
+        announced = dict(greeted)
         for origin, each in (await self._read(connection)).items():
             if origin not in announced or announced[origin].expires < each.expires:
                 announced[origin] = each
-        if self._peer_id in announced and self._twins.seen(announced[self._peer_id].expires):
+        if self._peer_id in announced and self._twins.observe(announced[self._peer_id].expires):
             self._tell(IdentityTwice())
         self._trust.agree(announced)
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
-        self._heard(current)
-        if self._held():
+        self._on_announcements(current)
+        if self._is_resting():
             return
         resting = {origin for origin in current if self._accounts.rest(self._trust.of(origin).payers)}
         chosen = directory.choose(
             current,
             avoid={self._peer_id, *self._pulling, *self._resters(connection, current), *self._trust.avoided(), *resting},
             tried=self._tried,
-            known=self._trust.trusted() | heard.keys(),
+            known=self._trust.trusted() | greeted.keys(),
             count=self._options.peers_per_pull,
             random=self._random,
         )[: MOST_PULLS - len(self._pulling)]
@@ -139,17 +139,17 @@ class Gathering:
     async def read(self, connection: Door) -> dict[bytes, bytes]:
         """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
         network = connection.dht
-        found = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
-        self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in found.items()))
-        return found
+        entries = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
+        self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
+        return entries
 
     async def _read(self, connection: Door) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
         try:
-            found = await self.read(connection)
+            entries = await self.read(connection)
         except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
             return {}
-        announced = {origin: announcements.parse(blob) for origin, blob in found.items()}
+        announced = {origin: announcements.parse(blob) for origin, blob in entries.items()}
         depths = [each.depth for each in announced.values() if not each.via]
         self._depth.observe(depths, light=len(announced) - len(depths))
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))
@@ -159,22 +159,22 @@ class Gathering:
         """What trusted peers, and a few of those connected, say themselves."""
         # Only of those connected: p2pd waits longer after each vain call, and `connection` calls the others now and then.
         trusted, company = self._trust.trusted(), self._trust.welcome() - _lasting(self._silent)
-        asked = [
+        callees = [
             *self._some(company & trusted, self._options.peers_per_pull // 2),
             *self._some(company - trusted, UNKNOWN),
         ]
-        heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in asked))
-        return {peer_id: each for peer_id, each in zip(asked, heard, strict=True) if each is not None}
+        announcements_heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in callees))
+        return {peer_id: each for peer_id, each in zip(callees, announcements_heard, strict=True) if each is not None}
 
     async def _hear(self, connection: Door, peer_id: bytes) -> Announcement | None:
         try:
             blob = await connection.dht.greet(peer_id)
             if not blob:  # it does not speak of itself
                 return None
-            said = handshake.read(blob)
-            self._trust.greeted(peer_id, handshake.refusal(said, self._digest))
-            if said.announced and said.charter == self._digest:
-                announced = announcements.read(said.announced, peer_id)
+            greeting = handshake.read(blob)
+            self._trust.greeted(peer_id, handshake.refusal(greeting, self._digest))
+            if greeting.announced and greeting.charter == self._digest:
+                announced = announcements.read(greeting.announced, peer_id)
                 if self._admission.admits(peer_id, announced.certificate):
                     return announced
                 self._silent[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
@@ -234,7 +234,7 @@ class Gathering:
     async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
         payers, watch = (await standing_of(origin, self._trust, connection)).payers, Watch()
-        if self._held() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
+        if self._is_resting() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
             return
         self._remember((origin, announced.sha256))
         work = asyncio.to_thread(
@@ -261,9 +261,9 @@ class Gathering:
         source = standing.party
         fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
         if fresh:
-            found = judged.record
-            self._trust.received(origin, found.round, found.model, fresh)
-            self._tell(GroupsArrived(origin=origin, round=found.round, model=found.model, groups=fresh))
+            record = judged.record
+            self._trust.received(origin, record.round, record.model, fresh)
+            self._tell(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
         self._trust.rejected(origin, reason, count)

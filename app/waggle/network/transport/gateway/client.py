@@ -138,7 +138,7 @@ class LightConnection:
         self._tell = tell
         self._joined = joined
         self._gates = Gates(charter, admission, tell, traffic, identity.peer_id)
-        self._told: ReachFound | None = None
+        self._reported_reach: ReachFound | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -223,7 +223,7 @@ class LightConnection:
         return welcome.peer_id
 
     def _say(self, reach: Reach) -> None:
-        said = ReachFound(reach=reach, peers=len(self._gates.open), tried=len(self._options.gateways), way="gateway")
-        if said != self._told:
-            self._told = said
-            self._tell(said)
+        reach_event = ReachFound(reach=reach, peers=len(self._gates.open), tried=len(self._options.gateways), way="gateway")
+        if reach_event != self._reported_reach:
+            self._reported_reach = reach_event
+            self._tell(reach_event)

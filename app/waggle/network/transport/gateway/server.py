@@ -52,7 +52,7 @@ MAX_CLIENTS = 64  # then some make room for others
 MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who makes up names
 GREETING_S = 10.0  # for a stranger to say who it is
 GREETINGS_RATE, GREETINGS_BURST = 1.0, 64.0  # of one address range: every new name brings a full quota
-KEPT = 3  # payloads of one client: the newest, the one before it, and its answer sheet
+MAX_PAYLOADS = 3  # payloads of one client: the newest, the one before it, and its answer sheet
 MAX_LODGED = 64 * 1024 * 1024  # bytes of all clients: beyond that whoever holds most loses its oldest
 MAX_UNSENT = 64 * 1024 * 1024  # bytes of all that clients have asked for and not taken
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
@@ -226,8 +226,8 @@ class Gateway:
         try:
             match ask:
                 case Directory():
-                    found = list((await self._listed()).items())[:MAX_LISTED]
-                    return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in found))
+                    entries = list((await self._listed()).items())[:MAX_LISTED]
+                    return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in entries))
                 case Announce():
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
                     payers = self._source(peer_id).encode() or peer_id, CLIENTS
@@ -306,14 +306,14 @@ class Gateway:
         own = self._lodged.setdefault(peer_id, OrderedDict())
         own[hashlib.sha256(blob).digest()] = blob
         self._lodged.move_to_end(peer_id)
-        while len(own) > KEPT:
+        while len(own) > MAX_PAYLOADS:
             own.popitem(last=False)
         while len(self._lodged) > MAX_CLIENTS:  # one of them has left: newcomers push out nobody who is here
             del self._lodged[next(each for each in self._lodged if each not in self._clients)]
-        held = {client: sum(map(len, each.values())) for client, each in self._lodged.items()}
-        while sum(held.values()) > MAX_LODGED:
-            largest = max(held, key=held.__getitem__)
-            held[largest] -= len(self._lodged[largest].popitem(last=False)[1])
+        sizes = {client: sum(map(len, each.values())) for client, each in self._lodged.items()}
+        while sum(sizes.values()) > MAX_LODGED:
+            largest = max(sizes, key=sizes.__getitem__)
+            sizes[largest] -= len(self._lodged[largest].popitem(last=False)[1])
 
 
 def _source(connection: ServerConnection) -> str:

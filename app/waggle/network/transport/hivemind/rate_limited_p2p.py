@@ -43,9 +43,9 @@ def limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
             if ENDING not in line:
                 p2p._log_p2pd_message(line)
 
-        async def _call_unary_protobuf_handler(self, peer_id: Any, name: str, asked: Any, kind: Any) -> Any:
+        async def _call_unary_protobuf_handler(self, peer_id: Any, name: str, request: Any, kind: Any) -> Any:
             read = Within(kind, LONGEST_FOUND) if kind is hivemind.dht_pb2.FindResponse else kind
-            return await super()._call_unary_protobuf_handler(peer_id, name, asked, read)
+            return await super()._call_unary_protobuf_handler(peer_id, name, request, read)
 
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def answer(request: Any, context: Any) -> Any:

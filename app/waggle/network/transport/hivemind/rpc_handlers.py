@@ -56,7 +56,7 @@ class Limits:
         self._services = services
         self._calls, self._calls_there = Quota(CALLS_RATE, CALLS_BURST), Quota(RANGE * CALLS_RATE, RANGE * CALLS_BURST)
         self._sent, self._sent_there = Quota(BYTES_RATE, BYTES_BURST), Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
-        self._found = Shares(FOUND_RATE, FOUND_BURST)
+        self._answer_shares = Shares(FOUND_RATE, FOUND_BURST)
         self._looks = Looks(services.look, LOOK_S)
 
     async def admit(self, peer_id: bytes, request: Any) -> str:
@@ -94,12 +94,12 @@ class Limits:
 
         These are little, and without them nobody could store here what belongs here, or look further.
         """
-        found = getattr(answer, "results", ())
-        told = sum(len(each.value) for each in found)
-        if not told:
+        results = getattr(answer, "results", ())
+        size = sum(len(each.value) for each in results)
+        if not size:
             return
-        allowed = self._found.allows(peer_id, source, answer.ByteSize())
-        if not allowed or not self._services.may_tell(source.encode() or peer_id, told):
-            for each in found:
+        allowed = self._answer_shares.allows(peer_id, source, answer.ByteSize())
+        if not allowed or not self._services.may_tell(source.encode() or peer_id, size):
+            for each in results:
                 for field in ("type", "value", "expiration_time"):
                     each.ClearField(field)
