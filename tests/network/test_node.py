@@ -23,11 +23,12 @@ from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
 from waggle.network.messages.rollout_record import Record, encode
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import Connected, open_dht
-from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, RANGE, Limits, Refused, Services
+from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, RANGE, Limits, Refused
+from waggle.network.transport.interface import Connected, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at, seed_of
 from waggle.tasks.rollout_group import Completion, Verdict
@@ -252,7 +253,7 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
     charter: Charter, identity: Identity, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
-    node = SwarmNode(options(), charter, identity, verifier, Ear())
+    node = open_node(options(), charter, identity, verifier, Ear())
     assert isinstance(node._connection, Connection)
     limits, request = Limits(node._connection._services), SimpleNamespace(ByteSize=lambda: 2)
     crowd = [
@@ -309,7 +310,7 @@ async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path
 
     dying, peer = Dying(charter), fresh_identity(tmp_path, "peer")
     try:
-        node = SwarmNode(options(), charter, fresh_identity(tmp_path, "own"), dying, Ear())
+        node = open_node(options(), charter, fresh_identity(tmp_path, "own"), dying, Ear())
         now = time.time()
         groups = tuple(answered(charter, dying, peer.peer_id, question_ids(charter, dying, peer.peer_id, 1)))
         blob = encode(Record(origin=peer.peer_id, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)

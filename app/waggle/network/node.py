@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from waggle.core.errors import SwarmError
 from waggle.network.exchange.collector import Gathering
 from waggle.network.exchange.outbox_log import Message, Sent
 from waggle.network.exchange.pool import Pool
@@ -31,13 +30,9 @@ from waggle.network.messages.directory import Depth
 from waggle.network.messages.events import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import Record
-from waggle.network.transport.gateway.client import LightConnection, is_light
+from waggle.network.transport.availability import is_light
 from waggle.network.transport.gateway.server import Gateway
-from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.lan_discovery import Lan
-from waggle.network.transport.hivemind.node import Connected, Pong
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import Door, PeerAway, fetch
+from waggle.network.transport.interface import Callbacks, Connected, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
 from waggle.network.web.server import Web
 from waggle.network.web.statistics import Board
@@ -50,7 +45,6 @@ from waggle.tasks.sandbox.verifier import Verifier
 DIGEST_BYTES = 32
 LISTED_S = 1.0
 STALE_S = 120.0  # that a list is told yet while the directory cannot be read
-LAN_S = 30.0  # between two looks whether others on the local network find us elsewhere
 MAX_ADDRESSES = 3  # of our addresses, on the status page
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
@@ -70,6 +64,7 @@ class SwarmNode:
         identity: Identity,
         verifier: Verifier,
         tell: Callable[[News], None],
+        open_transport: OpenTransport,
         clock: Callable[[], float] = time.time,
         is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -112,16 +107,8 @@ class SwarmNode:
         # When the directory was asked, monotonic; when it answered last, by the clock that goes on in sleep, and what.
         self._looked_at, self._listed = -LISTED_S, (0.0, dict[bytes, bytes]())
         self._listing: asyncio.Task[None] | None = None
+        self._connection = open_transport(self._callbacks(hear))
         self._web = self._page() if options.web_port is not None else None
-        joined = self._offers.renew
-        self._connection: Door = Connection(
-            options, identity, self._services(), hear, met=self._meet, joined=joined, trusted=self._trust.trusted
-        )
-        if is_light(options):
-            self._connection = LightConnection(
-                options, identity, self._digest, self._admission, hear, joined, self._traffic, greeted=self._trust.greeted
-            )
-        self._lan: Lan | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks, self._reported_rates = list[asyncio.Task[None]](), (0.0, 0.0)
 
@@ -132,6 +119,12 @@ class SwarmNode:
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
         )  # fmt: skip
 
+    def _callbacks(self, report: Callable[[News], None]) -> Callbacks:
+        return Callbacks(
+            services=self._services(), report=report, met=self._meet, joined=self._offers.renew, greeted=self._trust.greeted,
+            trusted=self._trust.trusted, admission=self._admission, traffic=self._traffic,
+        )  # fmt: skip
+
     def _services(self) -> Services:
         return Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
@@ -140,8 +133,8 @@ class SwarmNode:
         )  # fmt: skip
 
     def _page(self) -> Web:
-        # Whoever takes part through a gateway has one name there: what it announced for others would end its own connection.
-        serve = self._gateway.serve if self._options.gateway and not is_light(self._options) else None
+        # A client of a gateway has one name there: an announcement for somebody else would end its own connection.
+        serve = self._gateway.serve if self._options.gateway and self._connection.calls else None
         return Web(lambda: self._board.status(self._addresses), serve, charters.encode(self._charter))
 
     async def start(self) -> None:
@@ -150,23 +143,12 @@ class SwarmNode:
         await self._connection.start()
         if self._web is not None:
             await self._web.start(self._options.web_host, self._options.web_port or 0)
-        if self._options.lan and isinstance(self._connection, Connection):
-            self._lan = Lan(self._digest, self._identity.peer_id, self._connection.suggest)
-            with suppress(PeerAway):  # p2pd died at once
-                await self._lan.be_at(await self._connection.dht.addresses(), self._options.host)
         self._loop = asyncio.get_running_loop()
         if self._lost:
             self._tell(StandingsLost())
         ways = (self._offers, self._gathering, self._marking)
-        work = (*(each.run(self._connection) for each in ways), self._count(), self._stay_on_lan(), self._connection.run())
+        work = (*(each.run(self._connection) for each in ways), self._count(), self._connection.run())
         self._tasks = [asyncio.create_task(each) for each in work]
-
-    async def _stay_on_lan(self) -> None:
-        """The network may come after us, or be another one when a computer has slept."""
-        while self._lan is not None and isinstance(self._connection, Connection):
-            await asyncio.sleep(LAN_S)
-            with suppress(PeerAway, SwarmError):  # p2pd starts again, or there is no network just now
-                await self._lan.be_at(await self._connection.dht.addresses(), self._options.host)
 
     async def run(self) -> None:
         """Watch the work in the background: raise what only a fault of ours can raise, return when the node is closed."""
@@ -177,8 +159,6 @@ class SwarmNode:
         self._loop = None
         if self._web is not None:
             await self._web.close()
-        if self._lan is not None:
-            await self._lan.close()
         await end([*self._tasks, *([self._listing] if self._listing else [])])
         await self._gathering.finish()
         await self._marking.finish()

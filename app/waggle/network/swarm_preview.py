@@ -18,8 +18,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.gateway.client import LightConnection, find_charter
 from waggle.network.transport.hivemind.node import Dht, open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 

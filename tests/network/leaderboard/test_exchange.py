@@ -25,7 +25,7 @@ from waggle.network.messages.events import GroupsArrived, RecordDropped, SheetsM
 from waggle.network.messages.rollout_record import Record
 from waggle.network.node import SwarmNode
 from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion, Group

@@ -23,7 +23,7 @@ from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.interface import Door, PeerAway, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
 from waggle.network.transport.tasks import end
 from waggle.tasks.charter import Charter
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
@@ -94,7 +94,7 @@ class Gathering:
         self._one_at_a_time, self._not_trusted = asyncio.Lock(), asyncio.Lock()
         self._judging: asyncio.Future[Judged] | None = None
 
-    async def run(self, connection: Door) -> None:
+    async def run(self, connection: Transport) -> None:
         """Look, pull, judge, wait; for ever."""
         while True:
             while not self._traffic.may_read():  # a limit that the person set
@@ -110,7 +110,7 @@ class Gathering:
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
 
-    async def _look(self, connection: Door) -> None:
+    async def _look(self, connection: Transport) -> None:
         self._finished()
         greeted = await self._greet(connection)
         announced = dict(greeted)
@@ -136,14 +136,14 @@ class Gathering:
         )[: MOST_PULLS - len(self._pulling)]
         self._begin(connection, {origin: current[origin] for origin in chosen}, now)
 
-    async def read(self, connection: Door) -> dict[bytes, bytes]:
+    async def read(self, connection: Transport) -> dict[bytes, bytes]:
         """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
         network = connection.dht
         entries = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
         self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
         return entries
 
-    async def _read(self, connection: Door) -> dict[bytes, Announcement]:
+    async def _read(self, connection: Transport) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
         try:
             entries = await self.read(connection)
@@ -155,7 +155,7 @@ class Gathering:
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))
         return {origin: announced[origin] for origin in sample}
 
-    async def _greet(self, connection: Door) -> dict[bytes, Announcement]:
+    async def _greet(self, connection: Transport) -> dict[bytes, Announcement]:
         """What trusted peers, and a few of those connected, say themselves."""
         # Only of those connected: p2pd waits longer after each vain call, and `connection` calls the others now and then.
         trusted, company = self._trust.trusted(), self._trust.welcome() - _lasting(self._silent)
@@ -166,7 +166,7 @@ class Gathering:
         announcements_heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in callees))
         return {peer_id: each for peer_id, each in zip(callees, announcements_heard, strict=True) if each is not None}
 
-    async def _hear(self, connection: Door, peer_id: bytes) -> Announcement | None:
+    async def _hear(self, connection: Transport, peer_id: bytes) -> Announcement | None:
         try:
             blob = await connection.dht.greet(peer_id)
             if not blob:  # it does not speak of itself
@@ -188,7 +188,7 @@ class Gathering:
     def _some(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
-    def _begin(self, connection: Door, chosen: dict[bytes, Announcement], now: float) -> None:
+    def _begin(self, connection: Transport, chosen: dict[bytes, Announcement], now: float) -> None:
         """Pull from them at once, in the background: a slow one holds up neither the others nor the next look.
 
         What was announced is only said: each is paid for as the largest until it is here. Who cannot is chosen at a later look.
@@ -204,7 +204,7 @@ class Gathering:
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
-    async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
+    async def _pull_one(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
         with suppress(PeerAway):  # the network has just ended: the next look finds it again
             try:
                 blob = await self._pull(connection, origin, announced, payers)
@@ -217,7 +217,7 @@ class Gathering:
             async with line, self._one_at_a_time:  # the round's own judging never waits for more than one of ours
                 await self._accept(connection, origin, announced, blob, now)
 
-    async def _pull(self, connection: Door, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
+    async def _pull(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
         while not self._traffic.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
         blob = self._lodged(announced.sha256) or await fetch(  # by a light client, with us
@@ -231,7 +231,7 @@ class Gathering:
             self._unanswered[origin] = Unanswered(time.monotonic() + rest, announced.sha256, rest)
         return blob
 
-    async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
+    async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
         payers, watch = (await standing_of(origin, self._trust, connection)).payers, Watch()
         if self._is_resting() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
@@ -276,7 +276,7 @@ class Gathering:
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    def _resters(self, connection: Door, current: Mapping[bytes, Announcement]) -> list[bytes]:
+    def _resters(self, connection: Transport, current: Mapping[bytes, Announcement]) -> list[bytes]:
         self._unanswered = {origin: each for origin, each in self._unanswered.items() if origin in current}
         called = {origin: current[origin].via or (origin,) for origin in self._unanswered}
         here = {

@@ -15,7 +15,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import LIFETIME_S, MAX_LIFETIME_S, RENEW_S, Announcement
 from waggle.network.messages.rollout_record import Record, encode, joined, specialties_of
-from waggle.network.transport.interface import Door, PeerAway
+from waggle.network.transport.interface import PeerAway, Transport
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 
@@ -73,7 +73,7 @@ class Offers:
         """Announce at once: there is something new to say, or somebody new to say it to."""
         self._due.set()
 
-    async def run(self, connection: Door) -> None:
+    async def run(self, connection: Transport) -> None:
         """Keep the newest payload announced for as long as others would accept it."""
         while True:
             with suppress(TimeoutError):  # nothing new: what was said is said again before it expires
@@ -97,7 +97,7 @@ class Offers:
         while len(self._offers) > MAX_OFFERS:
             self._offers.popitem(last=False)
 
-    async def _announce(self, connection: Door) -> None:
+    async def _announce(self, connection: Transport) -> None:
         if not self._offers:
             return
         sha256, offer = next(reversed(self._offers.items()))
@@ -111,7 +111,7 @@ class Offers:
         self.announced = self._sent.note("announcement", signed)
         await self.put(connection, self._identity.peer_id, signed, announced.expires_at)
 
-    async def put(self, connection: Door, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
+    async def put(self, connection: Transport, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
         """Into the directory, under each of a peer's keys, and whether any took it; raises PeerAway where none is reached."""
         accepted: list[bool] = []
         for key in self.places(peer_id):
@@ -121,7 +121,7 @@ class Offers:
             raise PeerAway("no key of the directory is reached")
         return any(accepted)
 
-    async def _lodged_sheet(self, connection: Door) -> bytes:
+    async def _lodged_sheet(self, connection: Transport) -> bytes:
         """The sha256 of the answer sheet, to be named; empty where nobody takes it: the groups are announced all the same."""
         sheet, named = self._sheet()
         if not sheet:

@@ -25,7 +25,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import Sheet
 from waggle.network.messages.events import News, RecordDropped, SheetsMarked
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.interface import Door, PeerAway, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
@@ -76,7 +76,7 @@ class Marking:
         """Our newest sheet and its sha256; empty where there is none that others would mark now."""
         return self._own if answer_sheet.is_current(self._own_epoch, self._clock()) else NONE
 
-    async def run(self, connection: Door) -> None:
+    async def run(self, connection: Transport) -> None:
         """Look, ask, mark, wait; for ever."""
         while True:
             if self.on:
@@ -123,7 +123,7 @@ class Marking:
         """The sheet of this hash, while it is given out."""
         return self._own[0] if sha256 and sha256 == self._own[1] else b""
 
-    async def _look(self, connection: Door) -> None:
+    async def _look(self, connection: Transport) -> None:
         now, epoch = time.monotonic(), epoch_at(self._clock())
         self._resting = {peer_id: until for peer_id, until in self._resting.items() if until > now}
         left_alone = {self._identity.peer_id, *self._resting, *self._trust.avoided()}
@@ -159,7 +159,7 @@ class Marking:
 
         return sorted(sorted(new, key=lambda item: (item[0] not in trusted, random.random())), key=turn)
 
-    async def _ask(self, connection: Door, peer_id: bytes, announced: Announcement) -> None:
+    async def _ask(self, connection: Transport, peer_id: bytes, announced: Announcement) -> None:
         if not self._traffic.may_receive():  # a limit that the person set
             return
         payers = self._trust.of(peer_id).payers

@@ -14,10 +14,10 @@ from waggle.engine.services.swarm_connection import event_of
 from waggle.network.identity.keys import Identity, text_of
 from waggle.network.messages.events import NetworkRestarted, ReachFound
 from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import EVERYWHERE, Connected, open_dht
+from waggle.network.transport.hivemind.node import EVERYWHERE, open_dht
 from waggle.network.transport.hivemind.reachability import ASKED_BURST, Callback
-from waggle.network.transport.hivemind.rpc_handlers import RANGE, Refused, Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.hivemind.rpc_handlers import RANGE, Refused
+from waggle.network.transport.interface import Connected, PeerAway, Services
 from waggle.tasks.charter import Charter
 
 

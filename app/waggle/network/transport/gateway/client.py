@@ -26,21 +26,15 @@ from waggle.network.messages.gateway_frames import DOMAIN, NONCE_BYTES, PROOF, H
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
 from waggle.network.messages.invite import MAX_GATEWAYS
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.gateway.bounded_connection import Read
 from waggle.network.transport.gateway.pool import CALL_S, FAILURES, Gate, Gates
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import Callbacks, PeerAway
 from waggle.network.transport.tasks import end, watch
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
 MAX_ANSWER = 4 * 1024 * 1024
 _welcome = msgspec.msgpack.Decoder(Welcome)
-
-
-def is_light(options: SwarmOptions) -> bool:
-    """Whether to take part through gateways alone: by choice, or because there is no hivemind here. Without any it is alone."""
-    return options.light or not has_hivemind()
 
 
 async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
@@ -140,6 +134,14 @@ class LightConnection:
         self._gates = Gates(charter, admission, tell, traffic, identity.peer_id)
         self._reported_reach: ReachFound | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    def of(cls, options: SwarmOptions, identity: Identity, callbacks: Callbacks) -> "LightConnection":
+        """The transport of a node that goes through gateways."""
+        return cls(
+            options, identity, callbacks.services.digest, callbacks.admission, callbacks.report, callbacks.joined,
+            callbacks.traffic, callbacks.greeted,
+        )  # fmt: skip
 
     @property
     def dht(self) -> Gates:

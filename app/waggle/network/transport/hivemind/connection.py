@@ -15,14 +15,15 @@ from waggle.network.messages.clock_skew import Skew
 from waggle.network.messages.events import NetworkRestarted, News, Reach, ReachFound, Way
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import peer_cache
-from waggle.network.transport.hivemind.node import Connected, Dht, Pong, open_dht
+from waggle.network.transport.hivemind.lan_discovery import Lan
+from waggle.network.transport.hivemind.node import Dht, open_dht
 from waggle.network.transport.hivemind.peer_polling import Effort
 from waggle.network.transport.hivemind.reachability import ASKED_RATE
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import Callbacks, Connected, PeerAway, Pong, Services
 from waggle.network.transport.tasks import end, watch
 
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
+LAN_S = 30.0  # between two checks whether our address on the local network has changed
 LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
 PINGED, RELIED = 8, 3  # peers at a time, and how many of them are seeds or trusted, where so many are here
 PEERS_ASKED = 3  # peers at a time, whether they can call us
@@ -83,6 +84,15 @@ class Connection:
             bytes, float
         ] = {}  # of those connected: whether they can call us, and when they may be asked again
         self._tasks: list[asyncio.Task[None]] = []
+        self._lan = Lan(services.digest, identity.peer_id, self.suggest) if options.lan else None
+
+    @classmethod
+    def of(cls, options: SwarmOptions, identity: Identity, callbacks: Callbacks) -> "Connection":
+        """The transport of a node that calls peers itself."""
+        return cls(
+            options, identity, callbacks.services, callbacks.report,
+            met=callbacks.met, joined=callbacks.joined, trusted=callbacks.trusted,
+        )  # fmt: skip
 
     @property
     def dht(self) -> Dht:
@@ -106,6 +116,17 @@ class Connection:
         self._clock_offset = time.time() - time.monotonic()
         self._say("connecting", [], "")
         self._tasks = [asyncio.create_task(each) for each in (self._supervise(), self._stay_joined(), self._stay_small())]
+        if self._lan is not None:
+            with suppress(PeerAway):  # p2pd died at once: the supervisor will see
+                await self._lan.be_at(await self._dht.addresses(), self._options.host)
+            self._tasks.append(asyncio.create_task(self._stay_on_lan(self._lan)))
+
+    async def _stay_on_lan(self, lan: Lan) -> None:
+        """Announce this node again where the local network appears late, or is another one after the computer slept."""
+        while True:
+            await asyncio.sleep(LAN_S)
+            with suppress(PeerAway, SwarmError):  # p2pd starts again, or there is no network just now
+                await lan.be_at(await self.dht.addresses(), self._options.host)
 
     async def _learn_port(self, dht: Dht) -> None:
         """From now on others know this port: it is kept when p2pd is started again."""
@@ -128,6 +149,8 @@ class Connection:
     async def close(self) -> None:
         """Leave: end the tasks and p2pd. Safe to call twice."""
         await end(self._tasks)
+        if self._lan is not None:
+            await self._lan.close()
         dht, self._dht = self._dht, None
         if dht is not None:
             await dht.close()

@@ -14,13 +14,11 @@ import time
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from waggle.core.errors import SwarmError
 from waggle.core.process_memory import held_by
 from waggle.network.identity.keys import Identity, is_peer_id
-from waggle.network.limits.address_ranges import Route, source_of
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import relay
@@ -29,8 +27,8 @@ from waggle.network.transport.hivemind.liveness import Neighbours, Resting
 from waggle.network.transport.hivemind.patches import ANNOUNCEMENTS, Announcements, Answering, OpenCalls, load_hivemind
 from waggle.network.transport.hivemind.rate_limited_p2p import limited
 from waggle.network.transport.hivemind.reachability import Callback
-from waggle.network.transport.hivemind.rpc_handlers import Refused, Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.hivemind.rpc_handlers import Refused
+from waggle.network.transport.interface import Connected, PeerAway, Pong, Services
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
 PAYLOAD = "waggle/payload/1"
@@ -47,35 +45,6 @@ NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as 
 EVERYWHERE = "0.0.0.0"
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Pong:
-    """An answered ping: its round trip, and how far the peer's clock is ahead of ours."""
-
-    delay_ms: float
-    skew_s: float
-
-
-@dataclass(frozen=True)
-class Connected:
-    """A peer that p2pd holds a connection to, and the address to find it again."""
-
-    peer_id: bytes
-    address: str
-    relayed: bool
-
-    @property
-    def source(self) -> str:
-        """The address range it comes from, or empty: itself."""
-        return source_of(self.address, relayed=self.relayed)
-
-    @property
-    def route(self) -> Route:
-        """How it is connected: who counts for itself has an address of one's own network."""
-        if self.relayed:
-            return "relay"
-        return "direct" if self.source else "lan"
 
 
 class Dht:

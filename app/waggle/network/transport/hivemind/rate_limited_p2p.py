@@ -7,7 +7,8 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import relay
 from waggle.network.transport.hivemind.dht_validator import STORER
 from waggle.network.transport.hivemind.patches import MAX_VALUE, load_hivemind
-from waggle.network.transport.hivemind.rpc_handlers import Limits, Services
+from waggle.network.transport.hivemind.rpc_handlers import Limits
+from waggle.network.transport.interface import Services
 
 LONGEST_CALL = 4096  # bytes of what others ask: an announcement on its way into the directory is the longest of them
 LONGEST_FOUND = MAX_VALUE + 4096  # of what the directory answers: a shard, and the neighbours of its key

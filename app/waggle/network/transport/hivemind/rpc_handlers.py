@@ -1,48 +1,19 @@
 """What a node answers when others call it, and how much: a quota before every handler, those of the DHT itself too."""
 
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from waggle.network.identity.keys import is_peer_id
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.rate_limits import Quota, Shares, all_allow
 from waggle.network.transport.hivemind.peer_polling import Looks
+from waggle.network.transport.interface import Services
 
 CALLS_RATE, CALLS_BURST = 40.0, 400.0  # a second and at once, from one peer, of every kind together
 BYTES_RATE, BYTES_BURST = 100e3, 2e6  # the same for what is sent to us
 RANGE = 8.0  # times as much of both: all peers of one address range together
 LOOK_S = 0.1  # between two looks at who has just come, however many call
 FOUND_RATE, FOUND_BURST = 0.5e6, 8e6  # of what is found for one source: mostly 16 kB a read
-
-
-async def _nothing() -> None:
-    return
-
-
-async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
-    return b""
-
-
-@dataclass(frozen=True)
-class Services:
-    """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
-
-    `admits` says whether a peer is answered at all, `source` whose share of calls and answers it uses (None: not known before
-    the next `look` at who is connected), `may_tell` whether so many bytes of announcements may go to it, `member` whether an
-    origin may announce under `digest`, which is kept before others.
-    """
-
-    payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
-    charter: Callable[[bytes], bytes] = lambda sha256: b""
-    greeting: Callable[[], bytes] = lambda: b""
-    admits: Callable[[bytes], bool] = lambda peer_id: True
-    source: Callable[[bytes], str | None] = lambda peer_id: ""
-    look: Callable[[], Awaitable[None]] = _nothing
-    may_tell: Callable[[bytes, int], bool] = lambda source, size: True
-    digest: bytes = b""
-    member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
 
 class Refused(Exception):
