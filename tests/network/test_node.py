@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 import signal
 import time
@@ -15,7 +16,7 @@ import pytest
 
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, serving, share
 from waggle.network.exchange.verification import Judged
-from waggle.network.identity.keys import PEER_ID_PREFIX, Identity
+from waggle.network.identity.keys import PEER_ID_PREFIX, Identity, short_id, text_of
 from waggle.network.limits.rate_limits import Shares
 from waggle.network.limits.reputation import MAX_PEERS
 from waggle.network.messages import announcement as announcements
@@ -134,8 +135,9 @@ async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
 
 
 async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
-    start: Start, seed_address: str, charter: Charter, verifier: Verifier, tmp_path: Path
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "waggle.network")
     other = await start("other", seeds=(seed_address,))
     liar = fresh_identity(tmp_path, "liar")
     now = time.time()
@@ -165,6 +167,8 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
         await dht.close()
 
     assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
+    assert f"a message of peer {short_id(liar.peer_id)} is refused: not the payload that was announced" in caplog.messages
+    assert text_of(liar.peer_id) not in caplog.text
     assert len(other.ear.all(RecordDropped)) == 1
 
 

@@ -1,6 +1,7 @@
 """Gathering: look into the directory, pull from a few peers at random, judge what came, fill the pool. In the background."""
 
 import asyncio
+import logging
 import random
 import time
 from collections import OrderedDict
@@ -14,6 +15,7 @@ from waggle.core.errors import BadRecord, VerifierError
 from waggle.network.exchange.pool import Pool
 from waggle.network.exchange.verification import Judged, Watch, judge
 from waggle.network.identity.duplicate_node import Twins
+from waggle.network.identity.keys import short_id
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.bandwidth import PAY_S, Traffic
 from waggle.network.limits.rate_limits import Accounts, Payers
@@ -28,6 +30,8 @@ from waggle.network.transport.tasks import end
 from waggle.tasks.charter import Charter
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
+
+log = logging.getLogger(__name__)
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
 MAX_READ = 256  # announcements considered at one look
@@ -118,6 +122,7 @@ class Gathering:
             if origin not in announced or announced[origin].expires < each.expires:
                 announced[origin] = each
         if self._peer_id in announced and self._twins.observe(announced[self._peer_id].expires):
+            log.info("another computer announces itself under our own identity")
             self._tell(IdentityTwice())
         self._trust.agree(announced)
         now = self._clock()
@@ -147,7 +152,8 @@ class Gathering:
         """What the directory says, of a sample where that is much."""
         try:
             entries = await self.read(connection)
-        except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
+        except PeerAway as away:  # too much in it, or nobody who holds it: those greeted are still there
+            log.debug("the directory was not read: %r", away)
             return {}
         announced = {origin: announcements.parse(blob) for origin, blob in entries.items()}
         depths = [each.depth for each in announced.values() if not each.via]
@@ -172,13 +178,18 @@ class Gathering:
             if not blob:  # it does not speak of itself
                 return None
             greeting = handshake.read(blob)
-            self._trust.greeted(peer_id, handshake.refusal(greeting, self._digest))
+            refusal = handshake.refusal(greeting, self._digest)
+            if refusal:
+                log.debug("peer %s takes no part here: %r", short_id(peer_id), refusal)
+            self._trust.greeted(peer_id, refusal)
             if greeting.announced and greeting.charter == self._digest:
                 announced = announcements.read(greeting.announced, peer_id)
                 if self._admission.admits(peer_id, announced.certificate):
                     return announced
+                log.info("the announcement of peer %s is refused: its certificate does not hold here now", short_id(peer_id))
                 self._silent[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
-        except PeerAway:  # the directory may know of it
+        except PeerAway as away:  # the directory may know of it
+            log.debug("peer %s did not answer a greeting: %r; next try in %g s", short_id(peer_id), away, REST_S)
             self._silent[peer_id] = time.monotonic() + REST_S
         except BadRecord as bad:  # counted and told; the others are heard
             self._silent[peer_id] = time.monotonic() + REST_S
@@ -228,6 +239,7 @@ class Gathering:
         if not blob:
             before = self._unanswered.get(origin)
             rest = 2 * before.rest if before and before.sha256 == announced.sha256 else REST_S
+            log.debug("a payload of peer %s did not come; next try in %g s at the earliest", short_id(origin), rest)
             self._unanswered[origin] = Unanswered(time.monotonic() + rest, announced.sha256, rest)
         return blob
 
@@ -235,6 +247,8 @@ class Gathering:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
         payers, watch = (await standing_of(origin, self._trust, connection)).payers, Watch()
         if self._is_resting() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
+            why = "this computer rests" if self._is_resting() else "its share of judging is used up"
+            log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), why)
             return
         self._remember((origin, announced.sha256))
         work = asyncio.to_thread(
@@ -246,7 +260,8 @@ class Gathering:
         except BadRecord as bad:  # counted and told; the swarm goes on
             self._reject(origin, bad.title)
             return
-        except VerifierError:  # our own trouble, which the verifier has told: nobody is to blame
+        except VerifierError as error:  # our own trouble, which the verifier has told: nobody is to blame
+            log.info("a record of peer %s was not judged: %s", short_id(origin), error.title)
             return
         finally:  # also for a verifier that ended over what was sent
             self._accounts.work.charge(payers, watch.seconds)
@@ -257,6 +272,7 @@ class Gathering:
     def _keep(self, origin: bytes, judged: Judged) -> None:
         standing = self._trust.of(origin)
         if standing.choice:  # a person has just decided
+            log.info("the groups of peer %s are dropped: the person muted or blocked it", short_id(origin))
             return
         source = standing.party
         fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
@@ -266,6 +282,7 @@ class Gathering:
             self._tell(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
+        log.info("a message of peer %s is refused: %s", short_id(origin), reason)
         self._trust.rejected(origin, reason, count)
         if not self._trust.of(origin).trusted:  # then nothing else of it is worth a risk
             self._pool.drop(origin)

@@ -5,6 +5,7 @@ Off unless a person chose it: then nothing is published and nothing asked. A she
 
 import asyncio
 import hashlib
+import logging
 import random
 import time
 from collections import Counter, OrderedDict
@@ -13,7 +14,7 @@ from contextlib import suppress
 
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.network.exchange.verification import Watch
-from waggle.network.identity.keys import Identity
+from waggle.network.identity.keys import Identity, short_id
 from waggle.network.identity.membership import Admission
 from waggle.network.leaderboard import scores_file
 from waggle.network.leaderboard.scores import MAX_NODES, Mark, Marks
@@ -31,6 +32,8 @@ from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.exam import Exam, Exams
 from waggle.tasks.sandbox.verifier import Verifier
+
+log = logging.getLogger(__name__)
 
 SLOWER = 10.0  # times the tempo, between two looks: an exam stands for ten minutes
 PEERS_PER_LOOK = 8  # peers at one look
@@ -142,6 +145,7 @@ class Marking:
             try:
                 await self._ask(connection, peer_id, each)
             except BadRecord as bad:  # counted and told; the others are heard
+                log.info("an answer sheet of peer %s is refused: %s", short_id(peer_id), bad.title)
                 self._trust.rejected(peer_id, bad.title)
                 self._tell(RecordDropped(origin=peer_id, reason=bad.title))
         self._say()
@@ -196,7 +200,8 @@ class Marking:
         self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, sheet, watch))
         try:
             self._count(sheet, await asyncio.shield(self._judging), party)
-        except VerifierGone:  # our own trouble, which the verifier has told: nobody is to blame
+        except VerifierGone as error:  # our own trouble, which the verifier has told: nobody is to blame
+            log.info("the answer sheet of peer %s was not marked: %s", short_id(sheet.origin), error.title)
             return
         except (CharterError, VerifierError) as error:
             raise BadRecord("cannot be judged") from error

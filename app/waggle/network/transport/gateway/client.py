@@ -4,11 +4,11 @@ It keeps the gateways open; what is asked of them is in gates.
 """
 
 import asyncio
+import logging
 import os
 import random
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import httpx2
 import msgspec
@@ -32,6 +32,8 @@ from waggle.network.transport.interface import Callbacks, PeerAway
 from waggle.network.transport.tasks import end, watch
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
+
+log = logging.getLogger(__name__)
 
 MAX_ANSWER = 4 * 1024 * 1024
 _welcome = msgspec.msgpack.Decoder(Welcome)
@@ -177,10 +179,15 @@ class LightConnection:
 
     async def _keep(self, address: str) -> None:
         while True:
-            with suppress(PeerAway):  # it is called again after a while
+            reason = "it closed the connection"
+            try:
                 await self._open(address)
+            except PeerAway as away:  # it is called again after a while
+                reason = str(away)
             self._say("connected" if self._gates.open else "alone")
-            await asyncio.sleep(self._options.rejoin * random.uniform(0.5, 1.5))
+            pause = self._options.rejoin * random.uniform(0.5, 1.5)
+            log.debug("gateway %d is called again in %.0f s: %r", self._options.gateways.index(address) + 1, pause, reason)
+            await asyncio.sleep(pause)
 
     async def _open(self, address: str) -> None:
         try:
@@ -200,7 +207,7 @@ class LightConnection:
                 finally:
                     self._gates.open.pop(address, None)
         except (ImportError, *FAILURES) as error:  # the first: by a SOCKS proxy, for which websockets needs another package
-            raise PeerAway(f"{address}: {type(error).__name__}") from error
+            raise PeerAway(f"it does not answer ({type(error).__name__})") from error
 
     async def _introduce(self, connection: ClientConnection, who: bytes) -> bytes:
         welcome = _welcome.decode(await connection.recv(decode=False))

@@ -7,6 +7,7 @@ swarm both show that they are members. Whoever passes all of this on between the
 
 import asyncio
 import hashlib
+import logging
 import os
 import time
 from collections import Counter, OrderedDict
@@ -19,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.network.identity.keys import Identity, verify
+from waggle.network.identity.keys import Identity, short_id, verify
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.address_ranges import HIDDEN, source_of
 from waggle.network.limits.rate_limits import Joint, Quota, all_allow, of_most
@@ -45,6 +46,8 @@ from waggle.network.messages.gateway_frames import (
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.interface import DEPOSIT, PeerAway
 from waggle.tasks.charter import PROTOCOL
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 4  # questions of one client, of which PULLS: those from silent peers must not hold up the others
 PULLS = AT_ONCE - 1
@@ -140,7 +143,8 @@ class Gateway:
                 task = asyncio.create_task(self._reply(connection, peer_id, ask, sending))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
-        except (BadRecord, TimeoutError, *UNREADABLE):  # it does not speak as agreed, or not at all
+        except (BadRecord, TimeoutError, *UNREADABLE) as error:  # it does not speak as agreed, or not at all
+            log.debug("light client %s is refused: %s", short_id(peer_id) if peer_id else "(unknown)", _reason(error))
             await connection.close(1008, "not understood")
         except ConnectionClosed:  # it left
             return
@@ -176,7 +180,8 @@ class Gateway:
                     return  # it asks again, or elsewhere: without them the answer would look as if we hid somebody
                 async with sending:
                     await connection.send(msgspec.msgpack.encode(answer))
-            except BadRecord:  # it does not speak as agreed
+            except BadRecord as bad:  # it does not speak as agreed
+                log.debug("light client %s is refused: %s", short_id(peer_id), bad.title)
                 await connection.close(1008, "not understood")
             finally:
                 self._unsent -= {connection: unsent}  # which forgets whoever has taken all
@@ -242,7 +247,8 @@ class Gateway:
                     return Answer(ask.id, DONE)
                 case Pull():
                     return Answer(ask.id, await self._fetched(peer_id, ask))
-        except PeerAway:  # somebody is away: the client asks again, or somewhere else
+        except PeerAway as away:  # somebody is away: the client asks again, or somewhere else
+            log.debug("light client %s gets no answer: %r", short_id(peer_id), away)
             return Answer(ask.id)
 
     async def _fetched(self, client: bytes, ask: Pull) -> bytes:
@@ -314,6 +320,10 @@ class Gateway:
         while sum(sizes.values()) > MAX_LODGED:
             largest = max(sizes, key=sizes.__getitem__)
             sizes[largest] -= len(self._lodged[largest].popitem(last=False)[1])
+
+
+def _reason(error: Exception) -> str:
+    return error.title if isinstance(error, BadRecord) else type(error).__name__
 
 
 def _source(connection: ServerConnection) -> str:

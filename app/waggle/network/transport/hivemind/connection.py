@@ -1,6 +1,7 @@
 """Keeps a node connected: one Dht at a time, started again when it dies, joined again when nobody answers or some are missing."""
 
 import asyncio
+import logging
 import math
 import random
 import time
@@ -21,6 +22,8 @@ from waggle.network.transport.hivemind.peer_polling import Effort
 from waggle.network.transport.hivemind.reachability import ASKED_RATE
 from waggle.network.transport.interface import Callbacks, Connected, PeerAway, Pong, Services
 from waggle.network.transport.tasks import end, watch
+
+log = logging.getLogger(__name__)
 
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
 LAN_S = 30.0  # between two checks whether our address on the local network has changed
@@ -178,6 +181,7 @@ class Connection:
             await self._start_again()
             self._lose()
             if not deliberate:
+                log.info("the network process was started again: %s", FULL if full else f"it ended with code {code}")
                 self._forget_way()
                 self._tell(NetworkRestarted(reason=FULL if full else f"the network process ended ({code})"))
 
@@ -187,7 +191,8 @@ class Connection:
             try:
                 self._dht = await self._open()
                 await self._learn_port(self._dht)
-            except SwarmError:  # the port is not free yet, or the disk is full: the node stays alone and tries again
+            except SwarmError as error:  # the port is not free yet, or the disk is full: the node stays alone and tries again
+                log.info("the network process cannot start: %s; next try in %g s", error.title, pause)
                 self._port = self._options.port
                 await asyncio.sleep(pause)
                 pause = min(self._options.rejoin, pause * 2)
