@@ -13,7 +13,7 @@ from pathlib import Path
 
 from network.loopback import Ear, answered, fresh_identity, options, question_ids, share
 from waggle.network.messages.events import GroupsArrived
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security import attacks
@@ -33,14 +33,14 @@ async def besiege(folder: Path) -> dict[str, object]:
     """
     charter, verifier = first_swarm(), Verifier(first_swarm())
     me, friend = fresh_identity(folder, "victim"), fresh_identity(folder, "honest")
-    honest = SwarmNode(options(host=HONEST), charter, friend, verifier, Ear())
+    honest = open_node(options(host=HONEST), charter, friend, verifier, Ear())
     await honest.start()
     crowd = [Attacker(fresh_identity(folder, f"crowd {i}"), charter) for i in range(CROWD)]
     for i, each in enumerate(crowd):
         await each.start(options(host=f"{RANGE}.{i + 1}"))
     addresses = [*await honest.addresses(), *[one for each in crowd for one in await each.dht.addresses()]]
     ear = Ear()
-    victim = SwarmNode(options(host=VICTIM, seeds=tuple(addresses)), charter, me, verifier, ear)
+    victim = open_node(options(host=VICTIM, seeds=tuple(addresses)), charter, me, verifier, ear)
     await victim.start()
     share(honest, answered(charter, verifier, friend.peer_id, question_ids(charter, verifier, friend.peer_id, 20)))
     await ear.hear(GroupsArrived, lambda news: news.origin == friend.peer_id)

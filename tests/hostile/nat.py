@@ -26,7 +26,7 @@ from waggle.network import seed
 from waggle.network.identity import keys as identities
 from waggle.network.messages.events import GroupsArrived, ReachFound
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -124,7 +124,7 @@ async def play(arguments: argparse.Namespace) -> None:
         await seed.run(options, myself, charter, _say_address, stop)
         return
     verifier, ear = Verifier(charter), Ear()
-    node = SwarmNode(options, charter, myself, verifier, ear)
+    node = open_node(options, charter, myself, verifier, ear)
     try:
         share_own = answered(charter, verifier, myself.peer_id, question_ids(charter, verifier, myself.peer_id, 1))
         await node.start()

@@ -17,6 +17,7 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News, ReachFound, RecordDropped
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind import peer_cache
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import QuestionId
@@ -68,7 +69,7 @@ async def live(arguments: argparse.Namespace) -> None:
 
 async def begin(number: int, options: SwarmOptions, folder: Path, charter: Charter, verifier: Verifier) -> Member:
     identity = fresh_identity(folder, f"node{number}")
-    node = SwarmNode(options, charter, identity, verifier, partial(tell, number))
+    node = open_node(options, charter, identity, verifier, partial(tell, number))
     assert options.known_peers is not None
     questions = question_ids(charter, verifier, identity.peer_id, ROUNDS * GROUPS)
     await node.start()

@@ -276,14 +276,14 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
     first.offer(Payload(os.urandom(1_500_000), epoch=scene_of(first).epoch, changes={"size": 1}))
     await victim.ear.hear(RecordDropped, lambda news: news.origin == first.identity.peer_id)
 
-    tell, heard = looking._heard, asyncio.Event()
+    tell, heard = looking._on_announcements, asyncio.Event()
 
     def hear(announced: Mapping[bytes, Announcement]) -> None:
         tell(announced)
         if second.identity.peer_id in announced:
             heard.set()
 
-    looking._heard = hear
+    looking._on_announcements = hear
     second.offer(Payload(os.urandom(1000), epoch=scene_of(second).epoch))
     await asyncio.wait_for(heard.wait(), SOON)
     await honest_arrives()

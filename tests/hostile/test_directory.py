@@ -27,8 +27,8 @@ from waggle.network.transport.hivemind.liveness import Neighbours
 from waggle.network.transport.hivemind.node import GREETING, NEIGHBOURS, Dht
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.hivemind.rate_limited_p2p import LONGEST_CALL
-from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, Limits, Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, Limits
+from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import first_swarm
 from waggle_lab.security.decoders.dht import DICTIONARY, TUPLE, nested
 

@@ -31,7 +31,7 @@ from waggle.network.messages.answer_sheet import Sheet
 from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped, SheetsMarked
 from waggle.network.messages.gateway_frames import PROOF, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
 from waggle.network.messages.rollout_record import MAX_BLOB, Record
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.gateway import bounded_connection
 from waggle.network.transport.gateway import server as gateway
 from waggle.network.transport.gateway.client import LightConnection
@@ -39,8 +39,7 @@ from waggle.network.transport.gateway.pool import Gates
 from waggle.network.transport.gateway.server import AT_ONCE, DONE
 from waggle.network.transport.hivemind import node as dhts
 from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import PeerAway, Services
 from waggle.network.web import server as web
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.sandbox.exam import Exam
@@ -159,7 +158,7 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
         reads += 1
         return found
 
-    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
     assert [await node._list() for _ in range(3)] == [found] * 3
     assert reads == 3
@@ -181,7 +180,7 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
         await answers.wait()
         return found
 
-    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
     node.limit(1000.0)
     honest = asyncio.create_task(node._list())
@@ -211,7 +210,7 @@ async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_lim
             await asyncio.Event().wait()
         raise PeerAway("it stalls")
 
-    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(pull=pull))  # type: ignore[assignment]
     node.limit(1000.0)
     asked = asyncio.create_task(node._pull_for(bytes(38), bytes(32), SOON))
@@ -235,7 +234,7 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
             raise PeerAway("too slow")
         return found
 
-    node = SwarmNode(options(), charter, identity, verifier, lambda news: None)
+    node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
     assert await node._list() == found
     away = True

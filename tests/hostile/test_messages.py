@@ -17,7 +17,7 @@ from network.loopback import SOON, Live, Start, answered, fresh_identity, option
 from waggle.network.messages.events import ReachFound
 from waggle.network.transport.hivemind.node import Dht, open_dht
 from waggle.network.transport.hivemind.patches import load_hivemind
-from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 

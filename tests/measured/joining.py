@@ -13,7 +13,7 @@ from pathlib import Path
 
 from network.loopback import Ear, answered, fresh_identity, options, question_ids, serving, share
 from waggle.network.messages.events import GroupsArrived
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 
@@ -26,7 +26,7 @@ async def measure(folder: Path) -> dict[str, float]:
     verifier.check_charter()  # what a node does before it joins
     own, found = fresh_identity(folder, "own"), {}
     async with serving(fresh_identity(folder, "seed"), charter) as seed:
-        giver = SwarmNode(
+        giver = open_node(
             options(seeds=(seed,), web_port=0, gateway=True, tempo=TEMPO_S), charter, own, verifier, lambda news: None
         )
         try:
@@ -35,7 +35,7 @@ async def measure(folder: Path) -> dict[str, float]:
             gateway = (f"ws://127.0.0.1:{giver.web_port}/gateway",)
             for name, ways in (("join_s", {"seeds": (seed,)}), ("join_gateway_s", {"gateways": gateway, "light": True})):
                 ear, begun = Ear(), time.monotonic()
-                node = SwarmNode(options(tempo=TEMPO_S, **ways), charter, fresh_identity(folder, name), verifier, ear)
+                node = open_node(options(tempo=TEMPO_S, **ways), charter, fresh_identity(folder, name), verifier, ear)
                 try:
                     await node.start()
                     await ear.hear(GroupsArrived)

@@ -94,7 +94,7 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
     from waggle.network.identity import keys as identities
     from waggle.network.messages.events import GroupsArrived, News
     from waggle.network.messages.options import SwarmOptions
-    from waggle.network.node import SwarmNode
+    from waggle.network.open_node import open_node
     from waggle.tasks.charter import first_swarm
     from waggle.tasks.questions import epoch_at
     from waggle_lab.scaling.scale_real import Believing, made_up
@@ -106,7 +106,7 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
         arrived[0] += isinstance(news, GroupsArrived)
 
     chosen = SwarmOptions(host="127.0.0.1", tempo=TEMPO_S, seeds=(seed,), patience=10.0)
-    node = SwarmNode(chosen, charter, own, Believing(), hear)
+    node = open_node(chosen, charter, own, Believing(), hear)
     await node.start()
     here, begun_at, told_at = psutil.Process(), time.monotonic(), 0.0
     for number in range(1_000_000):

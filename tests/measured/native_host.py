@@ -32,7 +32,8 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import node, patches
 from waggle.network.transport.hivemind.rate_limited_p2p import limited
-from waggle.network.transport.hivemind.rpc_handlers import Refused, Services
+from waggle.network.transport.hivemind.rpc_handlers import Refused
+from waggle.network.transport.interface import Services
 
 sys.modules["hivemind.proto.crypto_pb2"] = crypto  # both bring this message along, and protobuf takes it once
 HIVEMIND = patches.load_hivemind()

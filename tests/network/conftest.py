@@ -13,6 +13,7 @@ from waggle.network.exchange import publisher, verification
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement
 from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.gateway import client, pool, server
 from waggle.network.transport.hivemind import node as dht
 from waggle.network.transport.hivemind import reachability
@@ -49,7 +50,7 @@ async def start(tmp_path: Path, charter: Charter, verifier: Verifier) -> AsyncIt
 
     async def start_one(name: str, *, clock: Callable[[], float] = time.time, **changes: object) -> Live:
         ear, identity = Ear(), fresh_identity(tmp_path, name)
-        node = SwarmNode(options(**changes), charter, identity, verifier, ear, clock)
+        node = open_node(options(**changes), charter, identity, verifier, ear, clock)
         nodes.append(node)
         await node.start()
         return Live(node, identity, ear)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 import signal
 import time
@@ -15,7 +16,7 @@ import pytest
 
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, serving, share
 from waggle.network.exchange.verification import Judged
-from waggle.network.identity.keys import PEER_ID_PREFIX, Identity
+from waggle.network.identity.keys import PEER_ID_PREFIX, Identity, short_id, text_of
 from waggle.network.limits.rate_limits import Shares
 from waggle.network.limits.reputation import MAX_PEERS
 from waggle.network.messages import announcement as announcements
@@ -23,11 +24,12 @@ from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
 from waggle.network.messages.rollout_record import Record, encode
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import Connected, open_dht
-from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, RANGE, Limits, Refused, Services
+from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST, RANGE, Limits, Refused
+from waggle.network.transport.interface import Connected, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at, seed_of
 from waggle.tasks.rollout_group import Completion, Verdict
@@ -133,8 +135,9 @@ async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
 
 
 async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
-    start: Start, seed_address: str, charter: Charter, verifier: Verifier, tmp_path: Path
+    start: Start, seed_address: str, charter: Charter, verifier: Verifier, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "waggle.network")
     other = await start("other", seeds=(seed_address,))
     liar = fresh_identity(tmp_path, "liar")
     now = time.time()
@@ -164,6 +167,8 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
         await dht.close()
 
     assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
+    assert f"a message of peer {short_id(liar.peer_id)} is refused: not the payload that was announced" in caplog.messages
+    assert text_of(liar.peer_id) not in caplog.text
     assert len(other.ear.all(RecordDropped)) == 1
 
 
@@ -252,7 +257,7 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
     charter: Charter, identity: Identity, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
-    node = SwarmNode(options(), charter, identity, verifier, Ear())
+    node = open_node(options(), charter, identity, verifier, Ear())
     assert isinstance(node._connection, Connection)
     limits, request = Limits(node._connection._services), SimpleNamespace(ByteSize=lambda: 2)
     crowd = [
@@ -283,11 +288,11 @@ async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
 ) -> None:
     one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
     held = asyncio.Event()
-    other.node._gathering._held = lambda: not held.is_set()
+    other.node._gathering._is_resting = lambda: not held.is_set()
     groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
     share(one.node, groups)
     heard = asyncio.Event()
-    other.node._gathering._heard = lambda announced: heard.set() if one.identity.peer_id in announced else None
+    other.node._gathering._on_announcements = lambda announced: heard.set() if one.identity.peer_id in announced else None
     async with asyncio.timeout(SOON):
         for _ in range(3):  # it looks on, and leaves what it sees
             heard.clear()
@@ -309,7 +314,7 @@ async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path
 
     dying, peer = Dying(charter), fresh_identity(tmp_path, "peer")
     try:
-        node = SwarmNode(options(), charter, fresh_identity(tmp_path, "own"), dying, Ear())
+        node = open_node(options(), charter, fresh_identity(tmp_path, "own"), dying, Ear())
         now = time.time()
         groups = tuple(answered(charter, dying, peer.peer_id, question_ids(charter, dying, peer.peer_id, 1)))
         blob = encode(Record(origin=peer.peer_id, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)

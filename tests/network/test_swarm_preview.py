@@ -14,7 +14,7 @@ from waggle.network.messages.invite import MAX_SEEDS, Invite
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.swarm_preview import Visited, visit
 from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Specialty, encode, first_swarm
 
 

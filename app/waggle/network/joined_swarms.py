@@ -46,12 +46,14 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MOST)] = ()
 
     def entry(self, charter: str) -> Entry | None:
-        return next((one for one in self.entries if one.charter == charter), None)
+        return next((entry for entry in self.entries if entry.charter == charter), None)
 
     def with_entry(self, entry: Entry) -> "Book":
         """With this one added, or in the place of what was known of the same swarm; raises SwarmError for one too many."""
         if self.entry(entry.charter):
-            return replace(self, entries=tuple(entry if one.charter == entry.charter else one for one in self.entries))
+            return replace(
+                self, entries=tuple(entry if present.charter == entry.charter else present for present in self.entries)
+            )
         if len(self.entries) >= MOST:
             raise SwarmError(f"{MOST} swarms are remembered already.", "Forget one first.")
         return replace(self, entries=(*self.entries, entry))
@@ -59,7 +61,7 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
     def without(self, charter: str) -> "Book":
         """With this one forgotten. It is not gone back to: without it that would be another one, and open to all."""
         before = self.active if self.before == charter else self.before
-        return replace(self, before=before, entries=tuple(one for one in self.entries if one.charter != charter))
+        return replace(self, before=before, entries=tuple(entry for entry in self.entries if entry.charter != charter))
 
 
 def read(path: Path) -> Book:
@@ -78,7 +80,7 @@ def read(path: Path) -> Book:
         except OSError as stuck:
             raise SwarmError(f"The list of swarms {path} cannot be read.", "Check who owns it.") from stuck
         raise SwarmError("The list of swarms was damaged and is begun anew.", f"The old one is kept as {aside}.") from error
-    sound = (one for one in book.entries if all(map(is_address, one.seeds)) and all(map(is_gateway, one.gateways)))
+    sound = (entry for entry in book.entries if all(map(is_address, entry.seeds)) and all(map(is_gateway, entry.gateways)))
     return replace(book, entries=tuple(sound))
 
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from waggle.core.errors import SwarmError
 from waggle.network.exchange.collector import Gathering
 from waggle.network.exchange.outbox_log import Message, Sent
 from waggle.network.exchange.pool import Pool
@@ -31,13 +30,9 @@ from waggle.network.messages.directory import Depth
 from waggle.network.messages.events import News, PeerSeen, StandingsLost, TrafficCounted
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import Record
-from waggle.network.transport.gateway.client import LightConnection, is_light
+from waggle.network.transport.availability import is_light
 from waggle.network.transport.gateway.server import Gateway
-from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.lan_discovery import Lan
-from waggle.network.transport.hivemind.node import Connected, Pong
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import Door, PeerAway, fetch
+from waggle.network.transport.interface import Callbacks, Connected, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
 from waggle.network.web.server import Web
 from waggle.network.web.statistics import Board
@@ -50,8 +45,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 DIGEST_BYTES = 32
 LISTED_S = 1.0
 STALE_S = 120.0  # that a list is told yet while the directory cannot be read
-LAN_S = 30.0  # between two looks whether others on the local network find us elsewhere
-SHOWN = 3  # of our addresses, on the status page
+MAX_ADDRESSES = 3  # of our addresses, on the status page
 COUNT_S = 1.0  # between two tellings of traffic and standings
 KEEP_S = 60.0  # between two writings of the standings
 BYTES_RATE, BYTES_BURST = 1e6, 16e6  # of payload, to any one source
@@ -70,8 +64,9 @@ class SwarmNode:
         identity: Identity,
         verifier: Verifier,
         tell: Callable[[News], None],
+        open_transport: OpenTransport,
         clock: Callable[[], float] = time.time,
-        held: Callable[[], bool] = lambda: False,
+        is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
         self._options = options
         self._charter = charter
@@ -106,29 +101,28 @@ class SwarmNode:
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, accounts=accounts,
-            lodged=self._gateway.get, mine=lambda: self._offers.expires, heard=self._marking.heard, held=held,
+            lodged=self._gateway.get, mine=lambda: self._offers.expires,
+            on_announcements=self._marking.on_announcements, is_resting=is_resting,
         )  # fmt: skip
         # When the directory was asked, monotonic; when it answered last, by the clock that goes on in sleep, and what.
         self._looked_at, self._listed = -LISTED_S, (0.0, dict[bytes, bytes]())
         self._listing: asyncio.Task[None] | None = None
+        self._connection = open_transport(self._callbacks(hear))
         self._web = self._page() if options.web_port is not None else None
-        joined = self._offers.renew
-        self._connection: Door = Connection(
-            options, identity, self._services(), hear, met=self._meet, joined=joined, trusted=self._trust.trusted
-        )
-        if is_light(options):
-            self._connection = LightConnection(
-                options, identity, self._digest, self._admission, hear, joined, self._traffic, greeted=self._trust.greeted
-            )
-        self._lan: Lan | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks, self._told = list[asyncio.Task[None]](), (0.0, 0.0)
+        self._tasks, self._reported_rates = list[asyncio.Task[None]](), (0.0, 0.0)
 
     def _door_for_others(self) -> Gateway:
         return Gateway(
             self._digest, self._identity, self._admission,
             admits=self._trust.admits, give=self._give, take=self._take, tell=self._traffic.may_tell,
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
+        )  # fmt: skip
+
+    def _callbacks(self, report: Callable[[News], None]) -> Callbacks:
+        return Callbacks(
+            services=self._services(), report=report, met=self._meet, joined=self._offers.renew, greeted=self._trust.greeted,
+            trusted=self._trust.trusted, admission=self._admission, traffic=self._traffic,
         )  # fmt: skip
 
     def _services(self) -> Services:
@@ -139,8 +133,8 @@ class SwarmNode:
         )  # fmt: skip
 
     def _page(self) -> Web:
-        # Whoever takes part through a gateway has one name there: what it announced for others would end its own connection.
-        serve = self._gateway.serve if self._options.gateway and not is_light(self._options) else None
+        # A client of a gateway has one name there: an announcement for somebody else would end its own connection.
+        serve = self._gateway.serve if self._options.gateway and self._connection.calls else None
         return Web(lambda: self._board.status(self._addresses), serve, charters.encode(self._charter))
 
     async def start(self) -> None:
@@ -149,23 +143,12 @@ class SwarmNode:
         await self._connection.start()
         if self._web is not None:
             await self._web.start(self._options.web_host, self._options.web_port or 0)
-        if self._options.lan and isinstance(self._connection, Connection):
-            self._lan = Lan(self._digest, self._identity.peer_id, self._connection.suggest)
-            with suppress(PeerAway):  # p2pd died at once
-                await self._lan.be_at(await self._connection.dht.addresses(), self._options.host)
         self._loop = asyncio.get_running_loop()
         if self._lost:
             self._tell(StandingsLost())
         ways = (self._offers, self._gathering, self._marking)
-        work = (*(each.run(self._connection) for each in ways), self._count(), self._stay_on_lan(), self._connection.run())
+        work = (*(each.run(self._connection) for each in ways), self._count(), self._connection.run())
         self._tasks = [asyncio.create_task(each) for each in work]
-
-    async def _stay_on_lan(self) -> None:
-        """The network may come after us, or be another one when a computer has slept."""
-        while self._lan is not None and isinstance(self._connection, Connection):
-            await asyncio.sleep(LAN_S)
-            with suppress(PeerAway, SwarmError):  # p2pd starts again, or there is no network just now
-                await self._lan.be_at(await self._connection.dht.addresses(), self._options.host)
 
     async def run(self) -> None:
         """Watch the work in the background: raise what only a fault of ours can raise, return when the node is closed."""
@@ -176,8 +159,6 @@ class SwarmNode:
         self._loop = None
         if self._web is not None:
             await self._web.close()
-        if self._lan is not None:
-            await self._lan.close()
         await end([*self._tasks, *([self._listing] if self._listing else [])])
         await self._gathering.finish()
         await self._marking.finish()
@@ -222,19 +203,19 @@ class SwarmNode:
         loop = self._loop
         if not sound or loop is None:
             return 0, 0
-        made = Record(
+        record = Record(
             origin=self._identity.peer_id,
             round=number,
             epoch=epoch,
             model=rollout_record.model_name(model),
             groups=tuple(sound[: rollout_record.MAX_GROUPS]),
         )
-        size = len(rollout_record.encode(made, self._charter))
+        size = len(rollout_record.encode(record, self._charter))
         try:
-            loop.call_soon_threadsafe(self._offers.add, made)
+            loop.call_soon_threadsafe(self._offers.add, record)
         except RuntimeError:  # the loop has just ended: the node is leaving, and there is nobody to tell
             return 0, 0
-        return len(made.groups), size
+        return len(record.groups), size
 
     @property
     def exams(self) -> Exams:
@@ -294,8 +275,8 @@ class SwarmNode:
             return b""
         sha256 = request[:DIGEST_BYTES]
         offer = self._offers.get(sha256)
-        kept = offer.blob if offer else self._marking.get(sha256) or self._gateway.get(sha256)
-        return self._give(peer_id, self._source(peer_id), sha256, kept)
+        blob = offer.blob if offer else self._marking.get(sha256) or self._gateway.get(sha256)
+        return self._give(peer_id, self._source(peer_id), sha256, blob)
 
     def _give(self, peer_id: bytes, source: str, sha256: bytes, blob: bytes) -> bytes:
         """A payload for a peer or a light client, counted; empty where its source's share, or a limit of traffic, is used up."""
@@ -306,7 +287,7 @@ class SwarmNode:
         offer = self._offers.get(sha256)
         if offer is None:
             return self._sent.note("sheet", blob, peer_id) if blob == self._marking.get(sha256) else blob
-        self._trust.taken(peer_id, len(offer.record.groups))
+        self._trust.record_pull(peer_id, len(offer.record.groups))
         return self._sent.note("groups", blob, peer_id)
 
     def _take(self, source: bytes, size: int) -> bool:
@@ -328,10 +309,10 @@ class SwarmNode:
         if time.monotonic() - self._looked_at < LISTED_S or not self._traffic.may_read():
             return
         with suppress(PeerAway):
-            found, trusted = await self._gathering.read(self._connection), self._trust.trusted()
+            entries, trusted = await self._gathering.read(self._connection), self._trust.trusted()
             # A client is told of so many: a crowd of made-up names must not crowd out those who were of use.
-            order = sorted(found, key=lambda origin: (origin not in trusted, random.random()))
-            self._listed = time.time(), {origin: found[origin] for origin in order}
+            order = sorted(entries, key=lambda origin: (origin not in trusted, random.random()))
+            self._listed = time.time(), {origin: entries[origin] for origin in order}
         self._looked_at = time.monotonic()  # the next one asks as late again: nobody waits for several such reads
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
@@ -339,8 +320,8 @@ class SwarmNode:
 
     async def _pull_for(self, peer_id: bytes, sha256: bytes, seconds: float) -> bytes:
         own = self._offers.get(sha256)
-        if kept := own.blob if own else self._marking.get(sha256):
-            return kept
+        if blob := own.blob if own else self._marking.get(sha256):
+            return blob
         if not self._traffic.may_receive():
             return b""
         return await fetch(
@@ -353,8 +334,8 @@ class SwarmNode:
 
     def _source(self, peer_id: bytes) -> str:
         """Whose share of our upload a peer uses: that of its address range, so that new names do not bring new shares."""
-        found = self._sources.get(peer_id)
-        return self._trust.of(peer_id).source if found is None else found
+        source = self._sources.get(peer_id)
+        return self._trust.of(peer_id).source if source is None else source
 
     def _greet(self) -> bytes:
         return self._sent.note("greeting", handshake.write(self._digest, self._offers.announced))
@@ -370,18 +351,18 @@ class SwarmNode:
             self._trust.answered(peer_id, pong.delay_ms)
 
     async def _count(self) -> None:
-        kept = time.monotonic()
+        saved_at = time.monotonic()
         while True:
             for standing in self._trust.changed():
                 self._tell(PeerSeen(peer=standing))
             rates = self._traffic.rates()
-            if rates != self._told:
-                self._told = rates
+            if rates != self._reported_rates:
+                self._reported_rates = rates
                 self._tell(TrafficCounted(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network starts again: those known before are shown
-                    self._addresses = tuple(await self._connection.dht.addresses())[:SHOWN]
-            if time.monotonic() - kept > KEEP_S:
-                kept = time.monotonic()
+                    self._addresses = tuple(await self._connection.dht.addresses())[:MAX_ADDRESSES]
+            if time.monotonic() - saved_at > KEEP_S:
+                saved_at = time.monotonic()
                 self._keep_standings()
             await asyncio.sleep(COUNT_S)

@@ -16,12 +16,12 @@ from waggle.network.messages import handshake
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.events import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
+from waggle.network.transport.availability import is_light
 from waggle.network.transport.gateway import client
 from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import Connected, Pong, open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.interface import Connected, PeerAway, Pong, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
@@ -58,7 +58,7 @@ async def run_with_page(
     stop: asyncio.Event,
 ) -> None:
     """The same with a status page at `options.web_port`. Raises SwarmError."""
-    node = SwarmNode(replace(options, leaderboard=True), charter, identity, verifier, lambda news: _say(news, say))
+    node = open_node(replace(options, leaderboard=True), charter, identity, verifier, lambda news: _say(news, say))
     try:
         await node.start()
         _introduce(identity, charter, await node.addresses(), say)
@@ -86,7 +86,7 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
 
 async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes) -> Charter:
     """Ask the seeds for the charter of this hash, and check it. Raises SwarmError where none has it, CharterError."""
-    if client.is_light(options):
+    if is_light(options):
         return await client.fetch_charter(options, digest)
     for address in options.seeds:
         peer_of(address)

@@ -18,8 +18,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.gateway.client import LightConnection, find_charter
 from waggle.network.transport.hivemind.node import Dht, open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
@@ -50,11 +49,11 @@ async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web:
         if by_web or not has_hivemind() or not invite.seeds:
             return await _look_by_web(invite, visitor, patience)
         async with _network(visitor, invite.charter, host) as dht:
-            found = await _look(dht, invite, patience)
-        if found.answered or not invite.gateways:
-            return found
-        found = await _look_by_web(invite, visitor, patience)
-        return replace(found, only_by_web=found.answered)
+            charter = await _look(dht, invite, patience)
+        if charter.answered or not invite.gateways:
+            return charter
+        charter = await _look_by_web(invite, visitor, patience)
+        return replace(charter, only_by_web=charter.answered)
 
 
 async def is_answered(seeds: Sequence[str], charter: bytes, host: str, patience: float = AGAIN_S) -> bool:

@@ -25,6 +25,7 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import GroupsArrived, News
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.practice import json_lines_file
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import epoch_at
@@ -146,7 +147,7 @@ async def _join(options: SwarmOptions, charter: Charter, identity: Identity) -> 
         if isinstance(news, GroupsArrived):
             guest.heard_at, guest.groups = time.monotonic(), guest.groups + len(news.groups)
 
-    guest = Guest(SwarmNode(options, charter, identity, Believing(), hear), identity)
+    guest = Guest(open_node(options, charter, identity, Believing(), hear), identity)
     await guest.node.start()
     return guest
 

@@ -24,6 +24,7 @@ from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import GroupsArrived, News
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group, Verdict
@@ -122,7 +123,7 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
     options = SwarmOptions(host="127.0.0.1", tempo=seconds, seeds=(await address,), patience=10.0)
     names = [own(str(number)) for number in range(count)]
     ears = [Ear(each.peer_id, spread) for each in names]
-    nodes = [(SwarmNode(options, charter, each, Believing(), ear), each) for each, ear in zip(names, ears, strict=True)]
+    nodes = [(open_node(options, charter, each, Believing(), ear), each) for each, ear in zip(names, ears, strict=True)]
     everybody = [each.peer_id for _, each in nodes]
 
     try:

@@ -185,7 +185,9 @@ class Swarm:
         )  # fmt: skip
         for spread in self._spreads:
             spread.shared(node.peer_id, offer.sha256)
-        for key in directory.keys_to_publish(self._charter, node.peer_id, node.depth.bits, node.depth.seen, int(now // 600)):
+        for key in directory.keys_to_publish(
+            self._charter, node.peer_id, node.depth.bits, node.depth.peers_in_shard, int(now // 600)
+        ):
             place = self._entries.setdefault(key, {})
             if node.peer_id in place or len(place) < SHARD_CAP:  # as the guard has it
                 place[node.peer_id] = offer

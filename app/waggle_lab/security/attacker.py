@@ -14,8 +14,7 @@ from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind.node import PAYLOAD, Dht, open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 from waggle_lab.security import raw_streams

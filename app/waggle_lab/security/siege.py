@@ -29,6 +29,7 @@ from waggle.network.identity.keys import FILE_PREFIX, Identity
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News, RecordDropped
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.practice.trial import noise_seed
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
@@ -129,7 +130,7 @@ class Besieged:
         """Join; the nodes' addresses."""
         for i, identity in enumerate(self.identities):
             options = SwarmOptions(host="127.0.0.1", seeds=(seed_address,), tempo=TEMPO_S, rejoin=1.0)
-            swarm = SwarmNode(options, self.charter, identity, self.verifier, self.news.append)
+            swarm = open_node(options, self.charter, identity, self.verifier, self.news.append)
             await swarm.start()
             self.swarms.append(swarm)
             self.nodes.append(self._node(i, identity, swarm))

@@ -14,7 +14,7 @@ from waggle.engine.runtime.pause_gate import Gate
 from waggle.engine.services.leaderboard_exam import Sitting
 from waggle.network.messages import answer_sheet
 from waggle.network.messages.events import SheetsMarked
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.rl.batch import nothing
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
@@ -26,7 +26,7 @@ async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_ear
     tmp_path: Path, verifier: Verifier
 ) -> None:
     moment, ear = [NOW], Ear()
-    swarm = SwarmNode(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: moment[0])
+    swarm = open_node(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: moment[0])
     await swarm.start()
     try:
         me = node(verifier)
@@ -52,7 +52,7 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
     tmp_path: Path, verifier: Verifier, readable: int
 ) -> None:
     me, ear = fresh_identity(tmp_path, "me"), Ear()
-    swarm = SwarmNode(options(leaderboard=True), CHARTER, me, verifier, ear, clock=lambda: NOW)
+    swarm = open_node(options(leaderboard=True), CHARTER, me, verifier, ear, clock=lambda: NOW)
     await swarm.start()
     try:
         exam = swarm.exams.of(epoch_at(NOW))
@@ -71,7 +71,7 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
 
 async def test_a_pause_in_the_midst_of_it_is_not_earned(tmp_path: Path, verifier: Verifier) -> None:
     loop, moment, ear = asyncio.get_running_loop(), [0.0], Ear()
-    swarm = SwarmNode(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: NOW)
+    swarm = open_node(options(leaderboard=True), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear, clock=lambda: NOW)
 
     def eight_hours_go_by() -> None:
         moment[0] += 8 * 3600.0
@@ -93,7 +93,7 @@ async def test_a_pause_in_the_midst_of_it_is_not_earned(tmp_path: Path, verifier
 
 async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_nothing(tmp_path: Path, verifier: Verifier) -> None:
     ear = Ear()
-    swarm = SwarmNode(options(), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear)
+    swarm = open_node(options(), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear)
     await swarm.start()
 
     gate = Gate(nothing)

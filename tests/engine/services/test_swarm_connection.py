@@ -25,6 +25,7 @@ from waggle.network.messages.events import ClockSkewed, GroupsArrived, PeerSeen,
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import Record
 from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
@@ -89,7 +90,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
         gate.close()
-        assert node._gathering._held(), "what is paused judges nothing"
+        assert node._gathering._is_resting(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await swarm_connection.charter_of(home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=told)))
     assert (teller.state.reach, teller.state.way) == ("alone", "gateway")
@@ -101,7 +102,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:
     own, peer = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "peer").peer_id
     told: list[object] = []
-    node = SwarmNode(SwarmOptions(standings=tmp_path / "standings.json"), first_swarm(), own, verifier, told.append)
+    node = open_node(SwarmOptions(standings=tmp_path / "standings.json"), first_swarm(), own, verifier, told.append)
 
     swarm_connection.choose(node, text_of(peer), "muted")
 
@@ -111,7 +112,7 @@ def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> 
 
 @pytest.mark.parametrize("name", ["", "Brisk Otter", "12D3KooW", "0" * 52])
 def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name: str) -> None:
-    node = SwarmNode(SwarmOptions(), first_swarm(), fresh_identity(tmp_path, "own"), verifier, lambda news: None)
+    node = open_node(SwarmOptions(), first_swarm(), fresh_identity(tmp_path, "own"), verifier, lambda news: None)
     with pytest.raises(EngineError, match="is no peer's id"):
         swarm_connection.choose(node, name, "blocked")
 
@@ -219,7 +220,7 @@ def test_a_state_full_of_the_longest_texts_is_told_in_a_line_that_a_window_reads
 def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_window_reads(
     tmp_path: Path, verifier: Verifier
 ) -> None:
-    node = SwarmNode(SwarmOptions(), WORDY, fresh_identity(tmp_path, "own"), verifier, lambda news: None)
+    node = open_node(SwarmOptions(), WORDY, fresh_identity(tmp_path, "own"), verifier, lambda news: None)
     blob = rollout_record.encode(shared("x", groups=24, completions=4), WORDY)
     for number in range(10):
         node._sent.note("groups", blob, bytes([number]) * 38)

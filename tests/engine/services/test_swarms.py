@@ -34,9 +34,9 @@ from waggle.network.identity import membership
 from waggle.network.identity.keys import text_of
 from waggle.network.joined_swarms import Book, Entry
 from waggle.network.messages import invite
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.swarm_preview import Visited
-from waggle.network.transport.gateway.client import is_light
+from waggle.network.transport.availability import is_light
 from waggle.protocol import commands
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
@@ -345,7 +345,7 @@ async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
 async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invited(home, reasons, tmp_path, verifier, light):
     private = replace(OTHER, name="Ours", admission=membership.public_of(key := membership.new_key()))
     own = fresh_identity(tmp_path, "lender")
-    lender = SwarmNode(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
+    lender = open_node(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
     try:
         await lender.start()
         gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
@@ -368,7 +368,7 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
 
 async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answers_too(home, known, tmp_path, verifier):
     own = fresh_identity(tmp_path, "lender")
-    lender = SwarmNode(options(web_port=0, gateway=True), OTHER, own, verifier, Ear())
+    lender = open_node(options(web_port=0, gateway=True), OTHER, own, verifier, Ear())
     try:
         await lender.start()
         gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"

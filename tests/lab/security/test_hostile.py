@@ -68,7 +68,7 @@ async def test_the_honest_play_on_until_a_slow_attack_was_made_as_often_as_asked
         played.append(number)
 
     monkeypatch.setattr(Besieged, "play", count)
-    held = partial(SwarmNode, held=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
+    held = partial(SwarmNode, is_resting=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
     monkeypatch.setattr("waggle_lab.security.siege.SwarmNode", held)
     key = Key(attack="crowd of made-up names", honest=2, hostile=1, rounds=2, seed=1)
     came = await lay(key, charter, (), "commit", told.append)

@@ -21,7 +21,7 @@ from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived
 from waggle.network.messages.rollout_record import MAX_BLOB, Record
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.interface import DEPOSIT, PeerAway
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
@@ -101,7 +101,7 @@ class Listener:
     def __init__(self, folder: Path, charter: Charter, verifier: Verifier, *, light: bool = False) -> None:
         self.folder, self.charter, self.verifier, self.ear, self.held = folder, charter, verifier, Ear(), False
         own = fresh_identity(folder, "own")
-        self.node = SwarmNode(options(light=light), charter, own, verifier, self.ear, held=lambda: self.held)
+        self.node = open_node(options(light=light), charter, own, verifier, self.ear, is_resting=lambda: self.held)
         self.blobs: dict[bytes, bytes] = {}
         self.gathering._lodged = lambda sha256: self.blobs.get(sha256, b"")
 
@@ -315,12 +315,12 @@ class Flood:
 async def test_light_clients_send_nobody_deeper_and_go_no_deeper_themselves(
     tmp_path: Path, charter: Charter, verifier: Verifier, light: bool, via: tuple[bytes, ...], bits: int
 ) -> None:
-    node = SwarmNode(options(light=light), charter, fresh_identity(tmp_path, "own"), verifier, Ear())
+    node = open_node(options(light=light), charter, fresh_identity(tmp_path, "own"), verifier, Ear())
     network = Flood(charter)
     network.announced = msgspec.structs.replace(network.announced, depth=12, via=via)
     for _ in range(20):
         await node._gathering._read(network)
-    assert (node._gathering._depth.bits, node._gathering._depth.seen) == (bits, 40)
+    assert (node._gathering._depth.bits, node._gathering._depth.peers_in_shard) == (bits, 40)
 
 
 async def look(gathering: Gathering, network: Flood) -> int:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import zstandard
 
-from waggle.network.exchange.outbox_log import KEPT, Message, Sent, readable, written_by_hand
+from waggle.network.exchange.outbox_log import MAX_MESSAGES, Message, Sent, readable, written_by_hand
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import announcement, handshake
 from waggle.network.messages.announcement import Announcement
@@ -19,9 +19,9 @@ from waggle.tasks.rollout_group import Author, Completion, Group
 
 def test_only_the_newest_are_kept() -> None:
     sent = Sent(clock=lambda: 5.0)
-    for number in range(KEPT + 3):
+    for number in range(MAX_MESSAGES + 3):
         assert sent.note("groups", bytes([number]), b"peer") == bytes([number])
-    assert [message.content[0] for message in sent.newest()] == list(range(KEPT + 2, 2, -1))
+    assert [message.content[0] for message in sent.newest()] == list(range(MAX_MESSAGES + 2, 2, -1))
 
 
 def test_the_same_words_said_again_are_one_message() -> None:

@@ -8,16 +8,16 @@ def test_a_twin_that_goes_on_announcing_is_noticed_once():
     twins = Twins(lambda: mine)
     said = []
     for expires in (900, 1000, 1500, 1500, 2500, 3500):
-        said.append(twins.seen(expires))
+        said.append(twins.observe(expires))
         mine = max(mine, 1200)
     assert said == [False, False, False, False, True, False]
 
 
 def test_what_we_announced_ourselves_before_the_clock_was_set_back_is_no_twin():
     twins = Twins(lambda: 1000)
-    assert not any(twins.seen(5000) for _ in range(100))
+    assert not any(twins.observe(5000) for _ in range(100))
 
 
 def test_before_the_first_announcement_nothing_can_be_known():
     twins = Twins(lambda: 0)
-    assert not any(twins.seen(expires) for expires in (1, 2, 3))
+    assert not any(twins.observe(expires) for expires in (1, 2, 3))

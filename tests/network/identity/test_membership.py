@@ -16,10 +16,10 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, RecordDropped
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind.dht_validator import Guard
 from waggle.network.transport.hivemind.node import Dht, open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter, decode, encode, first_swarm
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.sandbox.verifier import Verifier
@@ -85,10 +85,10 @@ def test_a_certificate_is_renewed_long_before_it_ends(private: Charter) -> None:
 
 def test_a_key_is_kept_for_its_owner_only_and_shown_nowhere(tmp_path: Path) -> None:
     path = tmp_path / "swarm.key"
-    assert membership.kept(path) == b""
+    assert membership.read_certificate(path) == b""
     membership.keep(path, OTHER_KEY)
     membership.keep(path, KEY)
-    assert membership.kept(path) == KEY
+    assert membership.read_certificate(path) == KEY
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
     assert repr(KEY) not in repr(options(key=KEY))
@@ -98,7 +98,7 @@ def test_a_key_is_kept_for_its_owner_only_and_shown_nowhere(tmp_path: Path) -> N
 async def test_a_node_without_the_key_does_not_start_and_says_why(
     private: Charter, identity: Identity, verifier: Verifier, key: bytes, words: str
 ) -> None:
-    node = SwarmNode(options(key=key), private, identity, verifier, Ear())
+    node = open_node(options(key=key), private, identity, verifier, Ear())
     with pytest.raises(SwarmError, match=words) as refused:
         await node.start()
     assert "invite" in refused.value.advice
@@ -125,7 +125,7 @@ async def test_members_of_a_private_swarm_share_and_an_outsider_neither_announce
     outsider = fresh_identity(tmp_path, "outsider")
     async with serving(fresh_identity(tmp_path, "seed"), private) as seed:
         nodes = [
-            SwarmNode(options(seeds=(seed,), key=KEY), private, identity, verifier, ear)
+            open_node(options(seeds=(seed,), key=KEY), private, identity, verifier, ear)
             for identity, ear in zip(own, ears, strict=True)
         ]
         dht = await open_dht(options(), outsider, Services(), port=0)
@@ -161,9 +161,9 @@ async def test_a_member_whose_certificate_seems_wrong_by_our_clock_commits_no_of
 ) -> None:
     member, late = (fresh_identity(tmp_path, name) for name in ("member", "late"))
     ear = Ear()
-    giver = SwarmNode(options(key=KEY), private, member, verifier, Ear())
+    giver = open_node(options(key=KEY), private, member, verifier, Ear())
     await giver.start()
-    reader = SwarmNode(options(key=KEY, seeds=tuple(await giver.addresses())), private, late, verifier, ear)
+    reader = open_node(options(key=KEY, seeds=tuple(await giver.addresses())), private, late, verifier, ear)
     try:
         share(giver, answered(private, verifier, member.peer_id, question_ids(private, verifier, member.peer_id, 1)))
         await reader.start()

@@ -25,7 +25,7 @@ from waggle.network.messages.events import GroupsArrived, RecordDropped, SheetsM
 from waggle.network.messages.rollout_record import Record
 from waggle.network.node import SwarmNode
 from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion, Group
@@ -203,7 +203,7 @@ async def test_an_old_sheet_is_nobodys_offence(start_at_work: Start, seed_addres
     await reader.ear.hear(GroupsArrived, lambda news: news.origin == origin)
     be_of_use(trust, origin)
 
-    marking.heard({origin: naming(slow.node._marking.own[0], reader.node._charter)})
+    marking.on_announcements({origin: naming(slow.node._marking.own[0], reader.node._charter)})
     await marking._look(reader.node._connection)
 
     assert origin in marking._read, "it was fetched, and is not fetched again"
@@ -236,7 +236,7 @@ async def test_an_exam_that_cannot_be_made_here_is_no_fault_of_whoever_answered(
         raise VerifierError("The judging process keeps dying.")
 
     monkeypatch.setattr(marking._verifier, "questions", fail)
-    marking.heard({writer.peer_id: naming(blob, charter)})
+    marking.on_announcements({writer.peer_id: naming(blob, charter)})
     await marking._look(reader.node._connection)
     assert writer.peer_id in marking._read
     assert reader.ear.all(RecordDropped) == []
@@ -276,7 +276,7 @@ async def test_whoever_has_sheets_marked_rests_for_it_and_ever_new_names_as_soon
     lodged = {hashlib.sha256(blob).digest(): blob for blob in blobs}
     monkeypatch.setattr(marking, "_lodged", lambda sha256: lodged.get(sha256, b""))
     for _ in range(2):
-        marking.heard({each.peer_id: naming(blob, charter) for each, blob in zip(writers, blobs, strict=True)})
+        marking.on_announcements({each.peer_id: naming(blob, charter) for each, blob in zip(writers, blobs, strict=True)})
         await marking._look(reader.node._connection)
 
     marked = [marking.marks.epoch_of(each.peer_id) == exam.epoch for each in writers]
@@ -297,7 +297,7 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
             return bytes(2 * answer_sheet.MAX_BYTES)
 
     marking._accounts.pulls = Joint(0.0, 1.0, TOGETHER)
-    marking.heard({fresh_identity(tmp_path, name).peer_id: naming(b"no sheet", charter) for name in ("one", "other")})
+    marking.on_announcements({fresh_identity(tmp_path, name).peer_id: naming(b"no sheet", charter) for name in ("one", "other")})
     await marking._look(Flood())
     assert len(pulled) == 1
     assert marking._accounts.rest(marking._trust.of(pulled[0]).payers)
@@ -318,7 +318,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
 
     crowd = [os.urandom(len(honest)) for _ in range(500)]
     marking._accounts.work.charge(reader.node._trust.of(crowd[0]).payers, 1e6)
-    marking.heard(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
+    marking.on_announcements(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
     await marking._look(Asked())
     assert asked == [honest]
 
@@ -344,7 +344,7 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
             await reader.ear.peer(known, lambda news: news.peer.connection != "gone")
         silent = {os.urandom(len(origin)): os.urandom(32) for _ in range(500)}
         names = {name: msgspec.structs.replace(naming(sha, charter), via=(one_range.peer_id,)) for name, sha in silent.items()}
-        marking.heard({**names, origin: naming(honest.node._marking.own[0], charter)})
+        marking.on_announcements({**names, origin: naming(honest.node._marking.own[0], charter)})
         while marking.marks.epoch_of(origin) < 0 and len(asked) < 24:  # again where a busy computer was too late
             await marking._look(reader.node._connection)
     finally:
@@ -370,7 +370,7 @@ async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
         async def meet(self) -> None:
             trust.connected({writer.peer_id: ("direct", "8.8.4.0/24")})
 
-    marking.heard({writer.peer_id: naming(blob, charter)})
+    marking.on_announcements({writer.peer_id: naming(blob, charter)})
     await marking._look(Called())
     assert [mark.source for mark in marking.marks.all()] == ["8.8.4.0/24"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from waggle.network.identity.keys import PEER_ID_PREFIX
 from waggle.network.leaderboard import scores_file
-from waggle.network.leaderboard.scores import FARTHEST, KEPT, MAX_MARKS, MAX_NODES, PLACES, RECENT, Mark, Marks
+from waggle.network.leaderboard.scores import FARTHEST, MARKS_PER_NODE, MAX_MARKS, MAX_NODES, PLACES, RECENT, Mark, Marks
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.tasks.rollout_group import NEWCOMERS
 
@@ -66,13 +66,13 @@ def test_only_a_swarm_that_knows_its_members_ranks_them() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     marks = Marks(ranked=True)
-    for epoch in range(KEPT + 50):
-        marks.add(mark(0, epoch, right=16 if epoch >= KEPT + 50 - RECENT else 0))
+    for epoch in range(MARKS_PER_NODE + 50):
+        marks.add(mark(0, epoch, right=16 if epoch >= MARKS_PER_NODE + 50 - RECENT else 0))
     for node in range(1, MAX_NODES + 20):
         marks.add(mark(node, 1))
     told = marks.comparison()
     assert len(told.entrants) == MAX_NODES
-    assert told.sheets == KEPT + 50 + MAX_NODES + 19
+    assert told.sheets == MARKS_PER_NODE + 50 + MAX_NODES + 19
 
 
 def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_left() -> None:
@@ -172,17 +172,17 @@ def test_homes_without_a_range_have_half_of_a_curve_together_and_all_where_there
 
 def test_whoever_has_most_marks_makes_room_for_more() -> None:
     marks = Marks(ranked=False)
-    for epoch in range(KEPT):
+    for epoch in range(MARKS_PER_NODE):
         for node in range(8):
             marks.add(mark(node, epoch))
         for node in range(30):
             marks.add(crowded(1000 + node, epoch, "8.8.4.0/24"))
     kept = marks.all()
     assert len(kept) == MAX_MARKS
-    assert sum(not each.source for each in kept) == 8 * KEPT
+    assert sum(not each.source for each in kept) == 8 * MARKS_PER_NODE
     assert len({each.origin for each in kept}) == 38
     for node in range(8, MAX_NODES - 30):
-        marks.add(mark(node, KEPT))
+        marks.add(mark(node, MARKS_PER_NODE))
     assert len(marks.all()) == MAX_MARKS
     assert len(marks.comparison().entrants) == MAX_NODES
 
@@ -204,14 +204,14 @@ def crowded(node: int, epoch: int, source: str, *, round_number: int = 0, model:
 
 
 @pytest.mark.parametrize("names", [1, 2])
-@pytest.mark.parametrize("sheets", [1, KEPT])
+@pytest.mark.parametrize("sheets", [1, MARKS_PER_NODE])
 def test_among_several_one_who_claims_to_be_further_or_to_know_all_says_nothing_for_the_others(names: int, sheets: int) -> None:
     marks = Marks(ranked=False)
     for node in range(10):
-        for epoch in range(KEPT):
+        for epoch in range(MARKS_PER_NODE):
             marks.add(msgspec.structs.replace(mark(node, epoch, round_number=4 * epoch, right=2), source=f"10.{node}.0.0/24"))
     before = marks.comparison().curves[0].points
-    furthest = 4 * (KEPT - 1)
+    furthest = 4 * (MARKS_PER_NODE - 1)
     for epoch in range(sheets):
         for name in range(names):
             rounds = FARTHEST * furthest if sheets == 1 else furthest

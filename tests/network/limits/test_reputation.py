@@ -28,7 +28,7 @@ def test_everything_a_peer_does_is_counted() -> None:
     trust.received(PEER, 3, "starter", [judged(1, 0), judged(1, 1, useful=False)])
     trust.received(PEER, 4, "larger", [judged(1, 2)])
     trust.used(PEER, 2)
-    trust.taken(PEER, 5)
+    trust.record_pull(PEER, 5)
     trust.rejected(PEER, "too long")
     trust.answered(PEER, 12.5)
     trust.connected({PEER: ("relay", "relay")})

@@ -123,7 +123,7 @@ def test_of_what_the_directory_sends_one_source_has_a_quarter_at_most():
         for who in told:
             told[who] += 100 * traffic.may_tell(who, 100)
     assert 5_000 < min(told.values()) <= max(told.values()) <= 6_350
-    assert len(traffic._told) <= 2
+    assert len(traffic._directory_debts) <= 2
 
 
 def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_for():

@@ -120,7 +120,7 @@ def test_a_few_peers_cannot_send_others_down_and_nobody_goes_below_the_floor() -
 def test_light_clients_have_no_word_on_the_depth_and_count_for_how_full_it_is() -> None:
     depth = directory.Depth()
     depth.observe([0] * directory.ENOUGH, light=directory.SHARD_FULL - directory.ENOUGH - 1)
-    assert (depth.bits, depth.seen) == (0, directory.SHARD_FULL - 1)
+    assert (depth.bits, depth.peers_in_shard) == (0, directory.SHARD_FULL - 1)
     depth.observe([0] * directory.ENOUGH, light=directory.SHARD_FULL - directory.ENOUGH)
     assert depth.bits == 1
 
@@ -129,7 +129,7 @@ def test_the_depth_of_a_light_client_does_not_grow_with_what_its_gateways_show()
     depth = directory.Depth(most=0)
     for _ in range(20):
         depth.observe([3] * 200, light=100)
-        assert (depth.bits, depth.seen) == (0, 300)
+        assert (depth.bits, depth.peers_in_shard) == (0, 300)
 
 
 class Hall:
@@ -157,7 +157,9 @@ class Hall:
         for _ in range(times):
             self.now, self.entries = self.now + 2.0, {key: dict(each) for key, each in made_up.items()}
             for peer, depth in self.depths.items():
-                for key in directory.keys_to_publish(CHARTER.digest, peer, depth.bits, depth.seen, int(self.now // 600)):
+                for key in directory.keys_to_publish(
+                    CHARTER.digest, peer, depth.bits, depth.peers_in_shard, int(self.now // 600)
+                ):
                     self.entries.setdefault(key, {})[peer] = depth.bits
             for depth in self.depths.values():
                 found = self.entries.get(directory.key_to_read(CHARTER.digest, depth.bits, self.random), {})

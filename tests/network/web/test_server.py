@@ -10,7 +10,7 @@ import pytest
 from network.loopback import SOON, answered, free_port, fresh_identity, options, question_ids, share
 from waggle.core.errors import SwarmError
 from waggle.network import seed
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.web.server import Web
 from waggle.network.web.statistics import Board
 from waggle.tasks.charter import Charter
@@ -28,7 +28,7 @@ async def test_a_seed_with_a_page_shows_what_its_members_share(tmp_path: Path, c
                 lines.append(await said.get())
             address = next(line for line in lines if line.startswith("/"))
             assert lines[-1] == f"Status page: http://127.0.0.1:{port}/"
-            node = SwarmNode(options(seeds=(address,)), charter, member, verifier, lambda news: None)
+            node = open_node(options(seeds=(address,)), charter, member, verifier, lambda news: None)
             try:
                 await node.start()
                 share(node, answered(charter, verifier, member.peer_id, question_ids(charter, verifier, member.peer_id, 2)))

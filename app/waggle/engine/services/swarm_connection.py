@@ -24,8 +24,9 @@ from waggle.network.messages import events as news
 from waggle.network.messages.comparison import Comparison
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.network.seed import fetch_charter
-from waggle.network.transport.gateway import client
+from waggle.network.transport.availability import is_light
 from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
@@ -105,17 +106,17 @@ async def join(
         return SoloSwarm()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
-    key, me = membership.kept(home.admission(digest)), text_of(myself.peer_id)
+    key, me = membership.read_certificate(home.admission(digest)), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
     read = Quota(READ_RATE, READ_BURST)
 
     def tell(told: news.News) -> None:
         teller.tell_soon(event_of(told, titles, me, lambda: read.allows(b"")))
 
-    node = SwarmNode(options, charter, myself, verifier, tell, held=held)
+    node = open_node(options, charter, myself, verifier, tell, is_resting=held)
     stack.push_async_callback(node.close)
     await node.start()
-    if client.is_light(options) and not options.gateways:
+    if is_light(options) and not options.gateways:
         teller.tell(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",

@@ -312,7 +312,7 @@ class Swarms:
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
-        key = membership.kept(self._home.admission(digest.hex())) if self.charter.is_private else b""
+        key = membership.read_certificate(self._home.admission(digest.hex())) if self.charter.is_private else b""
         link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
         return told.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 

@@ -1,6 +1,7 @@
 """Gathering: look into the directory, pull from a few peers at random, judge what came, fill the pool. In the background."""
 
 import asyncio
+import logging
 import random
 import time
 from collections import OrderedDict
@@ -14,6 +15,7 @@ from waggle.core.errors import BadRecord, VerifierError
 from waggle.network.exchange.pool import Pool
 from waggle.network.exchange.verification import Judged, Watch, judge
 from waggle.network.identity.duplicate_node import Twins
+from waggle.network.identity.keys import short_id
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.bandwidth import PAY_S, Traffic
 from waggle.network.limits.rate_limits import Accounts, Payers
@@ -23,11 +25,13 @@ from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, IdentityTwice, News, RecordDropped
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.interface import Door, PeerAway, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
 from waggle.network.transport.tasks import end
 from waggle.tasks.charter import Charter
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
+
+log = logging.getLogger(__name__)
 
 REMEMBERED = 4096  # payloads tried: each is pulled once
 MAX_READ = 256  # announcements considered at one look
@@ -66,11 +70,11 @@ class Gathering:
         accounts: Accounts,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
-        heard: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
-        held: Callable[[], bool] = lambda: False,
+        on_announcements: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
+        is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._heard = heard
-        self._held = held  # whether this computer is to rest: then nothing is pulled or judged
+        self._on_announcements = on_announcements
+        self._is_resting = is_resting  # whether this computer is to rest: then nothing is pulled or judged
         self._options = options
         self._charter = charter
         self._digest = charter.digest
@@ -94,7 +98,7 @@ class Gathering:
         self._one_at_a_time, self._not_trusted = asyncio.Lock(), asyncio.Lock()
         self._judging: asyncio.Future[Judged] | None = None
 
-    async def run(self, connection: Door) -> None:
+    async def run(self, connection: Transport) -> None:
         """Look, pull, judge, wait; for ever."""
         while True:
             while not self._traffic.may_read():  # a limit that the person set
@@ -110,75 +114,82 @@ class Gathering:
         if self._judging is not None:
             await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
 
-    async def _look(self, connection: Door) -> None:
+    async def _look(self, connection: Transport) -> None:
         self._finished()
-        heard = await self._greet(connection)
-        announced = dict(heard)
+        greeted = await self._greet(connection)
+        announced = dict(greeted)
         for origin, each in (await self._read(connection)).items():
             if origin not in announced or announced[origin].expires < each.expires:
                 announced[origin] = each
-        if self._peer_id in announced and self._twins.seen(announced[self._peer_id].expires):
+        if self._peer_id in announced and self._twins.observe(announced[self._peer_id].expires):
+            log.info("another computer announces itself under our own identity")
             self._tell(IdentityTwice())
         self._trust.agree(announced)
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
-        self._heard(current)
-        if self._held():
+        self._on_announcements(current)
+        if self._is_resting():
             return
         resting = {origin for origin in current if self._accounts.rest(self._trust.of(origin).payers)}
         chosen = directory.choose(
             current,
             avoid={self._peer_id, *self._pulling, *self._resters(connection, current), *self._trust.avoided(), *resting},
             tried=self._tried,
-            known=self._trust.trusted() | heard.keys(),
+            known=self._trust.trusted() | greeted.keys(),
             count=self._options.peers_per_pull,
             random=self._random,
         )[: MOST_PULLS - len(self._pulling)]
         self._begin(connection, {origin: current[origin] for origin in chosen}, now)
 
-    async def read(self, connection: Door) -> dict[bytes, bytes]:
+    async def read(self, connection: Transport) -> dict[bytes, bytes]:
         """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
         network = connection.dht
-        found = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
-        self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in found.items()))
-        return found
+        entries = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
+        self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
+        return entries
 
-    async def _read(self, connection: Door) -> dict[bytes, Announcement]:
+    async def _read(self, connection: Transport) -> dict[bytes, Announcement]:
         """What the directory says, of a sample where that is much."""
         try:
-            found = await self.read(connection)
-        except PeerAway:  # too much in it, or nobody who holds it: those greeted are still there
+            entries = await self.read(connection)
+        except PeerAway as away:  # too much in it, or nobody who holds it: those greeted are still there
+            log.debug("the directory was not read: %r", away)
             return {}
-        announced = {origin: announcements.parse(blob) for origin, blob in found.items()}
+        announced = {origin: announcements.parse(blob) for origin, blob in entries.items()}
         depths = [each.depth for each in announced.values() if not each.via]
         self._depth.observe(depths, light=len(announced) - len(depths))
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))
         return {origin: announced[origin] for origin in sample}
 
-    async def _greet(self, connection: Door) -> dict[bytes, Announcement]:
+    async def _greet(self, connection: Transport) -> dict[bytes, Announcement]:
         """What trusted peers, and a few of those connected, say themselves."""
         # Only of those connected: p2pd waits longer after each vain call, and `connection` calls the others now and then.
         trusted, company = self._trust.trusted(), self._trust.welcome() - _lasting(self._silent)
-        asked = [
+        callees = [
             *self._some(company & trusted, self._options.peers_per_pull // 2),
             *self._some(company - trusted, UNKNOWN),
         ]
-        heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in asked))
-        return {peer_id: each for peer_id, each in zip(asked, heard, strict=True) if each is not None}
+        announcements_heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in callees))
+        return {peer_id: each for peer_id, each in zip(callees, announcements_heard, strict=True) if each is not None}
 
-    async def _hear(self, connection: Door, peer_id: bytes) -> Announcement | None:
+    async def _hear(self, connection: Transport, peer_id: bytes) -> Announcement | None:
         try:
             blob = await connection.dht.greet(peer_id)
             if not blob:  # it does not speak of itself
                 return None
-            said = handshake.read(blob)
-            self._trust.greeted(peer_id, handshake.refusal(said, self._digest))
-            if said.announced and said.charter == self._digest:
-                announced = announcements.read(said.announced, peer_id)
+            greeting = handshake.read(blob)
+            refusal = handshake.refusal(greeting, self._digest)
+            if refusal:
+                log.debug("peer %s takes no part here: %r", short_id(peer_id), refusal)
+            self._trust.greeted(peer_id, refusal)
+            if greeting.announced and greeting.charter == self._digest:
+                announced = announcements.read(greeting.announced, peer_id)
                 if self._admission.admits(peer_id, announced.certificate):
                     return announced
+                log.info("the announcement of peer %s is refused: its certificate does not hold here now", short_id(peer_id))
                 self._silent[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
-        except PeerAway:  # the directory may know of it
+        except PeerAway as away:  # the directory may know of it
+            log.debug("peer %s did not answer a greeting: %r; next try in %g s", short_id(peer_id), away, REST_S)
             self._silent[peer_id] = time.monotonic() + REST_S
         except BadRecord as bad:  # counted and told; the others are heard
             self._silent[peer_id] = time.monotonic() + REST_S
@@ -188,7 +199,7 @@ class Gathering:
     def _some(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
-    def _begin(self, connection: Door, chosen: dict[bytes, Announcement], now: float) -> None:
+    def _begin(self, connection: Transport, chosen: dict[bytes, Announcement], now: float) -> None:
         """Pull from them at once, in the background: a slow one holds up neither the others nor the next look.
 
         What was announced is only said: each is paid for as the largest until it is here. Who cannot is chosen at a later look.
@@ -204,7 +215,7 @@ class Gathering:
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
-    async def _pull_one(self, connection: Door, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
+    async def _pull_one(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
         with suppress(PeerAway):  # the network has just ended: the next look finds it again
             try:
                 blob = await self._pull(connection, origin, announced, payers)
@@ -217,7 +228,7 @@ class Gathering:
             async with line, self._one_at_a_time:  # the round's own judging never waits for more than one of ours
                 await self._accept(connection, origin, announced, blob, now)
 
-    async def _pull(self, connection: Door, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
+    async def _pull(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
         while not self._traffic.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
         blob = self._lodged(announced.sha256) or await fetch(  # by a light client, with us
@@ -228,13 +239,16 @@ class Gathering:
         if not blob:
             before = self._unanswered.get(origin)
             rest = 2 * before.rest if before and before.sha256 == announced.sha256 else REST_S
+            log.debug("a payload of peer %s did not come; next try in %g s at the earliest", short_id(origin), rest)
             self._unanswered[origin] = Unanswered(time.monotonic() + rest, announced.sha256, rest)
         return blob
 
-    async def _accept(self, connection: Door, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
+    async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
         payers, watch = (await standing_of(origin, self._trust, connection)).payers, Watch()
-        if self._held() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
+        if self._is_resting() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
+            why = "this computer rests" if self._is_resting() else "its share of judging is used up"
+            log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), why)
             return
         self._remember((origin, announced.sha256))
         work = asyncio.to_thread(
@@ -246,7 +260,8 @@ class Gathering:
         except BadRecord as bad:  # counted and told; the swarm goes on
             self._reject(origin, bad.title)
             return
-        except VerifierError:  # our own trouble, which the verifier has told: nobody is to blame
+        except VerifierError as error:  # our own trouble, which the verifier has told: nobody is to blame
+            log.info("a record of peer %s was not judged: %s", short_id(origin), error.title)
             return
         finally:  # also for a verifier that ended over what was sent
             self._accounts.work.charge(payers, watch.seconds)
@@ -257,15 +272,17 @@ class Gathering:
     def _keep(self, origin: bytes, judged: Judged) -> None:
         standing = self._trust.of(origin)
         if standing.choice:  # a person has just decided
+            log.info("the groups of peer %s are dropped: the person muted or blocked it", short_id(origin))
             return
         source = standing.party
         fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
         if fresh:
-            found = judged.record
-            self._trust.received(origin, found.round, found.model, fresh)
-            self._tell(GroupsArrived(origin=origin, round=found.round, model=found.model, groups=fresh))
+            record = judged.record
+            self._trust.received(origin, record.round, record.model, fresh)
+            self._tell(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
+        log.info("a message of peer %s is refused: %s", short_id(origin), reason)
         self._trust.rejected(origin, reason, count)
         if not self._trust.of(origin).trusted:  # then nothing else of it is worth a risk
             self._pool.drop(origin)
@@ -276,7 +293,7 @@ class Gathering:
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    def _resters(self, connection: Door, current: Mapping[bytes, Announcement]) -> list[bytes]:
+    def _resters(self, connection: Transport, current: Mapping[bytes, Announcement]) -> list[bytes]:
         self._unanswered = {origin: each for origin, each in self._unanswered.items() if origin in current}
         called = {origin: current[origin].via or (origin,) for origin in self._unanswered}
         here = {

@@ -12,7 +12,7 @@ from waggle.network.identity.keys import SIGNATURE_BYTES
 from waggle.network.messages import rollout_record
 from waggle.network.messages.rollout_record import MAX_RAW
 
-KEPT = 10
+MAX_MESSAGES = 10
 Kind = Literal["groups", "announcement", "greeting", "charter", "sheet"]
 
 
@@ -30,17 +30,19 @@ class Sent:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._messages: deque[Message] = deque(maxlen=KEPT)
+        self._messages: deque[Message] = deque(maxlen=MAX_MESSAGES)
 
     def note(self, kind: Kind, content: bytes, to: bytes = b"") -> bytes:
         """Remember a message that goes out; returns it. The same words said again count as one message, the newer one."""
         if not content:
             return content
-        made = Message(at=self._clock(), kind=kind, to=to, content=content)
-        again = next((said for said in self._messages if (said.kind, said.to, said.content) == (kind, to, content)), None)
-        if again is not None:
-            self._messages.remove(again)
-        self._messages.appendleft(made)
+        message = Message(at=self._clock(), kind=kind, to=to, content=content)
+        repeated = next(
+            (earlier for earlier in self._messages if (earlier.kind, earlier.to, earlier.content) == (kind, to, content)), None
+        )
+        if repeated is not None:
+            self._messages.remove(repeated)
+        self._messages.appendleft(message)
         return content
 
     def newest(self) -> tuple[Message, ...]:

@@ -51,7 +51,7 @@ class Pool:
         with self._lock:
             self._forget_old()
             fresh = [group for group in groups if self._meet(group.key)]
-            for group in (one for one in fresh if teaches(one.rewards, self._crumb_span)):
+            for group in (candidate for candidate in fresh if teaches(candidate.rewards, self._crumb_span)):
                 self._waiting[group.key] = group
                 self._make_room(group.source or group.group.origin)
             return fresh

@@ -15,11 +15,11 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import LIFETIME_S, MAX_LIFETIME_S, RENEW_S, Announcement
 from waggle.network.messages.rollout_record import Record, encode, joined, specialties_of
-from waggle.network.transport.interface import Door, PeerAway
+from waggle.network.transport.interface import PeerAway, Transport
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 
-KEPT = 4  # payloads: somebody may still hold the announcement of the round before
+MAX_OFFERS = 4  # payloads: somebody may still hold the announcement of the round before
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Offers:
         """Announce at once: there is something new to say, or somebody new to say it to."""
         self._due.set()
 
-    async def run(self, connection: Door) -> None:
+    async def run(self, connection: Transport) -> None:
         """Keep the newest payload announced for as long as others would accept it."""
         while True:
             with suppress(TimeoutError):  # nothing new: what was said is said again before it expires
@@ -94,10 +94,10 @@ class Offers:
         self._offers[hashlib.sha256(blob).digest()] = Offer(blob, pending)
         if self._pending:
             self.renew()
-        while len(self._offers) > KEPT:
+        while len(self._offers) > MAX_OFFERS:
             self._offers.popitem(last=False)
 
-    async def _announce(self, connection: Door) -> None:
+    async def _announce(self, connection: Transport) -> None:
         if not self._offers:
             return
         sha256, offer = next(reversed(self._offers.items()))
@@ -111,17 +111,17 @@ class Offers:
         self.announced = self._sent.note("announcement", signed)
         await self.put(connection, self._identity.peer_id, signed, announced.expires_at)
 
-    async def put(self, connection: Door, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
+    async def put(self, connection: Transport, peer_id: bytes, signed: bytes, expires_at: float) -> bool:
         """Into the directory, under each of a peer's keys, and whether any took it; raises PeerAway where none is reached."""
-        taken: list[bool] = []
+        accepted: list[bool] = []
         for key in self.places(peer_id):
             with suppress(PeerAway):  # strangers who are near one key keep nobody from the others
-                taken.append(await connection.dht.announce(key, peer_id, signed, expires_at))
-        if not taken:
+                accepted.append(await connection.dht.announce(key, peer_id, signed, expires_at))
+        if not accepted:
             raise PeerAway("no key of the directory is reached")
-        return any(taken)
+        return any(accepted)
 
-    async def _lodged_sheet(self, connection: Door) -> bytes:
+    async def _lodged_sheet(self, connection: Transport) -> bytes:
         """The sha256 of the answer sheet, to be named; empty where nobody takes it: the groups are announced all the same."""
         sheet, named = self._sheet()
         if not sheet:
@@ -136,7 +136,7 @@ class Offers:
     def places(self, peer_id: bytes) -> list[str]:
         """The keys of the directory under which a peer announces itself."""
         epoch = epoch_at(self._clock())
-        return directory.keys_to_publish(self._digest, peer_id, self._depth.bits, self._depth.seen, epoch)
+        return directory.keys_to_publish(self._digest, peer_id, self._depth.bits, self._depth.peers_in_shard, epoch)
 
     def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...], sheet: bytes) -> tuple[bytes, Announcement]:
         # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.

@@ -74,21 +74,21 @@ def judge(
     """
     if len(blob) != announced.size or hashlib.sha256(blob).digest() != announced.sha256:
         raise BadRecord("not the payload that was announced")
-    found = rollout_record.decode(blob, charter, origin=origin, now=now)
-    if (found.round, found.epoch, found.model) != (announced.round, announced.epoch, announced.model):
+    record = rollout_record.decode(blob, charter, origin=origin, now=now)
+    if (record.round, record.epoch, record.model) != (announced.round, announced.epoch, announced.model):
         raise BadRecord("not the round that was announced")
     try:
-        groups = _judged(found, charter, verifier, watch or Watch())
+        groups = _judged(record, charter, verifier, watch or Watch())
     except VerifierGone:  # our own trouble, not the sender's
         raise
     except (CharterError, VerifierError) as error:  # this question alone; the round meets a broken verifier by itself
         raise BadRecord("cannot be judged") from error
-    return Judged(found, groups, reserved=len(found.groups) - len(groups))
+    return Judged(record, groups, reserved=len(record.groups) - len(groups))
 
 
-def _judged(found: Record, charter: Charter, verifier: Verifier, watch: Watch) -> tuple[JudgedGroup, ...]:
+def _judged(record: Record, charter: Charter, verifier: Verifier, watch: Watch) -> tuple[JudgedGroup, ...]:
     digest = charter.digest
-    keys = [(group.id.dataset, seed_of(digest, found.origin, group.id)) for group in found.groups]
+    keys = [(group.id.dataset, seed_of(digest, record.origin, group.id)) for group in record.groups]
     judged, questions = [], list[Question]()
     for some in batched(keys, AT_ONCE):  # so that the round's own judging waits for these only
         with watch.turn(verifier):
@@ -96,7 +96,7 @@ def _judged(found: Record, charter: Charter, verifier: Verifier, watch: Watch) -
     making = watch.seconds  # which is the charter's doing
     if not all(question.text for question in questions):
         raise BadRecord("cannot be judged")
-    for group, question in zip(found.groups, questions, strict=True):
+    for group, question in zip(record.groups, questions, strict=True):
         if split_of(question.dataset, question.text) != "train":
             continue
         # One group at a time, for the same reason.
@@ -105,7 +105,7 @@ def _judged(found: Record, charter: Charter, verifier: Verifier, watch: Watch) -
         if watch.seconds - making > RECORD_S:
             raise BadRecord("takes too long to judge")
         counted = tuple(map(counts, group.completions, verdicts))
-        judged.append(JudgedGroup(group=group, question=question, verdicts=counted, round=found.round, model=found.model))
+        judged.append(JudgedGroup(group=group, question=question, verdicts=counted, round=record.round, model=record.model))
     return tuple(judged)
 
 

@@ -53,14 +53,14 @@ def seal(who: Identity, passphrase: str) -> bytes:
 
 def open_(blob: bytes, passphrase: str) -> Opened:
     """What a backup holds; raises IdentityError for another passphrase, and for what is no backup or was changed."""
-    found = _FORM.fullmatch(blob[:MAX_BYTES].decode("utf-8", "replace").replace("\r\n", "\n"))
-    if found is None:
+    match = _FORM.fullmatch(blob[:MAX_BYTES].decode("utf-8", "replace").replace("\r\n", "\n"))
+    if match is None:
         raise IdentityError("This is no backup of an identity.", "It begins with the words: Waggle identity.")
     try:
-        peer_id = keys.peer_id_of(found[2])
-        packed = base64.b64decode(found[3], validate=False)
+        peer_id = keys.peer_id_of(match[2])
+        packed = base64.b64decode(match[3], validate=False)
         salt, nonce, sealed = packed[:SALT], packed[SALT : SALT + NONCE], packed[SALT + NONCE :]
-        content = ChaCha20Poly1305(_key(passphrase, salt)).decrypt(nonce, sealed, _head(found[1], found[2]).encode())
+        content = ChaCha20Poly1305(_key(passphrase, salt)).decrypt(nonce, sealed, _head(match[1], match[2]).encode())
     except InvalidTag as error:
         raise IdentityError("This passphrase does not open the backup, or the backup was changed.", "Try again.") from error
     except ValueError as error:
@@ -75,12 +75,12 @@ def write(path: Path, who: Identity, passphrase: str) -> None:
     blob = seal(who, passphrase)
     try:
         paths.put_new(path, blob)
-        again = path.read_bytes()
+        written = path.read_bytes()
     except FileExistsError as error:
         raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error
     except OSError as error:
         raise IdentityError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
-    if open_(again, passphrase).peer_id != who.peer_id:
+    if open_(written, passphrase).peer_id != who.peer_id:
         raise IdentityError("The backup that was written does not open.", "Choose another place.")
 
 

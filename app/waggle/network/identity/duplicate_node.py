@@ -9,16 +9,16 @@ class Twins:
     def __init__(self, mine: Callable[[], int]) -> None:
         self._mine = mine
         self._newer: set[int] = set()
-        self._told = False
+        self._reported = False
 
-    def seen(self, expires: int) -> bool:
+    def observe(self, expires: int) -> bool:
         """Whether, by this announcement under our name, it has just become certain.
 
         What was announced later than our newest was not announced by us. One such may be of our own last life, when the clock
         was set back since; that one stays as it is, while a living twin announces again.
         """
-        if not self._mine() or expires <= self._mine() or self._told:
+        if not self._mine() or expires <= self._mine() or self._reported:
             return False
         self._newer.add(expires)
-        self._told = len(self._newer) >= 2
-        return self._told
+        self._reported = len(self._newer) >= 2
+        return self._reported

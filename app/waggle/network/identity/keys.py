@@ -19,6 +19,7 @@ SIGNATURE_BYTES = 64
 FILE_BYTES = 68
 FILE_PREFIX = b"\x08\x01\x12\x40"  # protobuf PrivateKey: type 1 (Ed25519), 64 bytes of data: seed, then public key
 PEER_ID_PREFIX = b"\x00\x24\x08\x01\x12\x20"  # identity multihash of protobuf PublicKey: type 1, 32 bytes
+SHORT_ID = 8  # characters: 58**8 ids, so that two peers of one swarm hardly share one
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 MOVE_AWAY = "Restore it from a copy, or move it away: Waggle then makes a new identity, which peers will not know."
 
@@ -85,6 +86,11 @@ def peer_id_of(text: str) -> bytes:
     if not is_peer_id(peer_id):
         raise ValueError("not a peer id")
     return peer_id
+
+
+def short_id(peer_id: bytes) -> str:
+    """The last characters of a peer id, for the log: enough to find it among the peers here. All ids begin alike."""
+    return text_of(peer_id)[-SHORT_ID:]
 
 
 def name_of(peer_id: bytes) -> str:

@@ -98,7 +98,7 @@ def keep(path: Path, key: bytes) -> None:
     paths.put(path, key, mode=0o600)
 
 
-def kept(path: Path) -> bytes:
+def read_certificate(path: Path) -> bytes:
     """The key in a file; empty where there is none. Raises SwarmError for a file that cannot be read."""
     try:
         with path.open("rb") as file:

@@ -5,6 +5,7 @@ Off unless a person chose it: then nothing is published and nothing asked. A she
 
 import asyncio
 import hashlib
+import logging
 import random
 import time
 from collections import Counter, OrderedDict
@@ -13,7 +14,7 @@ from contextlib import suppress
 
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.network.exchange.verification import Watch
-from waggle.network.identity.keys import Identity
+from waggle.network.identity.keys import Identity, short_id
 from waggle.network.identity.membership import Admission
 from waggle.network.leaderboard import scores_file
 from waggle.network.leaderboard.scores import MAX_NODES, Mark, Marks
@@ -25,15 +26,17 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import Sheet
 from waggle.network.messages.events import News, RecordDropped, SheetsMarked
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.interface import Door, PeerAway, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.exam import Exam, Exams
 from waggle.tasks.sandbox.verifier import Verifier
 
+log = logging.getLogger(__name__)
+
 SLOWER = 10.0  # times the tempo, between two looks: an exam stands for ten minutes
-ASKED = 8  # peers at one look
+PEERS_PER_LOOK = 8  # peers at one look
 SLOWEST = 60.0  # times the tempo, before a peer that did not give its sheet is asked again
 KEEP_S = 60.0  # between two writings of the marks
 NONE = b"", b""  # no sheet, and its sha256
@@ -65,7 +68,7 @@ class Marking:
         self._trust, self._traffic, self._accounts, self._lodged = trust, traffic, accounts, lodged
         self._own, self._own_epoch = NONE, 0
         self._news = self.marks.sheets > 0  # something was marked that nobody was told of
-        self._kept = time.monotonic(), self.marks.sheets  # when they were written last, and how many they were
+        self._last_saved = time.monotonic(), self.marks.sheets  # when they were written last, and how many they were
         self._named: dict[bytes, Announcement] = {}  # who named a sheet, at the last look into the directory
         self._resting: dict[bytes, float] = {}  # peer id -> not asked until, monotonic
         self._read: OrderedDict[bytes, bytes] = OrderedDict()  # peer id -> sha256 of the sheet that was read last
@@ -76,7 +79,7 @@ class Marking:
         """Our newest sheet and its sha256; empty where there is none that others would mark now."""
         return self._own if answer_sheet.is_current(self._own_epoch, self._clock()) else NONE
 
-    async def run(self, connection: Door) -> None:
+    async def run(self, connection: Transport) -> None:
         """Look, ask, mark, wait; for ever."""
         while True:
             if self.on:
@@ -96,17 +99,17 @@ class Marking:
         if not on:
             self._own = NONE
 
-    def heard(self, announced: Mapping[bytes, Announcement]) -> None:
+    def on_announcements(self, announced: Mapping[bytes, Announcement]) -> None:
         """These announcements were seen just now."""
         self._named = {origin: each for origin, each in announced.items() if each.sheet}
 
     def signed(self, epoch: int, round_number: int, learned: int, model: str, answers: Sequence[Completion]) -> bytes:
         """Our own sheet, ready to be published. From any thread."""
-        made = Sheet(
+        sheet = Sheet(
             origin=self._identity.peer_id, epoch=epoch, exam=self.exams.of(epoch).digest, round=round_number, learned=learned,
             model=model, answers=tuple(answers), certificate=self._admission.certificate(),
         )  # fmt: skip
-        return answer_sheet.signed(made, self._charter, self._identity)
+        return answer_sheet.signed(sheet, self._charter, self._identity)
 
     def publish(self, blob: bytes, right: int) -> None:
         """Give this sheet of ours to whoever asks. `right` is what our own verifier says of it."""
@@ -123,7 +126,7 @@ class Marking:
         """The sheet of this hash, while it is given out."""
         return self._own[0] if sha256 and sha256 == self._own[1] else b""
 
-    async def _look(self, connection: Door) -> None:
+    async def _look(self, connection: Transport) -> None:
         now, epoch = time.monotonic(), epoch_at(self._clock())
         self._resting = {peer_id: until for peer_id, until in self._resting.items() if until > now}
         left_alone = {self._identity.peer_id, *self._resting, *self._trust.avoided()}
@@ -135,49 +138,50 @@ class Marking:
             and self.marks.epoch_of(peer_id) < epoch
             and not self._accounts.rest(self._trust.of(peer_id).payers)
         ]
-        for peer_id, each in self._in_turn(new)[:ASKED]:
+        for peer_id, each in self._in_turn(new)[:PEERS_PER_LOOK]:
             if self._accounts.rest(self._trust.of(peer_id).payers):  # for one asked just now; asked at a later look
                 continue
             self._resting[peer_id] = now + self._options.tempo * SLOWEST
             try:
                 await self._ask(connection, peer_id, each)
             except BadRecord as bad:  # counted and told; the others are heard
+                log.info("an answer sheet of peer %s is refused: %s", short_id(peer_id), bad.title)
                 self._trust.rejected(peer_id, bad.title)
                 self._tell(RecordDropped(origin=peer_id, reason=bad.title))
         self._say()
-        if now - self._kept[0] > KEEP_S:
+        if now - self._last_saved[0] > KEEP_S:
             self._keep()
 
     def _in_turn(self, new: Iterable[tuple[bytes, Announcement]]) -> list[tuple[bytes, Announcement]]:
         """One of each party first, trusted ones before others: a crowd of silent names keeps nobody else waiting."""
         trusted, turns = self._trust.trusted(), Counter[Party]()
 
-        def turn(one: tuple[bytes, Announcement]) -> int:
-            party = self._trust.of(one[0]).party or one[0]
+        def turn(item: tuple[bytes, Announcement]) -> int:
+            party = self._trust.of(item[0]).party or item[0]
             turns[party] += 1
             return turns[party]
 
-        return sorted(sorted(new, key=lambda one: (one[0] not in trusted, random.random())), key=turn)
+        return sorted(sorted(new, key=lambda item: (item[0] not in trusted, random.random())), key=turn)
 
-    async def _ask(self, connection: Door, peer_id: bytes, said: Announcement) -> None:
+    async def _ask(self, connection: Transport, peer_id: bytes, announced: Announcement) -> None:
         if not self._traffic.may_receive():  # a limit that the person set
             return
         payers = self._trust.of(peer_id).payers
-        blob = self._lodged(said.sheet) or await fetch(
-            connection, self._traffic, origin=peer_id, via=said.via, sha256=said.sheet,
+        blob = self._lodged(announced.sheet) or await fetch(
+            connection, self._traffic, origin=peer_id, via=announced.via, sha256=announced.sheet,
             seconds=self._options.patience, certificate=self._admission.certificate(),
             paid=lambda size: self._accounts.pulls.charge(payers, size),
         )  # fmt: skip
         if not blob:  # it gives no more for now
             return
-        self._remember(peer_id, said.sheet)
-        if hashlib.sha256(blob).digest() != said.sheet:
+        self._remember(peer_id, announced.sheet)
+        if hashlib.sha256(blob).digest() != announced.sheet:
             raise BadRecord("not the answer sheet that was named")
-        found = answer_sheet.read(blob, self._charter, origin=peer_id)
+        sheet = answer_sheet.read(blob, self._charter, origin=peer_id)
         # Neither of these is an offence: what it names may be old by now, and its clock or ours may be wrong.
-        holds = answer_sheet.is_current(found.epoch, self._clock()) and self._admission.admits(peer_id, found.certificate)
-        if holds and self.marks.epoch_of(peer_id) < found.epoch:
-            await self._mark(found, (await standing_of(peer_id, self._trust, connection)).party)
+        holds = answer_sheet.is_current(sheet.epoch, self._clock()) and self._admission.admits(peer_id, sheet.certificate)
+        if holds and self.marks.epoch_of(peer_id) < sheet.epoch:
+            await self._mark(sheet, (await standing_of(peer_id, self._trust, connection)).party)
 
     def _remember(self, peer_id: bytes, sha256: bytes) -> None:
         self._read[peer_id] = sha256
@@ -187,38 +191,39 @@ class Marking:
 
     def _keep(self) -> None:
         """Write the marks down where there are new ones."""
-        if self.marks.sheets != self._kept[1]:
+        if self.marks.sheets != self._last_saved[1]:
             scores_file.write(self._options.marks, self.marks.all())
-        self._kept = time.monotonic(), self.marks.sheets
+        self._last_saved = time.monotonic(), self.marks.sheets
 
-    async def _mark(self, found: Sheet, party: str) -> None:
+    async def _mark(self, sheet: Sheet, party: str) -> None:
         watch = Watch()
-        self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, found, watch))
+        self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, sheet, watch))
         try:
-            self._count(found, await asyncio.shield(self._judging), party)
-        except VerifierGone:  # our own trouble, which the verifier has told: nobody is to blame
+            self._count(sheet, await asyncio.shield(self._judging), party)
+        except VerifierGone as error:  # our own trouble, which the verifier has told: nobody is to blame
+            log.info("the answer sheet of peer %s was not marked: %s", short_id(sheet.origin), error.title)
             return
         except (CharterError, VerifierError) as error:
             raise BadRecord("cannot be judged") from error
         finally:
-            self._accounts.work.charge(self._trust.of(found.origin).payers, watch.seconds)
+            self._accounts.work.charge(self._trust.of(sheet.origin).payers, watch.seconds)
 
-    def _right(self, found: Sheet, watch: Watch) -> int:
+    def _right(self, sheet: Sheet, watch: Watch) -> int:
         """How many answers are right; in a thread of its own. Raises BadRecord, VerifierError and CharterError.
 
         VerifierGone is our own trouble: so it is where the exam cannot be made, which holds no word of a peer's.
         """
         try:
-            exam = self.exams.of(found.epoch)
+            exam = self.exams.of(sheet.epoch)
         except (CharterError, VerifierError) as error:
             raise VerifierGone(error.title, error.advice) from error
         with watch.turn(self._verifier):
-            return right_of(found, exam, self._verifier)
+            return right_of(sheet, exam, self._verifier)
 
-    def _count(self, found: Sheet, right: int, party: str) -> None:
+    def _count(self, sheet: Sheet, right: int, party: str) -> None:
         mark = Mark(
-            origin=found.origin, epoch=found.epoch, round=found.round, learned=found.learned, model=found.model, right=right,
-            total=len(found.answers), source=party,
+            origin=sheet.origin, epoch=sheet.epoch, round=sheet.round, learned=sheet.learned, model=sheet.model, right=right,
+            total=len(sheet.answers), source=party,
         )  # fmt: skip
         self._news = self.marks.add(mark) or self._news
 
@@ -228,8 +233,8 @@ class Marking:
             self._tell(SheetsMarked(comparison=self.marks.comparison()))
 
 
-def right_of(found: Sheet, exam: Exam, verifier: Verifier) -> int:
+def right_of(sheet: Sheet, exam: Exam, verifier: Verifier) -> int:
     """What a sheet is worth, by this computer's own verifier: anybody comes to the same. Raises as `judge_strangers` does."""
-    answer_sheet.require_exam(found, exam)
-    verdicts = verifier.judge_strangers(zip(exam.questions, found.answers, strict=True))
+    answer_sheet.require_exam(sheet, exam)
+    verdicts = verifier.judge_strangers(zip(exam.questions, sheet.answers, strict=True))
     return sum(verdict.reward >= RIGHT for verdict in verdicts)

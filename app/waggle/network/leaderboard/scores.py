@@ -22,10 +22,10 @@ from waggle.tasks.rollout_group import NEWCOMERS
 
 MAX_NODES = 500
 MAX_MARKS = 10_000  # of all nodes: in memory and in the file, about a megabyte and a half
-KEPT = 288  # marks of one node: two days of ten minutes each
+MARKS_PER_NODE = 288  # marks of one node: two days of ten minutes each
 PLACES = 12  # on the axis of rounds
 RECENT = 6  # marks of a node that its present score is made of
-SHOWN = 8  # models with curves
+MAX_CURVES = 8  # models with curves
 SEVERAL = 4  # parties: from so many on none draws much by itself, be it of one name
 FARTHEST = 8  # times as many rounds as the party in the middle has: beyond that nothing is drawn
 
@@ -60,7 +60,7 @@ class Marks:
         self._ranked, self._since = ranked, clock()
         self._nodes: OrderedDict[bytes, deque[Mark]] = OrderedDict()
         self.sheets = 0  # marked so far
-        for mark in sorted(known, key=lambda one: one.epoch):
+        for mark in sorted(known, key=lambda each: each.epoch):
             self._since = min(self._since, mark.epoch * EPOCH_SECONDS)
             self.add(mark)
 
@@ -69,7 +69,7 @@ class Marks:
         marks = self._nodes.get(mark.origin)
         if marks and marks[-1].epoch >= mark.epoch:
             return False
-        self._nodes.setdefault(mark.origin, deque(maxlen=KEPT)).append(mark)
+        self._nodes.setdefault(mark.origin, deque(maxlen=MARKS_PER_NODE)).append(mark)
         self._nodes.move_to_end(mark.origin)
         self._make_room()
         self.sheets += 1
@@ -87,7 +87,7 @@ class Marks:
     def comparison(self) -> Comparison:
         """All that was marked, as it is drawn."""
         entrants = [_entrant(marks) for marks in self._nodes.values()]
-        order = (lambda one: (-one.right / one.total, one.name)) if self._ranked else (lambda one: (0.0, one.name))
+        order = (lambda entry: (-entry.right / entry.total, entry.name)) if self._ranked else (lambda entry: (0.0, entry.name))
         return Comparison(
             curves=tuple(_curves(self.all())),
             entrants=tuple(sorted(entrants, key=order)),
@@ -131,7 +131,7 @@ def _curves(marks: Sequence[Mark]) -> list[Curve]:
     for names in named.values():
         for _, model in names:
             votes[model] = votes.get(model, 0.0) + 1 / len(names)
-    chosen = sorted(votes, key=lambda model: (-votes[model], model))[:SHOWN]
+    chosen = sorted(votes, key=lambda model: (-votes[model], model))[:MAX_CURVES]
     return [
         Curve(model=model, together=together, points=points)
         for model in chosen
@@ -170,16 +170,16 @@ def _fair(marks: Sequence[Mark]) -> list[Mark]:
     for mark in marks:
         parties.setdefault(RELAYED if mark.party == NEWCOMERS else mark.party, []).append(mark)
     middle = median_low(map(len, parties.values()))
-    single = max(middle, RECENT) if len(parties) >= SEVERAL else KEPT
+    single = max(middle, RECENT) if len(parties) >= SEVERAL else MARKS_PER_NODE
     homes = parties.pop(RELAYED, [])
     fair = [mark for party in parties.values() for mark in _newest(party, middle, single)]
-    return [*fair, *_newest(homes, len(fair) or len(homes), KEPT)]
+    return [*fair, *_newest(homes, len(fair) or len(homes), MARKS_PER_NODE)]
 
 
 def _newest(marks: Sequence[Mark], crowd: int, single: int) -> Sequence[Mark]:
     """So many of a party's marks as a crowd may have, or a single name."""
     most = crowd if len({mark.origin for mark in marks}) > 1 else single
-    return sorted(marks, key=lambda one: one.epoch)[-most:]
+    return sorted(marks, key=lambda mark: mark.epoch)[-most:]
 
 
 def _last(marks: Sequence[Mark]) -> int:

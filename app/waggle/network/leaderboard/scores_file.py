@@ -17,9 +17,9 @@ def read(path: Path | None, now: float) -> list[Mark]:
     """The marks in the file; none of an epoch that has yet to come."""
     if path is None or not path.exists():
         return []
-    found = bounded_file.read(path, msgspec.msgpack.Decoder(list[Mark]).decode, MAX_BYTES) or []
+    marks = bounded_file.read(path, msgspec.msgpack.Decoder(list[Mark]).decode, MAX_BYTES) or []
     last = epoch_at(now) + 1
-    return [mark for mark in found[:MAX_MARKS] if is_peer_id(mark.origin) and mark.right <= mark.total and mark.epoch <= last]
+    return [mark for mark in marks[:MAX_MARKS] if is_peer_id(mark.origin) and mark.right <= mark.total and mark.epoch <= last]
 
 
 def write(path: Path | None, marks: Sequence[Mark]) -> None:

@@ -21,13 +21,13 @@ def source_of(address: str, *, relayed: bool) -> str:
     if relayed:
         return RELAYED
     try:
-        found = ipaddress.ip_address(address.split("/")[2])
+        ip = ipaddress.ip_address(address.split("/")[2])
     except (IndexError, ValueError):  # a name instead of a number, which p2pd does not give for a connection: nothing known
         return RELAYED
-    found = getattr(found, "ipv4_mapped", None) or found
-    if not found.is_global and found not in CARRIERS:
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if not ip.is_global and ip not in CARRIERS:
         return ""
-    return str(ipaddress.ip_network((found, IPV4_BITS if found.version == 4 else IPV6_BITS), strict=False))
+    return str(ipaddress.ip_network((ip, IPV4_BITS if ip.version == 4 else IPV6_BITS), strict=False))
 
 
 def owner_of(source: str, peer_id: bytes) -> tuple[str | bytes, str | bytes]:

@@ -9,7 +9,7 @@ PAY_S = 0.25  # between two looks whether a limit lets more through
 DIRECTORY = 0.25  # of a limit: so much of it the directory may take, as much light clients, and the rest is for groups
 SOURCE = 0.25  # of what goes out, and of what the directory sends: so much one peer or address range has, where others ask
 WAITS_S = 300.0  # for which somebody who was given nothing holds the others to that: most come again sooner
-OUT, IN, TOLD, READ, LODGED = range(5)
+OUT, IN, ANNOUNCED, READ, LODGED = range(5)
 
 
 class _Turns:
@@ -44,14 +44,14 @@ class Traffic:
         self._clock = clock
         self._moved: deque[tuple[float, int, int]] = deque()
         self._limit: float | None = None
-        self._given, self._left = _Turns(), _Turns()  # payloads that went to a source, and that one left here
+        self._sent_turns, self._lodged_turns = _Turns(), _Turns()  # payloads that went to a source, and that one left here
         self._forgive()
 
     def _forgive(self) -> None:
         self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
-        self._told: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
-        self._given.forgive()
-        self._left.forgive()
+        self._directory_debts: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
+        self._sent_turns.forgive()
+        self._lodged_turns.forgive()
 
     @property
     def limit(self) -> float | None:
@@ -69,7 +69,7 @@ class Traffic:
         self._moved.append((self._clock(), size, 0))
         self._pay(OUT, size)
         if self.limit is not None:
-            self._given.take(to, self._clock() + size / (SOURCE * self.limit))
+            self._sent_turns.take(to, self._clock() + size / (SOURCE * self.limit))
 
     def received(self, size: int) -> None:
         """Count bytes that came in."""
@@ -77,9 +77,9 @@ class Traffic:
 
     def may_send(self, to: bytes) -> bool:
         """Whether anything may go out to this source now: whoever asks most often must not have it all while others wait."""
-        if self.limit is None or (self._given.may(to, self._clock()) and self._may(OUT, 0)):
+        if self.limit is None or (self._sent_turns.may(to, self._clock()) and self._may(OUT, 0)):
             return True
-        self._given.wait(to, self._clock())
+        self._sent_turns.wait(to, self._clock())
         return False
 
     def may_receive(self) -> bool:
@@ -92,21 +92,21 @@ class Traffic:
 
     def may_tell(self, source: bytes, size: int) -> bool:
         """Whether so much of the directory may go out to whoever this is now; it is then taken from what may go out next."""
-        self._told = _lasting(self._told, self._clock())
-        if source in self._told or not self._may_in_part(TOLD, OUT, size):
+        self._directory_debts = _lasting(self._directory_debts, self._clock())
+        if source in self._directory_debts or not self._may_in_part(ANNOUNCED, OUT, size):
             return False
         if self.limit is not None:
-            self._told[source] = self._clock() + size / (SOURCE * DIRECTORY * self.limit)
+            self._directory_debts[source] = self._clock() + size / (SOURCE * DIRECTORY * self.limit)
         return True
 
     def may_lodge(self, source: bytes, size: int) -> bool:
         """Whether so much may come from light clients here now; it is then taken from what may come next."""
         if self.limit is None:
             return True
-        if self._left.may(source, self._clock()) and self._may_in_part(LODGED, IN, size):
-            self._left.take(source, self._clock() + size / (SOURCE * DIRECTORY * self.limit))
+        if self._lodged_turns.may(source, self._clock()) and self._may_in_part(LODGED, IN, size):
+            self._lodged_turns.take(source, self._clock() + size / (SOURCE * DIRECTORY * self.limit))
             return True
-        self._left.wait(source, self._clock())
+        self._lodged_turns.wait(source, self._clock())
         return False
 
     def may_read(self) -> bool:

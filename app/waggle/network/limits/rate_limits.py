@@ -21,12 +21,12 @@ LITTLE = 64  # parts of what all of a crowd may have, one of which a peer may ha
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
 
 
-def of_most(held: Iterable[tuple[Key, Party, int]]) -> list[Key]:
+def of_most(holdings: Iterable[tuple[Key, Party, int]]) -> list[Key]:
     """All that belongs to whoever has most, in its order; of each thing, to whom it belongs and how much it is.
 
     Where room is short, it gives way: neither a flood nor a crowd pushes others out.
     """
-    things, sums = list(held), Counter[Party]()
+    things, sums = list(holdings), Counter[Party]()
     for _, owner, size in things:
         sums[owner] += size
     ((most, _),) = sums.most_common(1)
@@ -44,7 +44,7 @@ class Quota:
 
     def has(self, who: Party, cost: float = 1.0) -> bool:
         """Whether somebody may have so much now."""
-        return cost <= self._left(who)
+        return cost <= self._balance(who)
 
     def allows(self, who: Party, cost: float = 1.0) -> bool:
         """Whether somebody may have so much now; if so it is counted."""
@@ -54,21 +54,21 @@ class Quota:
 
     def charge(self, who: Party, cost: float) -> None:
         """Count so much, also where it is more than is left: that is paid off before there is any more."""
-        self._buckets[who] = (self._left(who) - cost, self._clock())
+        self._buckets[who] = (self._balance(who) - cost, self._clock())
         self._buckets.move_to_end(who)
         if len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)
 
-    def _left(self, who: Party) -> float:
+    def _balance(self, who: Party) -> float:
         now = self._clock()
-        left, at = self._buckets.get(who, (self._burst, now))
-        return min(self._burst, left + (now - at) * self._rate)
+        balance, at = self._buckets.get(who, (self._burst, now))
+        return min(self._burst, balance + (now - at) * self._rate)
 
 
-def all_allow(*asked: tuple[Quota, Party, float]) -> bool:
+def all_allow(*charges: tuple[Quota, Party, float]) -> bool:
     """Whether each of these quotas has so much left for whom it is asked; it is counted in all of them, or in none."""
-    allowed = all(quota.has(who, cost) for quota, who, cost in asked)
-    for quota, who, cost in asked if allowed else ():
+    allowed = all(quota.has(who, cost) for quota, who, cost in charges)
+    for quota, who, cost in charges if allowed else ():
         quota.allows(who, cost)
     return allowed
 
@@ -116,14 +116,14 @@ class Shares:
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._ranges = Quota(rate, burst, clock)
         self._quarters = Quota(rate / 4, burst / 4, clock)
-        self._little, self._kept = Quota(rate / LITTLE, burst / LITTLE, clock), burst / 2
+        self._little, self._reserve = Quota(rate / LITTLE, burst / LITTLE, clock), burst / 2
 
     def allows(self, peer_id: bytes, source: str, cost: float) -> bool:
         """Whether a peer that comes from `source` (empty: counts for itself) may have so much now; if so it is counted."""
         if source not in (RELAYED, HIDDEN):
             return self._ranges.allows(source.encode() or peer_id, cost)
-        kept = 0.0 if self._little.has(peer_id, cost) else self._kept
-        if not self._ranges.has(source, kept + cost) or not self._quarters.allows(peer_id, cost):
+        reserve = 0.0 if self._little.has(peer_id, cost) else self._reserve
+        if not self._ranges.has(source, reserve + cost) or not self._quarters.allows(peer_id, cost):
             return False
         self._ranges.charge(source, cost)
         self._little.charge(peer_id, cost)

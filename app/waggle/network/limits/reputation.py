@@ -104,7 +104,7 @@ class Trust:
             peer.id: msgspec.structs.replace(peer, connection="gone", refusal="", doubted_until=min(peer.doubted_until, latest))
             for peer in known
         }
-        self._told: dict[bytes, Standing] = {}
+        self._reported: dict[bytes, Standing] = {}
         # A set that keeps its order. Of old acquaintances only those are told at once whom a person must be able to find.
         self._changed: dict[bytes, None] = dict.fromkeys(peer.id for peer in self._peers.values() if peer.choice)
 
@@ -137,7 +137,7 @@ class Trust:
             peer = self._of(origin)
             self._keep(peer, idle=peer.idle + groups)
 
-    def taken(self, peer_id: bytes, groups: int) -> None:
+    def record_pull(self, peer_id: bytes, groups: int) -> None:
         """Count groups of ours that this peer pulled."""
         with self._lock:
             peer = self._of(peer_id)
@@ -238,14 +238,14 @@ class Trust:
         """Everyone whose standing changed since the last call."""
         with self._lock:
             changed, self._changed = self._changed, {}
-            found = [self._peers[peer_id] for peer_id in changed if peer_id in self._peers]
-            told = [peer for peer in found if self._is_news(peer)]
-            self._told.update((peer.id, peer) for peer in told)
-            return told
+            peers = [self._peers[peer_id] for peer_id in changed if peer_id in self._peers]
+            news = [peer for peer in peers if self._is_news(peer)]
+            self._reported.update((peer.id, peer) for peer in news)
+            return news
 
     def _is_news(self, peer: Standing) -> bool:
         """Whether more than a sign of life changed since it was told, or that is a while ago."""
-        before = self._told.get(peer.id)
+        before = self._reported.get(peer.id)
         if before is None or peer.seen_at - before.seen_at >= TELL_S:
             return True
         return msgspec.structs.replace(peer, seen_at=before.seen_at, delay_ms=before.delay_ms or peer.delay_ms) != before
@@ -275,4 +275,4 @@ class Trust:
 
     def _forget(self, peer_id: bytes) -> None:
         del self._peers[peer_id]
-        self._told.pop(peer_id, None)
+        self._reported.pop(peer_id, None)

@@ -16,10 +16,10 @@ def read(path: Path | None) -> list[Standing] | None:
     """The standings in the file; None for one that cannot be read: peers are met anew then, and the node says so."""
     if path is None or not path.exists():
         return []
-    found = bounded_file.read(path, msgspec.json.Decoder(list[Standing]).decode, MAX_BYTES)
-    if found is None:
+    standings = bounded_file.read(path, msgspec.json.Decoder(list[Standing]).decode, MAX_BYTES)
+    if standings is None:
         return None
-    return [msgspec.structs.replace(peer, name=name_of(peer.id)) for peer in found[:MAX_PEERS] if is_peer_id(peer.id)]
+    return [msgspec.structs.replace(peer, name=name_of(peer.id)) for peer in standings[:MAX_PEERS] if is_peer_id(peer.id)]
 
 
 def write(path: Path | None, standings: Sequence[Standing]) -> None:

@@ -58,9 +58,9 @@ def own_port(addresses: Iterable[str]) -> int:
 
 def is_gateway(text: str) -> bool:
     """Whether this is a gateway's address, with or without the peer id that it must have: a link can ask for no other page."""
-    found = _GATEWAY.fullmatch(text)
+    match = _GATEWAY.fullmatch(text)
     try:
-        return found is not None and int(found["port"] or 1) <= PORTS and _is_web_host(found["host"]) and _has_peer(found["peer"])
+        return match is not None and int(match["port"] or 1) <= PORTS and _is_web_host(match["host"]) and _has_peer(match["peer"])
     except ValueError:  # it is none: that is the answer
         return False
 
@@ -76,12 +76,12 @@ def _has_peer(peer: str | None) -> bool:
 
 
 def _peer_of(address: str) -> bytes:
-    found = _FORM.fullmatch(address)
-    if found is None or int(found["port"]) > PORTS or not _is_host(found["kind"], found["host"]):
+    match = _FORM.fullmatch(address)
+    if match is None or int(match["port"]) > PORTS or not _is_host(match["kind"], match["host"]):
         raise ValueError("not a multiaddress")
-    if found["relay"] is not None:
-        peer_id_of(found["relay"])
-    return peer_id_of(found["peer"])
+    if match["relay"] is not None:
+        peer_id_of(match["relay"])
+    return peer_id_of(match["peer"])
 
 
 def _is_host(kind: str, host: str) -> bool:

@@ -17,17 +17,17 @@ class Skew:
 
     def __init__(self, tell: Callable[[News], None]) -> None:
         self._tell = tell
-        self._told, self._rests_until = 0.0, -math.inf
+        self._reported, self._rests_until = 0.0, -math.inf
 
-    def hear(self, said: Sequence[float]) -> None:
+    def hear(self, offsets: Sequence[float]) -> None:
         """Tell when our clock is off by the median of what others say, in seconds; positive: theirs are ahead."""
-        if not said:
+        if not offsets:
             return
-        skew = statistics.median(max(-MOST_S, min(MOST_S, each)) for each in said)
-        if abs(skew - self._told) <= TOLD_S:
+        skew = statistics.median(max(-MOST_S, min(MOST_S, each)) for each in offsets)
+        if abs(skew - self._reported) <= TOLD_S:
             return
         if abs(skew) <= TOLD_S:  # it has come right again
-            self._told = skew
+            self._reported = skew
         elif time.monotonic() >= self._rests_until:
-            self._told, self._rests_until = skew, time.monotonic() + REST_S
+            self._reported, self._rests_until = skew, time.monotonic() + REST_S
             self._tell(ClockSkewed(seconds=skew))

@@ -51,46 +51,46 @@ class Depth:
         self._clock = clock
         self._most = most
         self.bits = 0
-        self.seen = 0  # peers in a shard of that depth, by the one read last
+        self.peers_in_shard = 0  # peers in a shard of that depth, by the one read last
         self._jump: tuple[int, int] | None = None  # from where to where, until a swarm was met there
         self._empty, self._until = 0, 0.0  # at which depth nobody was; until when no word counts that names it or a deeper one
 
     def observe(self, depths: Collection[int], *, light: int = 0) -> None:
         """A shard was read; its peers announce at these depths, beside so many light clients."""
-        self.seen = len(depths) + light
+        self.peers_in_shard = len(depths) + light
         believed = [depth for depth in depths if depth < self._empty or self._clock() >= self._until]
         typical = min(statistics.median_low(believed), self._most) if len(believed) >= ENOUGH else self.bits
-        if self.seen >= SHARD_MERGES:
+        if self.peers_in_shard >= SHARD_MERGES:
             self._jump = None
         if typical > self.bits:  # a newcomer in a large swarm meets representatives at the top
             self._jump = self.bits, typical
-            self.bits, self.seen = self._jump[1], SHARD_FULL // 2
-        elif self.seen >= SHARD_FULL and self.bits < self._most:
-            self.bits, self.seen = self.bits + 1, self.seen // 2
-        elif self.seen < SHARD_MERGES and self.bits:
-            self.bits, self.seen = self.bits - 1, self.seen * 2
+            self.bits, self.peers_in_shard = self._jump[1], SHARD_FULL // 2
+        elif self.peers_in_shard >= SHARD_FULL and self.bits < self._most:
+            self.bits, self.peers_in_shard = self.bits + 1, self.peers_in_shard // 2
+        elif self.peers_in_shard < SHARD_MERGES and self.bits:
+            self.bits, self.peers_in_shard = self.bits - 1, self.peers_in_shard * 2
             self._doubt()
 
     def _doubt(self) -> None:
         """Go back after a jump to where nobody is: names that are made up scatter nobody. One poor read may be chance."""
         if self._jump is not None and self.bits <= max(self._jump[0], self._jump[1] - 2):
             self.bits, self._empty = self._jump
-            self.seen, self._until, self._jump = SHARD_FULL // 2, self._clock() + DISBELIEF_S, None
+            self.peers_in_shard, self._until, self._jump = SHARD_FULL // 2, self._clock() + DISBELIEF_S, None
 
     def pause(self, tempo: float) -> float:
         """Seconds between two announcements: those who hold a shard should not hear hundreds a second."""
-        return max(tempo, self.seen / STORES_RATE)
+        return max(tempo, self.peers_in_shard / STORES_RATE)
 
 
-def keys_to_publish(charter: bytes, peer_id: bytes, bits: int, seen: int, epoch: int = 0) -> list[str]:
+def keys_to_publish(charter: bytes, peer_id: bytes, bits: int, peers_in_shard: int, epoch: int = 0) -> list[str]:
     """Where a node announces itself that saw `seen` peers in a shard: while that splits or merges, at both depths.
 
     At every depth above stand representatives, as many as in any shard, others in every epoch: there newcomers find the swarm.
     """
     depths = [bits]
-    if seen >= SHARD_SPLITS and bits < MAX_BITS:
+    if peers_in_shard >= SHARD_SPLITS and bits < MAX_BITS:
         depths.append(bits + 1)
-    if bits and seen < 1.5 * SHARD_MERGES:
+    if bits and peers_in_shard < 1.5 * SHARD_MERGES:
         depths.append(bits - 1)
     lot = int.from_bytes(hashlib.sha256(b"waggle/representative/1" + epoch.to_bytes(8, "big") + peer_id).digest()[:4], "big")
     depths += [above for above in range(bits) if lot >> (32 - bits + above) == 0]
@@ -136,7 +136,7 @@ def choose(
         for origin, announcement in sorted(announced.items())
         if origin not in avoid and (origin, announcement.sha256) not in tried
     ]
-    wanted = min(len(fresh), count + OVER_SAMPLE)
+    sample_size = min(len(fresh), count + OVER_SAMPLE)
     proven = [origin for origin in fresh if origin in known]
-    chosen = random.sample(proven, min(len(proven), wanted // 2))
-    return chosen + random.sample([origin for origin in fresh if origin not in chosen], wanted - len(chosen))
+    chosen = random.sample(proven, min(len(proven), sample_size // 2))
+    return chosen + random.sample([origin for origin in fresh if origin not in chosen], sample_size - len(chosen))

@@ -47,7 +47,7 @@ def read(blob: bytes) -> Greeting:
         raise BadRecord("malformed greeting") from error
 
 
-class Said(Protocol):
+class Introduction(Protocol):
     """What a node says of itself first: in its greeting, or in a gateway's welcome."""
 
     @property
@@ -58,7 +58,7 @@ class Said(Protocol):
     def charter(self) -> bytes: ...
 
 
-def refusal(theirs: Said, charter: bytes) -> str:
+def refusal(theirs: Introduction, charter: bytes) -> str:
     """Why we cannot train together, and which side must do something; empty where nothing is in the way."""
     waggle = f"Waggle {theirs.version}" if theirs.version else "another Waggle"
     if theirs.protocol > PROTOCOL:

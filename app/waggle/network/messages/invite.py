@@ -17,7 +17,7 @@ from waggle.network.messages.addresses import is_address, is_gateway
 MAX_CHARACTERS = 4096
 MAX_SEEDS = 16
 MAX_GATEWAYS = 4
-AGAIN = "Ask for the link again, and copy it whole."
+RETRY_HINT = "Ask for the link again, and copy it whole."
 
 _START = re.compile(r"waggle://join/?\?")  # some programs put a slash behind the host
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -54,7 +54,7 @@ def read(text: str) -> Invite:
     text = text.strip(" \t\r\n")
     start = _START.match(text)
     if start is None:
-        raise SwarmError("This is not an invite link: one begins with waggle://join?", AGAIN)
+        raise SwarmError("This is not an invite link: one begins with waggle://join?", RETRY_HINT)
     if len(text) > MAX_CHARACTERS:
         raise _refused("is too long")
     if not (text.isascii() and text.isprintable()) or " " in text:
@@ -75,13 +75,13 @@ def read(text: str) -> Invite:
 
 def _parameters(query: str) -> tuple[list[str], list[str], list[str]]:
     """The values of `charter`, of `seed` and of `gateway`."""
-    found: dict[str, list[str]] = {"charter": [], "seed": [], "gateway": []}
+    parameters: dict[str, list[str]] = {"charter": [], "seed": [], "gateway": []}
     for part in query.split("&"):
         name, _, value = part.partition("=")
-        if name not in found:
+        if name not in parameters:
             raise _refused("holds something that this version does not know")
-        found[name].append(_decoded(value))
-    return found["charter"], found["seed"], found["gateway"]
+        parameters[name].append(_decoded(value))
+    return parameters["charter"], parameters["seed"], parameters["gateway"]
 
 
 def _decoded(value: str) -> str:
@@ -94,9 +94,9 @@ def _decoded(value: str) -> str:
 
 
 def _key_in(fragment: str) -> bytes:
-    found = _KEY.fullmatch(fragment)
-    key = base64.urlsafe_b64decode(found[1] + "=") if found else b""
-    if found is None or _text_of(key) != found[1]:  # 43 characters hold two bits more than 32 bytes: one key, one text
+    match = _KEY.fullmatch(fragment)
+    key = base64.urlsafe_b64decode(match[1] + "=") if match else b""
+    if match is None or _text_of(key) != match[1]:  # 43 characters hold two bits more than 32 bytes: one key, one text
         raise _refused("holds a damaged key")
     return key
 
@@ -106,4 +106,4 @@ def _text_of(key: bytes) -> str:
 
 
 def _refused(why: str) -> SwarmError:
-    return SwarmError(f"This invite {why}.", AGAIN)
+    return SwarmError(f"This invite {why}.", RETRY_HINT)

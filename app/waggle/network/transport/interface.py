@@ -1,12 +1,19 @@
-"""The doors to the swarm, as the rest of a node sees them: peers themselves (`connection.py`), or gateways (`light.py`)."""
+"""What a node and its transport ask of each other. Imports no transport; `choice.py` chooses one.
+
+A node is given an `OpenTransport`, and gives it a `Callbacks`: what the node answers when others call, and what it wants to hear.
+"""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
+from waggle.network.identity.membership import Admission
+from waggle.network.limits.address_ranges import Route, source_of
 from waggle.network.limits.bandwidth import Traffic
 from waggle.network.limits.reputation import Standing, Trust
+from waggle.network.messages.events import News
 
 
 class PeerAway(Exception):
@@ -14,6 +21,63 @@ class PeerAway(Exception):
 
 
 DEPOSIT = 16_384  # bytes that a pull costs which brings nothing; through a gateway every pull, beside what it brings
+
+
+@dataclass(frozen=True)
+class Pong:
+    """An answered ping: its round trip, and how far the peer's clock is ahead of ours."""
+
+    delay_ms: float
+    skew_s: float
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A peer that p2pd holds a connection to, and the address to find it again."""
+
+    peer_id: bytes
+    address: str
+    relayed: bool
+
+    @property
+    def source(self) -> str:
+        """The address range it comes from, or empty: itself."""
+        return source_of(self.address, relayed=self.relayed)
+
+    @property
+    def route(self) -> Route:
+        """How it is connected: who counts for itself has an address of one's own network."""
+        if self.relayed:
+            return "relay"
+        return "direct" if self.source else "lan"
+
+
+async def _nothing() -> None:
+    return
+
+
+async def _no_payload(_peer_id: bytes, _sha256: bytes) -> bytes:
+    return b""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What this node answers: payload(who asks, sha256 and certificate), charter(sha256), greeting(); b"" where there is nothing.
+
+    `admits` says whether a peer is answered at all, `source` whose share of calls and answers it uses (None: not known before
+    the next `look` at who is connected), `may_tell` whether so many bytes of announcements may go to it, `member` whether an
+    origin may announce under `digest`, which is kept before others.
+    """
+
+    payload: Callable[[bytes, bytes], Awaitable[bytes]] = _no_payload
+    charter: Callable[[bytes], bytes] = lambda sha256: b""
+    greeting: Callable[[], bytes] = lambda: b""
+    admits: Callable[[bytes], bool] = lambda peer_id: True
+    source: Callable[[bytes], str | None] = lambda peer_id: ""
+    look: Callable[[], Awaitable[None]] = _nothing
+    may_tell: Callable[[bytes, int], bool] = lambda source, size: True
+    digest: bytes = b""
+    member: Callable[[bytes, bytes], bool] = lambda peer_id, certificate: True
 
 
 class Network(Protocol):
@@ -41,14 +105,14 @@ class Network(Protocol):
     async def addresses(self) -> list[str]: ...
 
 
-class Door(Protocol):
-    """Keeps a Network open. `calls` says whether peers are called from here: a gateway does it for whoever goes through it."""
+class Transport(Protocol):
+    """Keeps a Network open. `calls` says whether this node calls peers itself; a gateway calls them for its clients."""
 
     calls: bool
 
     @property
     def dht(self) -> Network:
-        """That of now; raises PeerAway while there is none."""
+        """The open network; raises PeerAway while there is none."""
         ...
 
     @property
@@ -65,16 +129,39 @@ class Door(Protocol):
     async def close(self) -> None: ...
 
 
-async def standing_of(peer_id: bytes, trust: Trust, door: Door) -> Standing:
+@dataclass(frozen=True, kw_only=True)
+class Callbacks:
+    """A node as its transport sees it. Every callable is called on the loop's thread and returns at once.
+
+    `services` answers calls of peers. `report` takes events for the person. `met` hears who is connected and who answered a ping,
+    `joined` that peers or gateways were reached after there were none, `greeted` why a peer takes no part here ("": it does).
+    `trusted` names the peers to remember before others. `admission` shows and checks certificates of a private swarm, and
+    `traffic` counts bytes and limits them.
+    """
+
+    services: Services
+    report: Callable[[News], None]
+    met: Callable[[list[Connected], dict[bytes, Pong]], None]
+    joined: Callable[[], None]
+    greeted: Callable[[bytes, str], None]
+    trusted: Callable[[], set[bytes]]
+    admission: Admission
+    traffic: Traffic
+
+
+OpenTransport = Callable[[Callbacks], Transport]  # builds it; `start` connects it
+
+
+async def standing_of(peer_id: bytes, trust: Trust, transport: Transport) -> Standing:
     """The standing of a peer that gave something: where it was dialled for that, it is met first, to see where it is."""
     if trust.of(peer_id).connection == "gone":
         with suppress(PeerAway):
-            await door.meet()
+            await transport.meet()
     return trust.of(peer_id)
 
 
 async def fetch(
-    door: Door,
+    transport: Transport,
     traffic: Traffic,
     *,
     origin: bytes,
@@ -91,7 +178,7 @@ async def fetch(
     Raises PeerAway while there is no network of our own.
     """
     for giver in via or (origin,):
-        network, blob, size = door.dht, b"", DEPOSIT
+        network, blob, size = transport.dht, b"", DEPOSIT
         try:
             with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
                 blob = await network.pull(giver, sha256, seconds, certificate)

@@ -7,24 +7,24 @@ from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point
 from waggle.tasks.sandbox.exam import QUESTIONS
 
 WIDTH, HEIGHT = 440, 150  # of a chart, in its own units
-LEFT, RIGHT, TOP = 34, 108, 10  # beside and above it: for the axis and for the names of the lines
+LEFT_MARGIN, RIGHT, TOP = 34, 108, 10  # beside and above it: for the axis and for the names of the lines
 APART = 15  # between two names
 STEPS = (0.05, 0.1, 0.2, 0.25, 0.5)
-SHOWN = 50  # in the table
+MAX_ROWS = 50  # in the table
 NAMES = {True: "With peers", False: "Alone"}
 
 
-def html(found: Comparison) -> str:
+def html(comparison: Comparison) -> str:
     """Sections, one of them for each model."""
     about = (
         f"At most every ten minutes each node's model answers the same {QUESTIONS} questions, which nobody trains on. Every "
         "answer is marked again here. Which model wrote it is self-reported: what each node says of itself."
     )
-    nobody = "" if found.curves else f'<p class="below">{_nobody()}</p>'
+    nobody = "" if comparison.curves else f'<p class="below">{_nobody()}</p>'
     head = f'<section class="below"><h2>How models compare</h2><p class="note">{about}</p>{nobody}</section>'
-    models = list(dict.fromkeys(curve.model for curve in found.curves))
-    charts = "".join(_model(model, [curve for curve in found.curves if curve.model == model]) for model in models)
-    return f'{head}<div class="two">{charts}</div>{_table(found)}' if charts else head
+    models = list(dict.fromkeys(curve.model for curve in comparison.curves))
+    charts = "".join(_model(model, [curve for curve in comparison.curves if curve.model == model]) for model in models)
+    return f'{head}<div class="two">{charts}</div>{_table(comparison)}' if charts else head
 
 
 def _nobody() -> str:
@@ -50,26 +50,28 @@ def _chart(model: str, curves: list[Curve]) -> str:
     ceiling, step = _ceiling(max(_span(point)[1] for point in points))
 
     def across(place: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * place / last
+        return LEFT_MARGIN + (WIDTH - LEFT_MARGIN - RIGHT) * place / last
 
     def up(share: float) -> float:
         return TOP + HEIGHT * (1 - share / ceiling)
 
     grid = "".join(
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT + 8}" y1="{up(tick):.1f}" y2="{up(tick):.1f}"/>'
-        f'<text x="{LEFT - 6}" y="{up(tick) + 4:.1f}" text-anchor="end">{tick:.0%}</text>'
+        f'<line x1="{LEFT_MARGIN}" x2="{WIDTH - RIGHT + 8}" y1="{up(tick):.1f}" y2="{up(tick):.1f}"/>'
+        f'<text x="{LEFT_MARGIN - 6}" y="{up(tick) + 4:.1f}" text-anchor="end">{tick:.0%}</text>'
         for tick in [step * i for i in range(round(ceiling / step) + 1)]
     )
     ends = _apart({curve.together: up(_share(curve.points[-1])) for curve in curves})
     lines = "".join(
         _line(
-            curve, [(across(one.round), up(_share(one)), up(_span(one)[0]), up(_span(one)[1]), one) for one in curve.points], ends
+            curve,
+            [(across(point.round), up(_share(point)), up(_span(point)[0]), up(_span(point)[1]), point) for point in curve.points],
+            ends,
         )
         for curve in curves
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {TOP + HEIGHT + 22}" role="img" aria-label="Right answers of {escape(model)} by rounds">'
-        f'{grid}{lines}<text x="{LEFT}" y="{TOP + HEIGHT + 18}">round 0</text>'
+        f'{grid}{lines}<text x="{LEFT_MARGIN}" y="{TOP + HEIGHT + 18}">round 0</text>'
         f'<text x="{WIDTH - RIGHT}" y="{TOP + HEIGHT + 18}" text-anchor="end">its own round {last}</text></svg>'
     )
 
@@ -107,13 +109,13 @@ def _ceiling(most: float) -> tuple[float, float]:
     return step * max(1, -(-most // step)), step
 
 
-def _table(found: Comparison) -> str:
-    if not found.ranked:
+def _table(comparison: Comparison) -> str:
+    if not comparison.ranked:
         return (
             '<section class="below"><h2>Leaderboard</h2><p class="note">This swarm is open to everybody: nothing proves who '
             "wrote an answer, so nobody is ranked. Private swarms know their members, and rank them.</p></section>"
         )
-    rows = "".join(_row(place, one) for place, one in enumerate(found.entrants[:SHOWN], 1))
+    rows = "".join(_row(place, entrant) for place, entrant in enumerate(comparison.entrants[:MAX_ROWS], 1))
     return (
         '<section class="below"><h2>Leaderboard</h2><p class="note">By each node’s last hour of answers; self-reported.</p>'
         '<table><tr><th>Place</th><th>Name</th><th>Model</th><th>Trained</th><th class="number">Round</th>'
@@ -121,12 +123,12 @@ def _table(found: Comparison) -> str:
     )
 
 
-def _row(place: int, one: Entrant) -> str:
-    low, high = interval_of(one.right, one.total)
+def _row(place: int, entrant: Entrant) -> str:
+    low, high = interval_of(entrant.right, entrant.total)
     return (
-        f"<tr><td>{place}</td><td>{escape(one.name)}</td><td>{escape(one.model)}</td>"
-        f'<td>{NAMES[one.together].lower()}</td><td class="number">{one.round}</td>'
-        f'<td class="number">{one.right} of {one.total}</td><td class="number">{low:.0%} to {high:.0%}</td></tr>'
+        f"<tr><td>{place}</td><td>{escape(entrant.name)}</td><td>{escape(entrant.model)}</td>"
+        f'<td>{NAMES[entrant.together].lower()}</td><td class="number">{entrant.round}</td>'
+        f'<td class="number">{entrant.right} of {entrant.total}</td><td class="number">{low:.0%} to {high:.0%}</td></tr>'
     )
 
 

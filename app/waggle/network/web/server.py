@@ -49,7 +49,7 @@ class Web:
         self._server: Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._is_own = False  # open to this computer alone
-        self._made: dict[str, tuple[float, bytes]] = {}
+        self._cached: dict[str, tuple[float, bytes]] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Listen; raises SwarmError for a port in use."""
@@ -120,10 +120,10 @@ class Web:
                 return _response(http.HTTPStatus.NOT_FOUND, "text/plain", b"nothing here\n")
 
     def _page(self, kind: str, make: Callable[[Status], bytes]) -> Response:
-        made_at, body = self._made.get(kind, (-FRESH_S, b""))
+        made_at, body = self._cached.get(kind, (-FRESH_S, b""))
         if time.monotonic() - made_at >= FRESH_S:
             body = make(self._status())
-            self._made[kind] = time.monotonic(), body
+            self._cached[kind] = time.monotonic(), body
         return _response(http.HTTPStatus.OK, kind, body)
 
 
@@ -173,8 +173,8 @@ def _is_ours(host: str, port: int) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    found = _ip(host)
-    return host == "localhost" or (found is not None and found.is_loopback)
+    ip = _ip(host)
+    return host == "localhost" or (ip is not None and ip.is_loopback)
 
 
 def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -98,7 +98,10 @@ class Board:
         """The figures of now."""
         now = self._clock()
         members = tuple(
-            sorted((one for one in self._members.values() if now - one.seen_at < PRESENT_S), key=lambda one: -one.groups)
+            sorted(
+                (member for member in self._members.values() if now - member.seen_at < PRESENT_S),
+                key=lambda member: -member.groups,
+            )
         )
         this = int(now // 60)
         hour = [self._minutes.get(minute, {}) for minute in range(this - MINUTES + 1, this + 1)]
@@ -112,8 +115,10 @@ class Board:
             members=members,
             models=_models(members),
             specialties=tuple(
-                _specialty(one.dataset, one.title, [each[one.dataset] for each in hour if one.dataset in each])
-                for one in self._charter.specialties
+                _specialty(
+                    specialty.dataset, specialty.title, [each[specialty.dataset] for each in hour if specialty.dataset in each]
+                )
+                for specialty in self._charter.specialties
             ),
             minutes=tuple(sum(groups for groups, _ in minute.values()) for minute in hour),
             groups=self._groups,
@@ -145,10 +150,10 @@ class Board:
 
 def _models(members: tuple[Member, ...]) -> tuple[Model, ...]:
     by_name: dict[str, list[float]] = {}
-    for one in members:
-        by_name.setdefault(one.model, []).append(one.reward)
-    found = [Model(name=name, members=len(rewards), reward=sum(rewards) / len(rewards)) for name, rewards in by_name.items()]
-    return tuple(sorted(found, key=lambda one: (-one.members, one.name)))
+    for member in members:
+        by_name.setdefault(member.model, []).append(member.reward)
+    models = [Model(name=name, members=len(rewards), reward=sum(rewards) / len(rewards)) for name, rewards in by_name.items()]
+    return tuple(sorted(models, key=lambda model: (-model.members, model.name)))
 
 
 def _specialty(dataset: str, title: str, counts: list[tuple[int, float]]) -> Specialty:

@@ -12,7 +12,7 @@ from waggle.core import paths
 from waggle.network.web import leaderboard_page
 from waggle.network.web.statistics import Member, Model, Specialty, Status
 
-SHOWN = 50  # members in the table
+MAX_ROWS = 50  # members in the table
 WIDTH, HEIGHT = 720, 120  # of the chart, in its own units
 
 
@@ -51,14 +51,14 @@ def metrics(status: Status) -> str:
         *_metric("waggle_members", "gauge", "Nodes whose groups came here lately", [({}, len(status.members))]),
         *_metric(
             "waggle_members_by_model", "gauge", "The same, by what they say they train",
-            [({"model": one.name}, one.members) for one in status.models],
+            [({"model": model.name}, model.members) for model in status.models],
         ),
         *_metric("waggle_groups_total", "counter", "Groups judged here since the start", [({}, status.groups)]),
         *_metric("waggle_groups_per_minute", "gauge", "Groups judged here lately", [({}, status.groups_per_minute)]),
         *_metric("waggle_dropped_total", "counter", "Records that broke a rule since the start", [({}, status.dropped)]),
         *_metric(
             "waggle_reward_mean", "gauge", "Mean reward of the last hour, as judged here",
-            [({"specialty": one.dataset}, one.reward) for one in status.specialties if one.reward is not None],
+            [({"specialty": kind.dataset}, kind.reward) for kind in status.specialties if kind.reward is not None],
         ),
         *_metric("waggle_uptime_seconds", "gauge", "Since the start", [({}, round(status.at - status.since))]),
     ]  # fmt: skip
@@ -86,7 +86,7 @@ def _sentence(status: Status) -> str:
 
 
 def _figures(status: Status) -> list[str]:
-    shown = (
+    figures = (
         (str(len(status.members)), "members", "seen in the last ten minutes"),
         (f"{status.groups_per_minute:.0f}", "groups per minute", "over the last five minutes"),
         (f"{sum(status.minutes):,}".replace(",", " "), "groups this hour", f"{status.groups:,} in all".replace(",", " ")),
@@ -94,7 +94,7 @@ def _figures(status: Status) -> list[str]:
     )
     return [
         f'<section><div class="figure">{figure}</div><h2>{words}</h2><div class="note">{note}</div></section>'
-        for figure, words, note in shown
+        for figure, words, note in figures
     ]
 
 
@@ -116,11 +116,12 @@ def _minutes(status: Status) -> str:
     )
 
 
-def _specialties(found: tuple[Specialty, ...]) -> str:
+def _specialties(specialties: tuple[Specialty, ...]) -> str:
     rows = "".join(
-        f"<tr><td>{escape(one.title)}</td><td>{_bar(one.reward)}</td>"
-        f'<td class="number">{"-" if one.reward is None else f"{one.reward:.2f}"}</td><td class="number">{one.groups}</td></tr>'
-        for one in found
+        f"<tr><td>{escape(kind.title)}</td><td>{_bar(kind.reward)}</td>"
+        f'<td class="number">{"-" if kind.reward is None else f"{kind.reward:.2f}"}</td>'
+        f'<td class="number">{kind.groups}</td></tr>'
+        for kind in specialties
     )
     return (
         '<section><h2>Rewards by specialty</h2><p class="note">Mean of the last hour, between 0 and 1.</p><table>'
@@ -136,9 +137,9 @@ def _bar(share: float | None) -> str:
 
 def _models(models: tuple[Model, ...]) -> str:
     rows = "".join(
-        f'<tr><td>{escape(one.name) or "unnamed"}</td><td class="number">{one.members}</td>'
-        f'<td class="number">{one.reward:.2f}</td></tr>'
-        for one in models[:SHOWN]
+        f'<tr><td>{escape(model.name) or "unnamed"}</td><td class="number">{model.members}</td>'
+        f'<td class="number">{model.reward:.2f}</td></tr>'
+        for model in models[:MAX_ROWS]
     )
     return (
         '<section><h2>Models</h2><p class="note">As members name them.</p><table>'
@@ -148,8 +149,8 @@ def _models(models: tuple[Model, ...]) -> str:
 
 
 def _members(status: Status) -> str:
-    rows = "".join(_member(one, status.at) for one in status.members[:SHOWN])
-    more = len(status.members) - SHOWN
+    rows = "".join(_member(member, status.at) for member in status.members[:MAX_ROWS])
+    more = len(status.members) - MAX_ROWS
     note = f"Those with the most groups; {more} more are not shown." if more > 0 else "Names are made from their keys."
     return (
         f'<section><h2>Members</h2><p class="note">{note}</p><table><tr><th>Name</th><th>Model</th>'
@@ -159,11 +160,11 @@ def _members(status: Status) -> str:
     )
 
 
-def _member(one: Member, now: float) -> str:
+def _member(member: Member, now: float) -> str:
     return (
-        f'<tr><td>{escape(one.name)}</td><td>{escape(one.model)}</td><td class="number">{one.round}</td>'
-        f'<td class="number">{one.groups}</td><td class="number">{one.reward:.2f}</td>'
-        f'<td class="number">{_span(now - one.seen_at)} ago</td></tr>'
+        f'<tr><td>{escape(member.name)}</td><td>{escape(member.model)}</td><td class="number">{member.round}</td>'
+        f'<td class="number">{member.groups}</td><td class="number">{member.reward:.2f}</td>'
+        f'<td class="number">{_span(now - member.seen_at)} ago</td></tr>'
     )
 
 

@@ -35,7 +35,8 @@ from waggle.network.messages import directory, gateway_frames
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import ClockSkewed, GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
 from waggle.network.messages.rollout_record import MAX_BLOB
-from waggle.network.node import BYTES_BURST, BYTES_RATE, SwarmNode
+from waggle.network.node import BYTES_BURST, BYTES_RATE
+from waggle.network.open_node import open_node
 from waggle.network.transport.gateway import client as light
 from waggle.network.transport.gateway import pool
 from waggle.network.transport.gateway import server as gateway
@@ -57,7 +58,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
     full = await start("full", seeds=(seed_address,))
     address = f"ws://127.0.0.1:{lender.node.web_port}/gateway"
     ear, own = Ear(), fresh_identity(tmp_path, "light")
-    node = SwarmNode(options(gateways=(address,), light=True), charter, own, verifier, ear)
+    node = open_node(options(gateways=(address,), light=True), charter, own, verifier, ear)
     try:
         await node.start()
         found = await ear.hear(ReachFound, lambda news: news.reach == "connected")
@@ -94,7 +95,7 @@ async def test_before_a_gateway_answers_a_node_has_no_address_and_goes_on(
     charter: Charter, verifier: Verifier, tmp_path: Path
 ) -> None:
     chosen = options(gateways=("ws://127.0.0.1:9/gateway",), light=True)
-    node = SwarmNode(chosen, charter, fresh_identity(tmp_path, "light"), verifier, Ear())
+    node = open_node(chosen, charter, fresh_identity(tmp_path, "light"), verifier, Ear())
     try:
         await node.start()
         assert await node.addresses() == []
@@ -941,7 +942,7 @@ async def test_a_gateway_of_another_kind_is_refused_with_the_sentence_that_full_
     async with serve(welcome, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway#{text_of(lender.peer_id)}"
         own = fresh_identity(tmp_path, "light")
-        node = SwarmNode(options(gateways=(address,), light=True), charter, own, verifier, ear)
+        node = open_node(options(gateways=(address,), light=True), charter, own, verifier, ear)
         try:
             await node.start()
             await ear.hear(ReachFound, lambda news: news.reach == "alone")
@@ -1063,7 +1064,7 @@ import waggle
 for found in pkgutil.walk_packages(waggle.__path__, "waggle."):
     if not found.name.startswith(("waggle.gui", "waggle_lab", "waggle.models.mlx", "waggle.__main__", "waggle.tasks.v")):
         importlib.import_module(found.name)
-from waggle.network.transport.gateway.client import is_light
+from waggle.network.transport.availability import is_light
 from waggle.network.messages.options import SwarmOptions
 assert is_light(SwarmOptions(gateways=("wss://example.org/gateway",)))
 assert is_light(SwarmOptions())

@@ -23,10 +23,8 @@ from waggle.network.messages.events import ClockSkewed, NetworkRestarted, News, 
 from waggle.network.transport.hivemind import connection as connecting
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.connection import PINGED, Connection
-from waggle.network.transport.hivemind.node import Connected, Pong
 from waggle.network.transport.hivemind.patches import load_hivemind
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import Connected, PeerAway, Pong, Services
 from waggle.network.transport.tasks import end
 from waggle.tasks.charter import Charter
 

@@ -89,7 +89,7 @@ async def test_of_many_names_the_oldest_are_forgotten() -> None:
     await peers.neighbours.there(b"a", [0])
     for first in range(1, REMEMBERED + 100, 50):
         await peers.neighbours.there(b"a", range(first, first + 50))
-    assert len(peers.neighbours._heard) == REMEMBERED
+    assert len(peers.neighbours._presence) == REMEMBERED
     assert not peers.neighbours._asking
     assert await peers.neighbours.there(b"a", [0]) == {0}
     assert peers.asked.count(0) == 2

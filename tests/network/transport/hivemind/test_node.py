@@ -25,9 +25,8 @@ from waggle.network.identity.keys import Identity, text_of
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement
-from waggle.network.transport.hivemind.node import Connected, Dht, load_hivemind, open_dht, require_port
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.hivemind.node import Dht, load_hivemind, open_dht, require_port
+from waggle.network.transport.interface import Connected, PeerAway, Services
 from waggle.tasks.charter import first_swarm
 
 CHARTER = first_swarm().digest
@@ -193,7 +192,7 @@ def test_p2pd_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
     script = f"""
 import asyncio, os, pathlib, signal
 from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import Services
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages.options import SwarmOptions
 

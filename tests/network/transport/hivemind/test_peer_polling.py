@@ -12,8 +12,7 @@ from waggle.network.identity.keys import Identity
 from waggle.network.transport.hivemind import peer_polling as looking
 from waggle.network.transport.hivemind.connection import Connection
 from waggle.network.transport.hivemind.peer_polling import Effort, Looks
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import PeerAway, Services
 
 
 class World:

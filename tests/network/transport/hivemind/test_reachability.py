@@ -14,10 +14,10 @@ from waggle.engine.services.swarm_connection import event_of
 from waggle.network.identity.keys import Identity, text_of
 from waggle.network.messages.events import NetworkRestarted, ReachFound
 from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import EVERYWHERE, Connected, open_dht
+from waggle.network.transport.hivemind.node import EVERYWHERE, open_dht
 from waggle.network.transport.hivemind.reachability import ASKED_BURST, Callback
-from waggle.network.transport.hivemind.rpc_handlers import RANGE, Refused, Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.hivemind.rpc_handlers import RANGE, Refused
+from waggle.network.transport.interface import Connected, PeerAway, Services
 from waggle.tasks.charter import Charter
 
 
@@ -99,7 +99,7 @@ async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Ident
     for peer in passing:
         await connection._find_way(dht, [steady, peer])
     assert asked == [steady.peer_id, *(peer.peer_id for peer in passing)]
-    assert set(connection._asked) == {steady.peer_id, passing[-1].peer_id}
+    assert set(connection._ask_again_at) == {steady.peer_id, passing[-1].peer_id}
 
 
 async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(

@@ -13,7 +13,7 @@ from network.loopback import SOON, fresh_identity, options
 from waggle.network.transport.hivemind import relay as relaying
 from waggle.network.transport.hivemind.node import Dht, load_hivemind, open_dht
 from waggle.network.transport.hivemind.relay import HOP, RELAYED, RESERVE
-from waggle.network.transport.hivemind.rpc_handlers import Services
+from waggle.network.transport.interface import Services
 
 LITTLE = 100_000
 LIMIT, DATA = 4, 2  # where an answer says how many bytes one circuit may carry each way

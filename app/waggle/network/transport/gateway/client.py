@@ -4,11 +4,11 @@ It keeps the gateways open; what is asked of them is in gates.
 """
 
 import asyncio
+import logging
 import os
 import random
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import httpx2
 import msgspec
@@ -26,21 +26,17 @@ from waggle.network.messages.gateway_frames import DOMAIN, NONCE_BYTES, PROOF, H
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
 from waggle.network.messages.invite import MAX_GATEWAYS
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.gateway.bounded_connection import Read
 from waggle.network.transport.gateway.pool import CALL_S, FAILURES, Gate, Gates
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import Callbacks, PeerAway
 from waggle.network.transport.tasks import end, watch
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
+log = logging.getLogger(__name__)
+
 MAX_ANSWER = 4 * 1024 * 1024
 _welcome = msgspec.msgpack.Decoder(Welcome)
-
-
-def is_light(options: SwarmOptions) -> bool:
-    """Whether to take part through gateways alone: by choice, or because there is no hivemind here. Without any it is alone."""
-    return options.light or not has_hivemind()
 
 
 async def fetch_charter(options: SwarmOptions, digest: bytes) -> Charter:
@@ -138,8 +134,16 @@ class LightConnection:
         self._tell = tell
         self._joined = joined
         self._gates = Gates(charter, admission, tell, traffic, identity.peer_id)
-        self._told: ReachFound | None = None
+        self._reported_reach: ReachFound | None = None
         self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    def of(cls, options: SwarmOptions, identity: Identity, callbacks: Callbacks) -> "LightConnection":
+        """The transport of a node that goes through gateways."""
+        return cls(
+            options, identity, callbacks.services.digest, callbacks.admission, callbacks.report, callbacks.joined,
+            callbacks.traffic, callbacks.greeted,
+        )  # fmt: skip
 
     @property
     def dht(self) -> Gates:
@@ -175,10 +179,15 @@ class LightConnection:
 
     async def _keep(self, address: str) -> None:
         while True:
-            with suppress(PeerAway):  # it is called again after a while
+            reason = "it closed the connection"
+            try:
                 await self._open(address)
+            except PeerAway as away:  # it is called again after a while
+                reason = str(away)
             self._say("connected" if self._gates.open else "alone")
-            await asyncio.sleep(self._options.rejoin * random.uniform(0.5, 1.5))
+            pause = self._options.rejoin * random.uniform(0.5, 1.5)
+            log.debug("gateway %d is called again in %.0f s: %r", self._options.gateways.index(address) + 1, pause, reason)
+            await asyncio.sleep(pause)
 
     async def _open(self, address: str) -> None:
         try:
@@ -198,7 +207,7 @@ class LightConnection:
                 finally:
                     self._gates.open.pop(address, None)
         except (ImportError, *FAILURES) as error:  # the first: by a SOCKS proxy, for which websockets needs another package
-            raise PeerAway(f"{address}: {type(error).__name__}") from error
+            raise PeerAway(f"it does not answer ({type(error).__name__})") from error
 
     async def _introduce(self, connection: ClientConnection, who: bytes) -> bytes:
         welcome = _welcome.decode(await connection.recv(decode=False))
@@ -223,7 +232,7 @@ class LightConnection:
         return welcome.peer_id
 
     def _say(self, reach: Reach) -> None:
-        said = ReachFound(reach=reach, peers=len(self._gates.open), tried=len(self._options.gateways), way="gateway")
-        if said != self._told:
-            self._told = said
-            self._tell(said)
+        reach_event = ReachFound(reach=reach, peers=len(self._gates.open), tried=len(self._options.gateways), way="gateway")
+        if reach_event != self._reported_reach:
+            self._reported_reach = reach_event
+            self._tell(reach_event)

@@ -27,7 +27,7 @@ from waggle.network.messages.announcement import LIFETIME_S, RENEW_S
 from waggle.network.messages.clock_skew import Skew
 from waggle.network.messages.events import GatewayDoubted, News
 from waggle.network.messages.gateway_frames import MAX_LISTED, Announce, Answer, Ask, Directory, Listed, Lodge, Pull
-from waggle.network.transport.gateway.server import DONE, KEPT, PULLS
+from waggle.network.transport.gateway.server import DONE, MAX_PAYLOADS, PULLS
 from waggle.network.transport.interface import PeerAway
 
 CALL_S = 10.0
@@ -47,7 +47,7 @@ class Gate:
     def __init__(self, address: str, peer_id: bytes, connection: ClientConnection) -> None:
         self.address = address
         self.peer_id = peer_id
-        self.lodged: deque[bytes] = deque(maxlen=KEPT)  # what it holds of ours: as much as it keeps, and until it goes
+        self.lodged: deque[bytes] = deque(maxlen=MAX_PAYLOADS)  # what it holds of ours: as much as it keeps, and until it goes
         self.pulls = asyncio.Semaphore(PULLS)  # else what it asks of silent peers for us would hold up all else that we ask it
         self._missed_at = 0.0  # monotonic
         self._connection = connection
@@ -124,13 +124,13 @@ class Gates:
         signed = {address: await self._verified(answer.listed) for address, answer in answers.items()}
         now = time.time()
         self._check_clock(now, signed.values())
-        shown = {address: {o: each for o, each in listed.items() if each[0] > now} for address, listed in signed.items()}
-        self._compare(shown)
-        found: dict[bytes, tuple[float, bytes]] = {}
-        for origin, each in itertools.chain.from_iterable(listed.items() for listed in shown.values()):
-            found[origin] = max(found.get(origin, each), each)
-        self._known = found
-        return {origin: blob for origin, (_, blob) in found.items()}
+        current = {address: {o: each for o, each in listed.items() if each[0] > now} for address, listed in signed.items()}
+        self._compare(current)
+        newest: dict[bytes, tuple[float, bytes]] = {}
+        for origin, each in itertools.chain.from_iterable(listed.items() for listed in current.values()):
+            newest[origin] = max(newest.get(origin, each), each)
+        self._known = newest
+        return {origin: blob for origin, (_, blob) in newest.items()}
 
     @property
     def copies(self) -> int:
@@ -184,33 +184,35 @@ class Gates:
 
     async def _of_all(self, make: Callable[[int], Ask]) -> dict[str, Answer]:
         asking = {asyncio.create_task(gate.ask(make)): gate.address for gate in self.open.values()}
-        found: dict[str, Answer] = {}
+        answers: dict[str, Answer] = {}
         try:
-            left = set(asking)
-            while left:
-                done, left = await asyncio.wait(left, timeout=LATE_S if found else None, return_when=asyncio.FIRST_COMPLETED)
+            unfinished = set(asking)
+            while unfinished:
+                done, unfinished = await asyncio.wait(
+                    unfinished, timeout=LATE_S if answers else None, return_when=asyncio.FIRST_COMPLETED
+                )
                 if not done:  # a silent one holds up neither the others nor this node
                     break
                 for each in done:
                     with suppress(PeerAway):  # another may answer
-                        found[asking[each]] = each.result()
+                        answers[asking[each]] = each.result()
         finally:
             for each in asking:
                 each.cancel()
-        if not found:
+        if not answers:
             raise PeerAway("no gateway answers")
-        return found
+        return answers
 
     async def _verified(self, listed: Sequence[Listed]) -> dict[bytes, tuple[float, bytes]]:
         """What origins of this swarm have signed, with when it expires by their clocks, in unix seconds.
 
         What was found before is not verified again, and an answer is given up once much in it was forged.
         """
-        found, forged = dict[bytes, tuple[float, bytes]](), 0
+        verified, forged = dict[bytes, tuple[float, bytes]](), 0
         for number, each in enumerate(listed):
             before = self._known.get(each.peer_id)
             try:
-                found[each.peer_id] = before if before and before[1] == each.signed else self._read(each)
+                verified[each.peer_id] = before if before and before[1] == each.signed else self._read(each)
             except announcements.Forged:
                 forged += 1
             except BadRecord:  # not for us, or of another version: nobody is told of it
@@ -219,7 +221,7 @@ class Gates:
                 break
             if number % IN_A_ROW == 0:
                 await asyncio.sleep(0)  # others have their turn
-        return found
+        return verified
 
     def _read(self, listed: Listed) -> tuple[float, bytes]:
         announced = announcements.parse(listed.signed)
@@ -232,26 +234,26 @@ class Gates:
 
     def _check_clock(self, now: float, signed: Iterable[Mapping[bytes, tuple[float, bytes]]]) -> None:
         """One gateway by which our clock is right is enough: another one may show what has long been over."""
-        left = [[until - now for origin, (until, _) in listed.items() if origin != self._own] for listed in signed]
-        said = [_skew_by(each) for each in left if each]
-        self._skew.hear([min(said, key=abs)] if said else [])
+        remaining = [[until - now for origin, (until, _) in listed.items() if origin != self._own] for listed in signed]
+        offsets = [_skew_by(each) for each in remaining if each]
+        self._skew.hear([min(offsets, key=abs)] if offsets else [])
 
-    def _compare(self, shown: Mapping[str, Sized]) -> None:
+    def _compare(self, listings: Mapping[str, Sized]) -> None:
         """Tell of a gateway that goes on hiding what another shows. A full answer is a sample, and says nothing."""
-        most = max(len(each) for each in shown.values())
-        for address, each in shown.items():
+        most = max(len(each) for each in listings.values())
+        for address, each in listings.items():
             hides = ENOUGH <= most < MAX_LISTED and 2 * len(each) < most
             self._hiding[address] = self._hiding.get(address, 0) + 1 if hides else 0
             if self._hiding[address] == HIDES:
                 self._tell(GatewayDoubted(address=address, shown=len(each), known=most))
 
 
-def _skew_by(left: Sequence[float]) -> float:
+def _skew_by(remaining: Sequence[float]) -> float:
     """How far our clock is off where a gateway shows what lasts so many seconds yet; 0 where that is well for half of it.
 
     Who goes is shown until what it announced is over, and no longer; nothing lasts longer than it did at first.
     """
-    longer, shorter = statistics.median_high(left), statistics.median_low(left)
+    longer, shorter = statistics.median_high(remaining), statistics.median_low(remaining)
     if longer < 0:
         return longer - LASTS_S
     return shorter - LASTS_S if shorter > LIFETIME_S else 0.0

@@ -7,6 +7,7 @@ swarm both show that they are members. Whoever passes all of this on between the
 
 import asyncio
 import hashlib
+import logging
 import os
 import time
 from collections import Counter, OrderedDict
@@ -19,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.network.identity.keys import Identity, verify
+from waggle.network.identity.keys import Identity, short_id, verify
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.address_ranges import HIDDEN, source_of
 from waggle.network.limits.rate_limits import Joint, Quota, all_allow, of_most
@@ -46,13 +47,15 @@ from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.interface import DEPOSIT, PeerAway
 from waggle.tasks.charter import PROTOCOL
 
+log = logging.getLogger(__name__)
+
 AT_ONCE = 4  # questions of one client, of which PULLS: those from silent peers must not hold up the others
 PULLS = AT_ONCE - 1
 MAX_CLIENTS = 64  # then some make room for others
 MAX_FROM_ONE = 32  # of them from one address range: a school, or somebody who makes up names
 GREETING_S = 10.0  # for a stranger to say who it is
 GREETINGS_RATE, GREETINGS_BURST = 1.0, 64.0  # of one address range: every new name brings a full quota
-KEPT = 3  # payloads of one client: the newest, the one before it, and its answer sheet
+MAX_PAYLOADS = 3  # payloads of one client: the newest, the one before it, and its answer sheet
 MAX_LODGED = 64 * 1024 * 1024  # bytes of all clients: beyond that whoever holds most loses its oldest
 MAX_UNSENT = 64 * 1024 * 1024  # bytes of all that clients have asked for and not taken
 ASKS_RATE, ASKS_BURST = 10.0, 60.0  # of one client, a second and at once
@@ -140,7 +143,8 @@ class Gateway:
                 task = asyncio.create_task(self._reply(connection, peer_id, ask, sending))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
-        except (BadRecord, TimeoutError, *UNREADABLE):  # it does not speak as agreed, or not at all
+        except (BadRecord, TimeoutError, *UNREADABLE) as error:  # it does not speak as agreed, or not at all
+            log.debug("light client %s is refused: %s", short_id(peer_id) if peer_id else "(unknown)", _reason(error))
             await connection.close(1008, "not understood")
         except ConnectionClosed:  # it left
             return
@@ -176,7 +180,8 @@ class Gateway:
                     return  # it asks again, or elsewhere: without them the answer would look as if we hid somebody
                 async with sending:
                     await connection.send(msgspec.msgpack.encode(answer))
-            except BadRecord:  # it does not speak as agreed
+            except BadRecord as bad:  # it does not speak as agreed
+                log.debug("light client %s is refused: %s", short_id(peer_id), bad.title)
                 await connection.close(1008, "not understood")
             finally:
                 self._unsent -= {connection: unsent}  # which forgets whoever has taken all
@@ -226,8 +231,8 @@ class Gateway:
         try:
             match ask:
                 case Directory():
-                    found = list((await self._listed()).items())[:MAX_LISTED]
-                    return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in found))
+                    entries = list((await self._listed()).items())[:MAX_LISTED]
+                    return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in entries))
                 case Announce():
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
                     payers = self._source(peer_id).encode() or peer_id, CLIENTS
@@ -242,7 +247,8 @@ class Gateway:
                     return Answer(ask.id, DONE)
                 case Pull():
                     return Answer(ask.id, await self._fetched(peer_id, ask))
-        except PeerAway:  # somebody is away: the client asks again, or somewhere else
+        except PeerAway as away:  # somebody is away: the client asks again, or somewhere else
+            log.debug("light client %s gets no answer: %r", short_id(peer_id), away)
             return Answer(ask.id)
 
     async def _fetched(self, client: bytes, ask: Pull) -> bytes:
@@ -306,14 +312,18 @@ class Gateway:
         own = self._lodged.setdefault(peer_id, OrderedDict())
         own[hashlib.sha256(blob).digest()] = blob
         self._lodged.move_to_end(peer_id)
-        while len(own) > KEPT:
+        while len(own) > MAX_PAYLOADS:
             own.popitem(last=False)
         while len(self._lodged) > MAX_CLIENTS:  # one of them has left: newcomers push out nobody who is here
             del self._lodged[next(each for each in self._lodged if each not in self._clients)]
-        held = {client: sum(map(len, each.values())) for client, each in self._lodged.items()}
-        while sum(held.values()) > MAX_LODGED:
-            largest = max(held, key=held.__getitem__)
-            held[largest] -= len(self._lodged[largest].popitem(last=False)[1])
+        sizes = {client: sum(map(len, each.values())) for client, each in self._lodged.items()}
+        while sum(sizes.values()) > MAX_LODGED:
+            largest = max(sizes, key=sizes.__getitem__)
+            sizes[largest] -= len(self._lodged[largest].popitem(last=False)[1])
+
+
+def _reason(error: Exception) -> str:
+    return error.title if isinstance(error, BadRecord) else type(error).__name__
 
 
 def _source(connection: ServerConnection) -> str:

@@ -1,6 +1,7 @@
 """Keeps a node connected: one Dht at a time, started again when it dies, joined again when nobody answers or some are missing."""
 
 import asyncio
+import logging
 import math
 import random
 import time
@@ -15,17 +16,20 @@ from waggle.network.messages.clock_skew import Skew
 from waggle.network.messages.events import NetworkRestarted, News, Reach, ReachFound, Way
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import peer_cache
-from waggle.network.transport.hivemind.node import Connected, Dht, Pong, open_dht
+from waggle.network.transport.hivemind.lan_discovery import Lan
+from waggle.network.transport.hivemind.node import Dht, open_dht
 from waggle.network.transport.hivemind.peer_polling import Effort
 from waggle.network.transport.hivemind.reachability import ASKED_RATE
-from waggle.network.transport.hivemind.rpc_handlers import Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.interface import Callbacks, Connected, PeerAway, Pong, Services
 from waggle.network.transport.tasks import end, watch
 
+log = logging.getLogger(__name__)
+
 ANSWER_COUNTS_S = 30.0  # "connected" means that a peer answered within this time
+LAN_S = 30.0  # between two checks whether our address on the local network has changed
 LOOK_S = 1.0  # between two looks at who is connected: p2pd alone is asked
 PINGED, RELIED = 8, 3  # peers at a time, and how many of them are seeds or trusted, where so many are here
-ASKED = 3  # peers at a time, whether they can call us
+PEERS_ASKED = 3  # peers at a time, whether they can call us
 ASK_AGAIN_S = 1 / ASKED_RATE  # who did not say
 CALLED = 2  # known addresses at a time, while somebody is connected
 # Bytes of p2pd, which keeps each call that a stranger begins and never ends: up to 4 MiB of it, as many as there come.
@@ -74,13 +78,24 @@ class Connection:
         self._pinged: set[bytes] = set()
         self._clock_offset = 0.0
         self._skew = Skew(tell)
-        self._told: ReachFound | None = None
+        self._reported_reach: ReachFound | None = None
         self._way: Way = "relay" if options.through == "relay" and options.seeds else ""  # empty: not known here
         self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
         self._changing = False  # p2pd is being started again because we want it
         self._full = False  # it is, because it took too much memory
-        self._asked: dict[bytes, float] = {}  # of those connected: whether they can call us, and when they may be asked again
+        self._ask_again_at: dict[
+            bytes, float
+        ] = {}  # of those connected: whether they can call us, and when they may be asked again
         self._tasks: list[asyncio.Task[None]] = []
+        self._lan = Lan(services.digest, identity.peer_id, self.suggest) if options.lan else None
+
+    @classmethod
+    def of(cls, options: SwarmOptions, identity: Identity, callbacks: Callbacks) -> "Connection":
+        """The transport of a node that calls peers itself."""
+        return cls(
+            options, identity, callbacks.services, callbacks.report,
+            met=callbacks.met, joined=callbacks.joined, trusted=callbacks.trusted,
+        )  # fmt: skip
 
     @property
     def dht(self) -> Dht:
@@ -104,6 +119,17 @@ class Connection:
         self._clock_offset = time.time() - time.monotonic()
         self._say("connecting", [], "")
         self._tasks = [asyncio.create_task(each) for each in (self._supervise(), self._stay_joined(), self._stay_small())]
+        if self._lan is not None:
+            with suppress(PeerAway):  # p2pd died at once: the supervisor will see
+                await self._lan.be_at(await self._dht.addresses(), self._options.host)
+            self._tasks.append(asyncio.create_task(self._stay_on_lan(self._lan)))
+
+    async def _stay_on_lan(self, lan: Lan) -> None:
+        """Announce this node again where the local network appears late, or is another one after the computer slept."""
+        while True:
+            await asyncio.sleep(LAN_S)
+            with suppress(PeerAway, SwarmError):  # p2pd starts again, or there is no network just now
+                await lan.be_at(await self.dht.addresses(), self._options.host)
 
     async def _learn_port(self, dht: Dht) -> None:
         """From now on others know this port: it is kept when p2pd is started again."""
@@ -126,6 +152,8 @@ class Connection:
     async def close(self) -> None:
         """Leave: end the tasks and p2pd. Safe to call twice."""
         await end(self._tasks)
+        if self._lan is not None:
+            await self._lan.close()
         dht, self._dht = self._dht, None
         if dht is not None:
             await dht.close()
@@ -142,17 +170,18 @@ class Connection:
             self._dht = None
             self._say("connecting", [], "")
             await dht.close()
-            wanted, self._changing = self._changing, False
+            deliberate, self._changing = self._changing, False
             full, self._full = self._full, False
             # One that cannot live must not keep the computer busy; whom others fill is there again at once.
-            if not wanted and not full and time.monotonic() - born < SHORT_LIFE_S:
+            if not deliberate and not full and time.monotonic() - born < SHORT_LIFE_S:
                 await asyncio.sleep(rest)
                 rest = min(LONGEST_RESTART_S, 2 * rest)
             else:
                 rest = shortest
             await self._start_again()
             self._lose()
-            if not wanted:
+            if not deliberate:
+                log.info("the network process was started again: %s", FULL if full else f"it ended with code {code}")
                 self._forget_way()
                 self._tell(NetworkRestarted(reason=FULL if full else f"the network process ended ({code})"))
 
@@ -162,7 +191,8 @@ class Connection:
             try:
                 self._dht = await self._open()
                 await self._learn_port(self._dht)
-            except SwarmError:  # the port is not free yet, or the disk is full: the node stays alone and tries again
+            except SwarmError as error:  # the port is not free yet, or the disk is full: the node stays alone and tries again
+                log.info("the network process cannot start: %s; next try in %g s", error.title, pause)
                 self._port = self._options.port
                 await asyncio.sleep(pause)
                 pause = min(self._options.rejoin, pause * 2)
@@ -192,9 +222,9 @@ class Connection:
         if len(self._pinged) < len(peers) or time.monotonic() - self._answered_at > ANSWER_COUNTS_S / 2:
             await self._ping(dht, peers)
         if time.monotonic() >= self._join_at:
-            if not self._is_reached(peers) and self._told is not None and self._told.reach == "connected":
+            if not self._is_reached(peers) and self._reported_reach is not None and self._reported_reach.reach == "connected":
                 self._forget_way()
-                self._say("alone", [], self._told.address)  # before the attempts, which may take a while
+                self._say("alone", [], self._reported_reach.address)  # before the attempts, which may take a while
             await self._join(dht, peers)
             peers = await dht.peers()
         await self._find_way(dht, peers)
@@ -212,12 +242,12 @@ class Connection:
         seeds = self._seeds()
         now = time.monotonic()
         connected = {peer.peer_id for peer in peers}
-        self._asked = {peer_id: until for peer_id, until in self._asked.items() if peer_id in connected}
-        here = [peer.peer_id for peer in peers if not peer.relayed and self._asked.get(peer.peer_id, now) <= now]
-        asked = [peer_id for peer_id in here if not seeds or peer_id in seeds][:ASKED]
-        answers = await asyncio.gather(*(_answer(dht.is_reached_by(peer_id, self._port)) for peer_id in asked))
-        for peer_id, answer in zip(asked, answers, strict=True):  # who did not say was busy, or we asked too often
-            self._asked[peer_id] = math.inf if answer is not None else now + ASK_AGAIN_S
+        self._ask_again_at = {peer_id: until for peer_id, until in self._ask_again_at.items() if peer_id in connected}
+        here = [peer.peer_id for peer in peers if not peer.relayed and self._ask_again_at.get(peer.peer_id, now) <= now]
+        candidates = [peer_id for peer_id in here if not seeds or peer_id in seeds][:PEERS_ASKED]
+        answers = await asyncio.gather(*(_answer(dht.is_reached_by(peer_id, self._port)) for peer_id in candidates))
+        for peer_id, answer in zip(candidates, answers, strict=True):  # who did not say was busy, or we asked too often
+            self._ask_again_at[peer_id] = math.inf if answer is not None else now + ASK_AGAIN_S
         if True in answers:
             self._way = "direct"
         elif False in answers and self._options.through == "auto" and seeds:
@@ -228,7 +258,7 @@ class Connection:
 
     def _forget_way(self) -> None:
         """We may be somewhere else now."""
-        self._asked.clear()
+        self._ask_again_at.clear()
         if self._options.through != "relay":
             self._way = ""
 
@@ -259,7 +289,7 @@ class Connection:
         pongs = {peer.peer_id: pong for peer, pong in zip(chosen, answers, strict=True) if pong is not None}
         if not pongs:
             return
-        self._found()
+        self._on_peers_found()
         self._met(peers, pongs)
         self._check_clock(pongs, peers)
         self._remember([peer for peer in peers if peer.peer_id in pongs])
@@ -289,7 +319,7 @@ class Connection:
 
         for attempt in asyncio.as_completed(map(call, addresses)):
             if await attempt:
-                self._found()  # before the slower ones are heard
+                self._on_peers_found()  # before the slower ones are heard
                 await _answer(dht.settle())
         if pongs:
             self._check_clock(pongs, peers)
@@ -302,7 +332,7 @@ class Connection:
     def _is_own(self, address: str) -> bool:
         return address.endswith(f"/p2p/{text_of(self._identity.peer_id)}")
 
-    def _found(self) -> None:
+    def _on_peers_found(self) -> None:
         if not self._is_answered():
             self._joined()
         self._answered_at = time.monotonic()
@@ -322,10 +352,10 @@ class Connection:
 
     def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
         here = len(peers) if reach == "connected" else 0
-        said = ReachFound(reach=reach, peers=here, tried=self._tried, address=address, way=self._way)
-        if said != self._told:
-            self._told = said
-            self._tell(said)
+        reach_event = ReachFound(reach=reach, peers=here, tried=self._tried, address=address, way=self._way)
+        if reach_event != self._reported_reach:
+            self._reported_reach = reach_event
+            self._tell(reach_event)
 
 
 async def _answer(call: Coroutine[Any, Any, Answer]) -> Answer | None:

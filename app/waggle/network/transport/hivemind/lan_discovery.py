@@ -43,7 +43,7 @@ class Lan:
         self._own = f"/p2p/{text_of(peer_id)}"
         self._suggest = suggest
         self._here = ""  # what is told
-        self._found: set[str] = set()  # since then:
+        self._found_addresses: set[str] = set()  # since then:
         self._since = clock()
         self._before = deque[str](maxlen=MAX_KEPT)  # and before then, here: they are remembered, and make room for others
         self._asking: set[asyncio.Task[None]] = set()
@@ -56,8 +56,8 @@ class Lan:
         here = next((each for each in addresses if _is_of_use(each, host)), "")
         if here == self._here and self._clock() - self._since <= FORGET_S:
             return
-        self._before.extend(self._found)
-        self._found, self._since = set(), self._clock()
+        self._before.extend(self._found_addresses)
+        self._found_addresses, self._since = set(), self._clock()
         if here != self._here:
             self._before.clear()  # another network, it may be
             await self.close()
@@ -128,9 +128,13 @@ class Lan:
         ours = properties.get(b"charter") == self._charter.encode()
         if not ours or len(address) > MAX_ADDRESS or not is_address(address) or address.endswith(self._own):
             return
-        of_host = sum(_host(each) == _host(address) for each in self._found)
-        if address not in (*self._found, *self._before) and len(self._found) < MAX_FOUND and of_host < MAX_OF_ONE:
-            self._found.add(address)
+        of_host = sum(_host(each) == _host(address) for each in self._found_addresses)
+        if (
+            address not in (*self._found_addresses, *self._before)
+            and len(self._found_addresses) < MAX_FOUND
+            and of_host < MAX_OF_ONE
+        ):
+            self._found_addresses.add(address)
             self._suggest(address)
 
 

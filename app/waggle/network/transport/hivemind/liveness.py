@@ -25,7 +25,9 @@ class Neighbours:
     def __init__(self, is_there: Callable[[Any], Awaitable[bool]], clock: Callable[[], float] = time.monotonic) -> None:
         self._is_there = is_there
         self._clock = clock
-        self._heard: OrderedDict[Any, tuple[bool, float]] = OrderedDict()  # name -> whether it is there; until when that counts
+        self._presence: OrderedDict[Any, tuple[bool, float]] = (
+            OrderedDict()
+        )  # name -> whether it is there; until when that counts
         self._asking: dict[Any, asyncio.Task[None]] = {}
         self._vain = Quota(VAIN_RATE, VAIN_BURST, clock)
 
@@ -41,7 +43,7 @@ class Neighbours:
 
     def _known(self, name: Any) -> bool | None:
         """Whether it is there, as far as that was heard lately."""
-        there, until = self._heard.get(name, (False, 0.0))
+        there, until = self._presence.get(name, (False, 0.0))
         return there if until > self._clock() else None
 
     async def _ask(self, by: bytes, name: Any) -> None:
@@ -51,10 +53,10 @@ class Neighbours:
             del self._asking[name]
         if there:
             self._vain.charge(by, -1.0)
-        self._heard[name] = there, self._clock() + (THERE_S if there else GONE_S)
-        self._heard.move_to_end(name)
-        if len(self._heard) > REMEMBERED:
-            self._heard.popitem(last=False)
+        self._presence[name] = there, self._clock() + (THERE_S if there else GONE_S)
+        self._presence.move_to_end(name)
+        if len(self._presence) > REMEMBERED:
+            self._presence.popitem(last=False)
 
 
 class Resting:

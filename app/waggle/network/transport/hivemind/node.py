@@ -14,23 +14,21 @@ import time
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from waggle.core.errors import SwarmError
 from waggle.core.process_memory import held_by
 from waggle.network.identity.keys import Identity, is_peer_id
-from waggle.network.limits.address_ranges import Route, source_of
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import relay
 from waggle.network.transport.hivemind.dht_validator import Guard, unpacked
 from waggle.network.transport.hivemind.liveness import Neighbours, Resting
-from waggle.network.transport.hivemind.patches import HEARD, Answering, Heard, OpenCalls, load_hivemind
+from waggle.network.transport.hivemind.patches import ANNOUNCEMENTS, Announcements, Answering, OpenCalls, load_hivemind
 from waggle.network.transport.hivemind.rate_limited_p2p import limited
 from waggle.network.transport.hivemind.reachability import Callback
-from waggle.network.transport.hivemind.rpc_handlers import Refused, Services
-from waggle.network.transport.interface import PeerAway
+from waggle.network.transport.hivemind.rpc_handlers import Refused
+from waggle.network.transport.interface import Connected, PeerAway, Pong, Services
 
 # Unary handlers: 32 bytes of sha256 in, in a private swarm a certificate behind them; the bytes they name out (nothing: not here)
 PAYLOAD = "waggle/payload/1"
@@ -47,35 +45,6 @@ NEIGHBOURS = 10  # of a key, asked in every search: hivemind's 20 cost twice as 
 EVERYWHERE = "0.0.0.0"
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Pong:
-    """An answered ping: its round trip, and how far the peer's clock is ahead of ours."""
-
-    delay_ms: float
-    skew_s: float
-
-
-@dataclass(frozen=True)
-class Connected:
-    """A peer that p2pd holds a connection to, and the address to find it again."""
-
-    peer_id: bytes
-    address: str
-    relayed: bool
-
-    @property
-    def source(self) -> str:
-        """The address range it comes from, or empty: itself."""
-        return source_of(self.address, relayed=self.relayed)
-
-    @property
-    def route(self) -> Route:
-        """How it is connected: who counts for itself has an address of one's own network."""
-        if self.relayed:
-            return "relay"
-        return "direct" if self.source else "lan"
 
 
 class Dht:
@@ -109,24 +78,24 @@ class Dht:
         Where that takes too long, what was found so far: a few replicas that never answer hide nobody whom the others know.
         Raises PeerAway where that is nothing.
         """
-        heard: Heard = {}
-        before = HEARD.set(heard)
+        announced: Announcements = {}
+        before = ANNOUNCEMENTS.set(announced)
         try:
             # Several replicas are merged (`latest`): any one of them may be behind.
-            found = await self._patiently(self._node.get(key, latest=True, num_workers=2), READ_S)
+            answer = await self._patiently(self._node.get(key, latest=True, num_workers=2), READ_S)
         except PeerAway:
-            found_so_far = self._held(key) | {peer_id: signed for peer_id, (signed, _) in heard.items()}
+            found_so_far = self._stored_here(key) | {peer_id: signed for peer_id, (signed, _) in announced.items()}
             if not found_so_far:
                 raise
             return found_so_far
         finally:
-            HEARD.reset(before)
-        return {} if found is None else {peer_id: entry.value for peer_id, entry in found.value.items()}
+            ANNOUNCEMENTS.reset(before)
+        return {} if answer is None else {peer_id: entry.value for peer_id, entry in answer.value.items()}
 
-    def _held(self, key: str) -> dict[bytes, bytes]:
+    def _stored_here(self, key: str) -> dict[bytes, bytes]:
         """What this node itself stores under a key for others."""
-        kept = self._node.protocol.storage.get(self._hivemind.DHTID.generate(key))
-        entries = kept.value.items() if kept is not None else ()
+        stored = self._node.protocol.storage.get(self._hivemind.DHTID.generate(key))
+        entries = stored.value.items() if stored is not None else ()
         return {peer_id: unpacked(entry.value) or b"" for peer_id, entry in entries}
 
     async def lodge(self, sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
@@ -167,39 +136,39 @@ class Dht:
         """Ask a DHT node for a sign of life and its clock; raises PeerAway."""
         protocol, peer = self._node.protocol, self._hivemind.PeerID(peer_id)
         request = self._hivemind.dht_pb2.PingRequest(peer=protocol.node_info, validate=False)
-        asked, started = time.time(), time.perf_counter()
+        sent_at, started = time.time(), time.perf_counter()
         response = await self._patiently(protocol.get_stub(peer).rpc_ping(request, timeout=PING_S), PING_S)
         seconds = time.perf_counter() - started
         if len(response.peer.node_id) != 20 or not math.isfinite(response.dht_time):
             raise PeerAway("not a DHT node")
         node_id = self._hivemind.DHTID.from_bytes(response.peer.node_id)
         await protocol.update_routing_table(node_id, peer, responded=True)
-        return Pong(delay_ms=seconds * 1000, skew_s=response.dht_time - (asked + seconds / 2))
+        return Pong(delay_ms=seconds * 1000, skew_s=response.dht_time - (sent_at + seconds / 2))
 
     async def peers(self) -> list[Connected]:
         """Whom p2pd holds a connection to, each once, where the key is of a node's kind; raises PeerAway when p2pd is silent."""
-        found: dict[bytes, Connected] = {}
+        connected: dict[bytes, Connected] = {}
         for info in await self._patiently(self._p2p.list_peers(), CONNECT_S):  # one for each connection
             peer_id = info.peer_id.to_bytes()
             if not is_peer_id(peer_id):  # no node of ours, and by no name that a person could block it by
                 continue
             if not info.addrs:  # it came by a way that hivemind has no word for
-                found.setdefault(peer_id, Connected(peer_id, "", relayed=True))
+                connected.setdefault(peer_id, Connected(peer_id, "", relayed=True))
             for address in map(str, info.addrs):
                 relayed = "/p2p-circuit" in address
-                if peer_id not in found or found[peer_id].relayed:
-                    found[peer_id] = Connected(peer_id, f"{address}/p2p/{info.peer_id.to_base58()}", relayed)
-        return list(found.values())
+                if peer_id not in connected or connected[peer_id].relayed:
+                    connected[peer_id] = Connected(peer_id, f"{address}/p2p/{info.peer_id.to_base58()}", relayed)
+        return list(connected.values())
 
     async def addresses(self) -> list[str]:
         """Our own multiaddresses, those of use to other computers first; raises PeerAway when p2pd does not answer."""
         try:
-            found = await self._patiently(self._p2p.get_visible_maddrs(latest=True), CONNECT_S)
+            addresses = await self._patiently(self._p2p.get_visible_maddrs(latest=True), CONNECT_S)
         except PeerAway as away:
             if isinstance(away.__cause__, ValueError):  # p2pd knows no address (yet)
                 return []
             raise
-        return sorted(_readable(found), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
+        return sorted(_readable(addresses), key=lambda address: address.startswith(("/ip4/127.", "/ip6/::1")))
 
     async def ended(self) -> int:
         """Wait until p2pd has ended and return its code, -1 where it does not end although nobody hears it any more.

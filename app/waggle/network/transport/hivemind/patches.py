@@ -27,8 +27,8 @@ from waggle.network.transport.hivemind import dht_validator
 MAX_VALUE = dht_validator.SHARD_CAP * (announcement.MAX_BYTES + 120)  # bytes: one whole shard, as a replica passes it on
 CALL_ID = 16  # bytes
 MOST_NEIGHBOURS = 20  # of a key, in one answer: hivemind's own nodes name so many
-Heard = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and until when that holds
-HEARD: ContextVar[Heard | None] = ContextVar("what a reader has heard of so far", default=None)
+Announcements = dict[bytes, tuple[bytes, float]]  # peer id -> its signed announcement, and until when that holds
+ANNOUNCEMENTS: ContextVar[Announcements | None] = ContextVar("what a reader has heard of so far", default=None)
 SPARE = 64  # times of entries that were replaced, beside one for each that is there
 
 
@@ -123,17 +123,17 @@ def _believe_one_by_one(protocol: Any, record: Any, dictionary_of: Any) -> None:
         return bool(dictionary)
 
     async def call_find(self: Any, peer: Any, keys: Any) -> Any:
-        found = await find(self, peer, keys)
-        for key, (value, nearest) in (found or {}).items():
+        answers = await find(self, peer, keys)
+        for key, (value, nearest) in (answers or {}).items():
             if value is not None:
-                entries, heard = dictionary_of(), HEARD.get()
+                entries, announcements = dictionary_of(), ANNOUNCEMENTS.get()
                 for subkey, (blob, expiration) in value.value.items():
                     entries.store(subkey, blob, expiration)
                     signed = dht_validator.unpacked(blob)
-                    if heard is not None and signed and heard.get(subkey, (b"", 0.0))[1] < expiration:
-                        heard[subkey] = signed, expiration
-                found[key] = type(value)(entries, entries.latest_expiration_time), nearest
-        return found
+                    if announcements is not None and signed and announcements.get(subkey, (b"", 0.0))[1] < expiration:
+                        announcements[subkey] = signed, expiration
+                answers[key] = type(value)(entries, entries.latest_expiration_time), nearest
+        return answers
 
     protocol._validate_dictionary, protocol.call_find = validate, call_find
 
@@ -148,15 +148,15 @@ def _storage(local: Any, dictionary: Any) -> Any:
 
         def get(self, key: Any) -> Any:
             """A copy: hivemind puts into what it reads here what others answer."""
-            kept = super().get(key)
-            if kept is None:
+            stored = super().get(key)
+            if stored is None:
                 return None
-            kept.value.items()  # without those whose time is up: they would be looked through in each copy anew
-            found = copy.copy(kept.value)
-            found.data, found.key_to_heap, found.expiration_heap = map(
-                copy.copy, (found.data, found.key_to_heap, found.expiration_heap)
+            stored.value.items()  # without those whose time is up: they would be looked through in each copy anew
+            copied = copy.copy(stored.value)
+            copied.data, copied.key_to_heap, copied.expiration_heap = map(
+                copy.copy, (copied.data, copied.key_to_heap, copied.expiration_heap)
             )
-            return type(kept)(found, kept.expiration_time)
+            return type(stored)(copied, stored.expiration_time)
 
         def store_subkey(self, key: Any, subkey: Any, value: bytes, expiration: float) -> bool:
             kept = super().get(key)
@@ -205,25 +205,25 @@ def _hold_to_own_ids(protocol: Any, node_id_of: Callable[[Any], Any]) -> None:
             longest_unseen = table.add_or_update_node(own, peer_id)
             if longest_unseen is not None:
                 task = asyncio.create_task(self.is_there(longest_unseen[1]))
-                asked.add(task)
-                task.add_done_callback(asked.discard)
+                pending.add(task)
+                task.add_done_callback(pending.discard)
 
     async def is_there(self: Any, peer: Any) -> bool:
         """Asked so, and not by a ping: that fails on what a stranger may answer. Whom it names is not looked at."""
         return await find(self, peer, [self.node_id]) is not None
 
     async def call_find(self: Any, peer: Any, keys: Any) -> Any:
-        found = await find(self, peer, keys)
-        for key, (value, nearest) in (found or {}).items():
+        answers = await find(self, peer, keys)
+        for key, (value, nearest) in (answers or {}).items():
             others = ((node_id, each) for node_id, each in nearest.items() if node_id != self.node_id)  # ends a search
             own = ((node_id, each) for node_id, each in others if node_id == node_id_of(each))
             named = dict(itertools.islice(own, self.bucket_size))
             strange = [each for node_id, each in named.items() if node_id not in self.routing_table]
             absent = {*strange} - await self.neighbours.there(peer.to_bytes(), strange)
-            found[key] = value, {node_id: each for node_id, each in named.items() if each not in absent}
-        return found
+            answers[key] = value, {node_id: each for node_id, each in named.items() if each not in absent}
+        return answers
 
-    asked: set[asyncio.Task[Any]] = set()
+    pending: set[asyncio.Task[Any]] = set()
     protocol.update_routing_table, protocol.call_find, protocol.is_there = update_routing_table, call_find, is_there
 
 
@@ -262,11 +262,11 @@ def _read_addresses_one_by_one(control: Any, info: Any, peer_id: Any, address: A
     class Readable(info):  # type: ignore[misc]
         @classmethod
         def from_protobuf(cls, message: Any) -> Any:
-            found = []
+            peers = []
             for each in message.addrs:
                 with suppress(ValueError):  # written out, because only that reads it to its end
-                    found.append(address(str(address(each))))
-            return info(peer_id(message.id), found)
+                    peers.append(address(str(address(each))))
+            return info(peer_id(message.id), peers)
 
     control.PeerInfo = Readable
 

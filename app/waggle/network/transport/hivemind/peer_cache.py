@@ -40,12 +40,12 @@ def keep(path: Path | None, known: tuple[str, ...], met: Sequence[str], trusted:
     newest: dict[tuple[str, bool], str] = {}
     for address in (*met, *known):
         newest.setdefault((_peer(address), "/p2p-circuit" in address), address)
-    held: Counter[str] = Counter()
+    per_network: Counter[str] = Counter()
     after = []
     for address in sorted(newest.values(), key=lambda address: _peer(address) not in names):
         whose = source_of(address, relayed="/p2p-circuit" in address) or address.split("/")[2]
-        held[whose] += 1
-        if held[whose] <= MAX_KEPT // 4:
+        per_network[whose] += 1
+        if per_network[whose] <= MAX_KEPT // 4:
             after.append(address)
     return _written(path, known, tuple(after[:MAX_KEPT]))
 

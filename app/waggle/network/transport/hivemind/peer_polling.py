@@ -28,19 +28,19 @@ class Effort:
         """What the call gives or raises; each of its steps is measured."""
         steps = call.__await__()
         step: Callable[[Any], Any] = steps.send
-        given: Any = None
+        answer: Any = None
         while True:
             began = self._clock()
             try:
-                awaited = step(given)
+                awaited = step(answer)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             finally:
                 self.seconds += self._clock() - began
             try:
-                step, given = steps.send, (yield awaited)
+                step, answer = steps.send, (yield awaited)
             except BaseException as error:  # noqa: BLE001 - passed on, being cancelled too
-                step, given = steps.throw, error
+                step, answer = steps.throw, error
 
 
 class Looks:
@@ -63,7 +63,7 @@ class Looks:
         while self._began < asked_at:
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._once())
-                self._looking.add_done_callback(lambda one: one.cancelled() or one.exception())  # heard, though all have left
+                self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())  # heard, though all have left
             await asyncio.shield(self._looking)  # whoever asks and leaves ends it for nobody else
 
     async def _once(self) -> None:

@@ -7,7 +7,8 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import relay
 from waggle.network.transport.hivemind.dht_validator import STORER
 from waggle.network.transport.hivemind.patches import MAX_VALUE, load_hivemind
-from waggle.network.transport.hivemind.rpc_handlers import Limits, Services
+from waggle.network.transport.hivemind.rpc_handlers import Limits
+from waggle.network.transport.interface import Services
 
 LONGEST_CALL = 4096  # bytes of what others ask: an announcement on its way into the directory is the longest of them
 LONGEST_FOUND = MAX_VALUE + 4096  # of what the directory answers: a shard, and the neighbours of its key
@@ -43,9 +44,9 @@ def limited(p2p: Any, services: Services, options: SwarmOptions) -> Any:
             if ENDING not in line:
                 p2p._log_p2pd_message(line)
 
-        async def _call_unary_protobuf_handler(self, peer_id: Any, name: str, asked: Any, kind: Any) -> Any:
+        async def _call_unary_protobuf_handler(self, peer_id: Any, name: str, request: Any, kind: Any) -> Any:
             read = Within(kind, LONGEST_FOUND) if kind is hivemind.dht_pb2.FindResponse else kind
-            return await super()._call_unary_protobuf_handler(peer_id, name, asked, read)
+            return await super()._call_unary_protobuf_handler(peer_id, name, request, read)
 
         async def _add_protobuf_unary_handler(self, name: str, handler: Any, kind: Any, balanced: bool = False) -> None:
             async def answer(request: Any, context: Any) -> Any:

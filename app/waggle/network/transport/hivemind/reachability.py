@@ -33,13 +33,13 @@ class Callback:
 
     def __init__(self, connected: Callable[[], Awaitable[Iterable[Caller]]]) -> None:
         self._connected = connected
-        self._asked, self._asked_there = Quota(ASKED_RATE, ASKED_BURST), Quota(RANGE * ASKED_RATE, RANGE * ASKED_BURST)
+        self._peer_quota, self._asked_there = Quota(ASKED_RATE, ASKED_BURST), Quota(RANGE * ASKED_RATE, RANGE * ASKED_BURST)
         self._listed: Mapping[bytes, Caller] = {}
         self._looks = Looks(self._look, LISTED_S)
 
     async def reaches(self, peer_id: bytes, port: int) -> bool:
         """Whether this port answers where the peer is. Raises Refused for whoever asks too much."""
-        if not port or not self._asked.allows(peer_id):
+        if not port or not self._peer_quota.allows(peer_id):
             raise Refused
         await self._looks.since(time.monotonic())
         here = self._listed.get(peer_id)

@@ -1,0 +1,22 @@
+"""The one place that knows every transport and chooses one."""
+
+from waggle.network.identity.keys import Identity
+from waggle.network.messages.options import SwarmOptions
+from waggle.network.transport.availability import is_light
+from waggle.network.transport.gateway.client import LightConnection
+from waggle.network.transport.hivemind.connection import Connection
+from waggle.network.transport.interface import Callbacks, OpenTransport, Transport
+
+
+def transport_for(options: SwarmOptions, identity: Identity) -> OpenTransport:
+    """The transport that these options ask for. It connects when it is started.
+
+    A new transport is a folder beside this file and one line here.
+    """
+
+    def open_transport(callbacks: Callbacks) -> Transport:
+        if is_light(options):
+            return LightConnection.of(options, identity, callbacks)
+        return Connection.of(options, identity, callbacks)
+
+    return open_transport
