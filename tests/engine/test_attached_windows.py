@@ -33,14 +33,14 @@ async def never(command):
 
 def once(follow):
     """The first who follows is told this; whoever comes then finds nobody who lets itself be followed."""
-    left = [follow]
+    listeners = [follow]
 
-    def told(way):
-        if not left:
+    def attach(way):
+        if not listeners:
             return server.of_a_window(way)
-        return left.pop()(way)
+        return listeners.pop()(way)
 
-    return told
+    return attach
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def home(tmp_path):
 @pytest.fixture
 async def teller(home):
     """What the engine says that runs in this folder."""
-    made = Teller(home.events, service=True)
-    async with server.serving(home, obey, attached_windows.told_to(made, Desk())):
-        yield made
-    made.close()
+    publisher = Teller(home.events, service=True)
+    async with server.serving(home, obey, attached_windows.told_to(publisher, Desk())):
+        yield publisher
+    publisher.close()
 
 
 @pytest.fixture
@@ -128,11 +128,11 @@ async def test_an_engine_that_is_started_anew_is_followed_again_and_asked_again(
         first.tell(events.EngineStopped(round=1))
         await told_to_window(reads, events.EngineStopped)
     assert (await told_to_window(reads, events.Preparing)).part == WAITING
-    asked = asyncio.create_task(desk.obey(commands.Resume(id="meanwhile")))
+    resuming = asyncio.create_task(desk.obey(commands.Resume(id="meanwhile")))
     async with server.serving(home, obey, attached_windows.told_to(second, Desk())):
         await told_to_window(reads, Snapshot)
         assert (await told_to_window(reads, events.CommandDone)).id == "meanwhile", "it waited, and nothing is said twice"
-        await asked
+        await resuming
         await leave(desk, followed)
     first.close()
     second.close()
@@ -142,11 +142,11 @@ async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_ma
     reads, writer = window
     desk = Desk()
 
-    def told(way):
+    def attach(way):
         way.write(json_lines.line(Snapshot(state=State(service=True))))
         return nothing
 
-    async with server.serving(home, never, told):
+    async with server.serving(home, never, attach):
         followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=False))
         await told_to_window(reads, Snapshot)
         await desk.obey(commands.Resume(id="one"))
@@ -217,19 +217,19 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
 
 def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home, monkeypatch):
     monkeypatch.setattr(server, "LAST_SECONDS", 20.0)
-    heard: list[bytes] = []
+    lines: list[bytes] = []
 
     async def engine() -> tuple[socket.socket, threading.Thread]:
         teller = Teller(home.events, service=True)
         async with server.serving(home, obey, attached_windows.told_to(teller, Desk())):
             connection = await asyncio.to_thread(server.connect, home, 20.0)
             connection.sendall(json_lines.line(Follow(id="follow")))
-            told = connection.makefile("rb")
-            assert isinstance(json_lines.event(await asyncio.to_thread(told.readline)), Snapshot)
+            stream = connection.makefile("rb")
+            assert isinstance(json_lines.event(await asyncio.to_thread(stream.readline)), Snapshot)
             for number in range(500):  # more than a socket holds
                 teller.tell(events.Warned(title="x" * 4000, advice=str(number)))
             teller.tell(events.EngineStopped(round=1))
-            reads = threading.Thread(target=lambda: heard.extend(told))
+            reads = threading.Thread(target=lambda: lines.extend(stream))
             reads.start()
         teller.close()
         return connection, reads
@@ -237,4 +237,4 @@ def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told
     connection, reads = asyncio.run(engine())
     with connection:
         reads.join(20)
-    assert isinstance(json_lines.event(heard[-1]), events.EngineStopped)
+    assert isinstance(json_lines.event(lines[-1]), events.EngineStopped)

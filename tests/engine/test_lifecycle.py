@@ -91,11 +91,11 @@ async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
 
 
 async def test_a_timed_pause_ends_by_itself(lifecycle):
-    told: list[bytes] = []
-    lifecycle.teller.attach(told.append)
+    lines: list[bytes] = []
+    lifecycle.teller.attach(lines.append)
     until = lifecycle.teller.now() + 3.0
     await lifecycle.obey(commands.Pause(id="1", until=until))
-    paused = next(event for event in map(json_lines.event, told) if isinstance(event, events.PhaseChanged))
+    paused = next(event for event in map(json_lines.event, lines) if isinstance(event, events.PhaseChanged))
     assert (paused.phase, paused.until) == ("paused", until)
     await reached(lifecycle, "contributing")
 
@@ -137,14 +137,14 @@ async def test_pausing_twice_and_resuming_twice_does_no_harm(lifecycle):
 
 
 async def test_status_and_history_are_told_to_the_asker_alone(lifecycle):
-    told: list[bytes] = []
-    lifecycle.teller.attach(told.append)
+    lines: list[bytes] = []
+    lifecycle.teller.attach(lines.append)
     snapshot, _done = await lifecycle.obey(commands.Status(id="1"))
     assert isinstance(snapshot, Snapshot)
     assert snapshot.state.phase == "contributing"
     history, _ = await lifecycle.obey(commands.QueryHistory(id="2"))
     assert isinstance(history, events.HistoryTold)
-    assert told == []
+    assert lines == []
 
 
 async def test_a_resume_that_overtakes_a_pause_releases_it_and_nobody_says_paused(lifecycle):
@@ -169,9 +169,9 @@ async def test_a_step_that_does_not_end_is_said_and_still_pauses_later(lifecycle
 async def test_on_battery_it_waits_and_goes_on_by_itself_when_plugged_in(lifecycle):
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
-    said = sentence(lifecycle.teller.state)
-    assert (said.word, said.says, said.action) == ("Waiting", "The computer runs on battery.", "anyway")
-    assert said.detail == "Starts when you plug it in. Nothing was lost."
+    status = sentence(lifecycle.teller.state)
+    assert (status.word, status.says, status.action) == ("Waiting", "The computer runs on battery.", "anyway")
+    assert status.detail == "Starts when you plug it in. Nothing was lost."
     before = lifecycle.walker.steps
     lifecycle.consider(BATTERY)
     assert lifecycle.walker.steps == before
@@ -260,11 +260,11 @@ async def test_other_rules_hold_at_once(lifecycle):
 
 
 async def test_what_stays_the_same_is_told_once(lifecycle):
-    told: list[bytes] = []
-    lifecycle.teller.attach(told.append)
+    lines: list[bytes] = []
+    lifecycle.teller.attach(lines.append)
     for _ in range(5):
         lifecycle.consider(PLUGGED)
-    assert sum(b"RulesChecked" in line for line in told) == 1
+    assert sum(b"RulesChecked" in line for line in lines) == 1
 
 
 async def test_contributing_anyway_holds_across_a_hiccup_of_the_disk(lifecycle):
@@ -292,8 +292,12 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
     full = CheckpointError("Round 3 could not be saved: No space left on device.", "Make room on the disk.")
     lifecycle.hindered(full)
     await reached(lifecycle, "waiting")
-    said = sentence(lifecycle.teller.state)
-    assert (said.says, said.detail, said.action) == (full.title, "Make room on the disk. It goes on by itself then.", "none")
+    status = sentence(lifecycle.teller.state)
+    assert (status.says, status.detail, status.action) == (
+        full.title,
+        "Make room on the disk. It goes on by itself then.",
+        "none",
+    )
     await lifecycle.obey(commands.Resume(id="1"))
     assert lifecycle.teller.state.phase == "waiting"
     lifecycle.hindered(None)
@@ -304,8 +308,8 @@ async def test_a_verifier_that_cannot_be_started_is_said_as_what_is_tried_again(
     gone = VerifierGone("The judging process does not start: no answer within 120 s.", "Look at the page Help.")
     lifecycle.hindered(gone)
     await reached(lifecycle, "waiting")
-    said = sentence(lifecycle.teller.state)
-    assert (said.says, said.detail) == (gone.title, "It is tried again by itself. Look at the page Help.")
+    status = sentence(lifecycle.teller.state)
+    assert (status.says, status.detail) == (gone.title, "It is tried again by itself. Look at the page Help.")
     lifecycle.hindered(None)
     await reached(lifecycle, "contributing")
 

@@ -56,20 +56,20 @@ async def ran(folder):
     """How an engine in this folder ended, and all that it told."""
     ours, theirs = os.pipe()
     writer = stdio.Writer(theirs)
-    with os.fdopen(ours, "rb") as told:
+    with os.fdopen(ours, "rb") as stream:
         try:
             code = await main._run(argparse.Namespace(home=folder, set=[], stdio=False), writer)
         finally:
             writer.close()
             os.close(theirs)
-        return code, [json_lines.event(line) for line in told]
+        return code, [json_lines.event(line) for line in stream]
 
 
 def said_as_error(caplog, failed: events.EngineFailed) -> None:
     """So that a service's operator reads it, where no window does."""
-    (said,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert failed.title in said
-    assert failed.detail.strip() in said
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert failed.title in message
+    assert failed.detail.strip() in message
     caplog.clear()
 
 
@@ -174,16 +174,16 @@ async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end
 
 async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):
     home = paths.Home(tmp_path).prepare()
-    held = server.claim(home)
+    claimed = server.claim(home)
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "waggle", "engine", "--home", str(tmp_path), stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])},
     )  # fmt: skip
-    _, said = await engine.communicate()
-    held.release()
+    _, errors = await engine.communicate()
+    claimed.release()
     assert engine.returncode == 1
-    assert b"Another engine, or a seed, is running for this folder." in said
+    assert b"Another engine, or a seed, is running for this folder." in errors
 
 
 async def test_a_folder_that_takes_no_record_is_said_to_be_so(tmp_path, monkeypatch, caplog):
@@ -221,8 +221,8 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     monkeypatch.setattr(main, "_contribute", contribute)
     (tmp_path / "models.json").write_bytes(msgspec.json.encode(model_source.Known(folder="", name="", before=Model())))
     (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
-    code, told = await ran(tmp_path)
-    (warned,) = [event for event in told if isinstance(event, events.Warned)]
+    code, sent = await ran(tmp_path)
+    (warned,) = [event for event in sent if isinstance(event, events.Warned)]
     assert code == 0
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
@@ -232,15 +232,15 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
 
 async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun, monkeypatch):
     *_, desk, _ = begun
-    made = []
+    backoffs = []
 
     class Watched(Lifecycle):
-        def __init__(self, *given: object) -> None:
-            super().__init__(*given)
-            made.append(self)
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            backoffs.append(self)
 
     async def prepare(*_: object, **__: object) -> None:
-        assert not made[0]._timer.cancelled()
+        assert not backoffs[0]._timer.cancelled()
         raise ModelMissing("The hub has lost a file of it.")
 
     monkeypatch.setattr(main, "Lifecycle", Watched)
@@ -249,8 +249,8 @@ async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun
     desk.asked.keep(Wishes(paused=True, until=now + 3600, asked_at=now))
     desk.back.append(WayBack(nothing))
     assert await main._contribute_or_go_back(*begun), "it goes back"
-    assert made[0].stopped.is_set()
-    assert made[0]._timer.cancelled()
+    assert backoffs[0].stopped.is_set()
+    assert backoffs[0]._timer.cancelled()
     assert desk.asked.wishes.paused, "which holds for the next one"
 
 
@@ -268,10 +268,10 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
         return False
 
     monkeypatch.setattr(main, "_contribute", end)
-    code, told = await ran(tmp_path)
-    warned = [event for event in told if isinstance(event, events.Warned)]
+    code, sent = await ran(tmp_path)
+    warned = [event for event in sent if isinstance(event, events.Warned)]
     assert code == 0
-    assert [one.advice for one in warned if "was ended by the system" in one.title] == [advice]
+    assert [warning.advice for warning in warned if "was ended by the system" in warning.title] == [advice]
 
 
 async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(begun, tmp_path):

@@ -34,7 +34,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 async def prepared(
     folder, learning: Learning, divided: Callable[[int], int] = int, gate: Gate | None = None,
-    asked: Callable[[], Computer] | None = None, **more: Any
+    requested: Callable[[], Computer] | None = None, **more: Any
 ) -> Prepared:  # fmt: skip
     home = paths.Home(folder).prepare()
     chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
@@ -44,7 +44,7 @@ async def prepared(
         threads = stack.enter_context(ThreadPoolExecutor(1))
         return await prepare(
             home, chosen, teller, threads, stack, gate=gate or Gate(lambda: None), stopped=asyncio.Event(), divided=divided,
-            computer=asked or (lambda: chosen.computer),
+            computer=requested or (lambda: chosen.computer),
         )  # fmt: skip
 
 
@@ -68,10 +68,10 @@ def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
-    made = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
-    assert made.rules.rule is RULES["dr_grpo"]
-    assert made.node.specialties == ("bf", "arc_1d")
-    assert {question.dataset for question in made.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
+    node = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
+    assert node.rules.rule is RULES["dr_grpo"]
+    assert node.node.specialties == ("bf", "arc_1d")
+    assert {question.dataset for question in node.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
 
 
 @pytest.mark.usefixtures("lent")
@@ -83,18 +83,18 @@ async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_p
 
 @pytest.mark.usefixtures("lent")
 async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
-    gate, shares, held = Gate(lambda: None), [100], []
+    gate, shares, waits = Gate(lambda: None), [100], []
 
     def restore(*_: object, pause_point: Callable[[], None], told: object) -> tuple[None, None, list[object]]:
         for shares[0] in (40, 20):
             pause_point()
-            held.append(gate.percent)
+            waits.append(gate.percent)
         return None, None, []
 
     monkeypatch.setattr(round_saver, "restore", restore)
     computer = lambda: Computer(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
-    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, asked=computer)
-    assert held == [40, 20]
+    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, requested=computer)
+    assert waits == [40, 20]
 
 
 @pytest.mark.usefixtures("lent")
@@ -106,9 +106,9 @@ async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monke
     monkeypatch.setattr(round_saver, "restore", restore)
     await prepared(tmp_path, Learning(held_out_questions=1))
     (record,) = (tmp_path / "events").glob("*.jsonl")
-    told = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
-    assert [event.long for event in told if "3 of 40 rounds" in event.part] == [True]
-    assert sum(event.long for event in told) == 1
+    parts = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
+    assert [event.long for event in parts if "3 of 40 rounds" in event.part] == [True]
+    assert sum(event.long for event in parts) == 1
 
 
 async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
@@ -125,9 +125,9 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
     pictures = tmp_path / "album"
     pictures.mkdir()
     (pictures / "r00000064.safetensors").write_bytes(b"weights")
-    made = await prepared(tmp_path, Learning(held_out_questions=1))
-    assert made.round == 0
-    assert [one.rounds for one in made.trying.moments.kept()] == [0]
+    node = await prepared(tmp_path, Learning(held_out_questions=1))
+    assert node.round == 0
+    assert [snapshot.rounds for snapshot in node.trying.moments.kept()] == [0]
     assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
 
 
@@ -160,12 +160,12 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
 ):
     learning = Learning(held_out_questions=1, max_new_tokens=24)
     model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.86, device="cpu", threads=1)
-    made = await prepared(tmp_path, learning, model=model, computer=little)
-    assert made.opened.policy.training == Training("lean", "bfloat16", recompute=True)
-    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
-    assert "Fits: about " in said
-    assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in said
-    assert made.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
+    node = await prepared(tmp_path, learning, model=model, computer=little)
+    assert node.opened.policy.training == Training("lean", "bfloat16", recompute=True)
+    record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "Fits: about " in record
+    assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in record
+    assert node.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = Computer(memory_gb=0.8, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
     assert divided.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=4)
@@ -181,10 +181,10 @@ async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller
     frugality = Frugality(paths.Home(tmp_path).prepare(), "")
     frugality.more()
     model = Model(folder=str(twelve_million))
-    made = await prepared(tmp_path, learning, frugality.divided, model=model, computer=less)
-    assert made.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
-    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
-    assert "is divided into 8 parts." in said
+    node = await prepared(tmp_path, learning, frugality.divided, model=model, computer=less)
+    assert node.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
+    record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "is divided into 8 parts." in record
 
 
 def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, tmp_path):
@@ -192,7 +192,7 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 256}))
     lengths = [
-        model_fit.longest(Settings(learning=Learning(max_new_tokens=wanted)), model_config.read(tmp_path))
-        for wanted in (0, 24, 512)
+        model_fit.longest(Settings(learning=Learning(max_new_tokens=max_new)), model_config.read(tmp_path))
+        for max_new in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]

@@ -59,7 +59,7 @@ FILES: dict[str, Any] = {
     "window": window_state.Kept,  # window.json
     "call": single_instance.Call,  # a second window to the first
     "models": Known,  # models.json
-    "frugality": memory_backoff.Kept,
+    "frugality": memory_backoff.StoredBackoff,
     "swarms": Book,  # swarms.json
     "standings": list[Standing],
     "marks": list[Mark],

@@ -94,7 +94,9 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
                 raise EngineError(f"`waggle ctl {arguments.verb}` needs a peer's id.", "`waggle ctl peers` lists them.")
             return commands.ChoosePeer(id=commands.new_id(), peer=arguments.what[0], choice=CHOICES[arguments.verb])
         case "set":
-            return commands.ChangeSettings(id=commands.new_id(), values=dict(settings.assignment(one) for one in arguments.what))
+            return commands.ChangeSettings(
+                id=commands.new_id(), values=dict(settings.assignment(assignment) for assignment in arguments.what)
+            )
         case "resume":
             return commands.Resume(id=commands.new_id())
         case "stop":
@@ -105,10 +107,10 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
 
 def seconds_of(span: str) -> float:
     """90m, 1h, 2d; raises EngineError."""
-    found = SPAN.fullmatch(span.strip())
-    if not found:
+    match = SPAN.fullmatch(span.strip())
+    if not match:
         raise EngineError(f"{span or 'Nothing'} is no span of time.", "Write it as 90m, 1h or 2d.")
-    seconds = float(found.group(1)) * SECONDS[found.group(2)]
+    seconds = float(match.group(1)) * SECONDS[match.group(2)]
     if seconds > LONGEST:
         raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
     return seconds

@@ -28,7 +28,7 @@ def door(pack: Pack, root: Path, arguments: argparse.Namespace) -> int:
         cuda_download.remove(root)
         return _say("CUDA is removed. The engine computes on the processor from its next start.")
     if arguments.get:
-        cuda_download.fetch(pack, root, Told(lines=arguments.stdio))
+        cuda_download.fetch(pack, root, ProgressLines(lines=arguments.stdio))
         return 0 if arguments.stdio else _say("CUDA is here. The engine uses it from its next start.")
     return _say(about(pack, root))
 
@@ -47,7 +47,7 @@ def about(pack: Pack, root: Path) -> str:
             return f"No driver of an NVIDIA graphics card was found. With one, `waggle cuda --get` gets CUDA: {sizes}. {SOURCE}"
 
 
-class Told:
+class ProgressLines:
     """Says how far a download is, whenever another hundredth has come: as lines for a window, or for a person."""
 
     def __init__(self, *, lines: bool) -> None:

@@ -38,25 +38,25 @@ def _show_refused(error: WaggleError) -> None:
         app.show_refused(error)
 
 
-def parsed(given: list[str]) -> argparse.Namespace:
+def parsed(words: list[str]) -> argparse.Namespace:
     """What was asked for. A `--set` before the door holds behind it, and yields to one that stands there."""
-    made = parser()
-    if any(one.startswith("waggle:") for one in given[:-1]):  # what launches links may take words of theirs for more of ours
-        made.error("nothing may stand behind a link")
-    arguments = made.parse_args(_with_invite(given))
+    root = parser()
+    if any(word.startswith("waggle:") for word in words[:-1]):  # what launches links may take words of theirs for more of ours
+        root.error("nothing may stand behind a link")
+    arguments = root.parse_args(_with_invite(words))
     if arguments.set_before and arguments.door not in (_window, _engine, _seed, _export, _fit, _selftest):
-        made.error("--set would do nothing there")
+        root.error("--set would do nothing there")
     arguments.set = arguments.set_before + arguments.set
     return arguments
 
 
-def _with_invite(given: list[str]) -> list[str]:
+def _with_invite(words: list[str]) -> list[str]:
     """A link or a file that stands where a door could, as the operating system hands it over, is the window's `--invite`."""
     at = 0
-    while at < len(given) and given[at].startswith("--"):  # an option of the window, and its value
-        at += 1 if "=" in given[at] else 2
-    stands = at < len(given) and _is_invite(given[at])
-    return [*given[:at], "--invite", *given[at:]] if stands else given
+    while at < len(words) and words[at].startswith("--"):  # an option of the window, and its value
+        at += 1 if "=" in words[at] else 2
+    stands = at < len(words) and _is_invite(words[at])
+    return [*words[:at], "--invite", *words[at:]] if stands else words
 
 
 def _is_invite(argument: str) -> bool:
@@ -70,28 +70,28 @@ def _from_here(invite: str) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
-    made.set_defaults(home=None, set=[], set_before=[])
-    made.add_argument("--version", action="version", version=f"waggle {__version__}")
-    _shared(made, "set_before")
-    made.add_argument(
+    root = argparse.ArgumentParser(prog="waggle", description="Let your computer learn with others.")
+    root.set_defaults(home=None, set=[], set_before=[])
+    root.add_argument("--version", action="version", version=f"waggle {__version__}")
+    _shared(root, "set_before")
+    root.add_argument(
         "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
         help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
     )  # fmt: skip
-    made.add_argument(
+    root.add_argument(
         "--on", default="", metavar="HOST", help="drive the engine of another computer, Linux or a Mac, through ssh"
     )
-    made.add_argument(
+    root.add_argument(
         "--invite", default="", type=_from_here, metavar="LINK", help="show where a link, or a file with one, would lead"
     )
-    made.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
-    made.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
-    made.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you", "settings", "help"))
-    made.add_argument(
+    root.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
+    root.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
+    root.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you", "settings", "help"))
+    root.add_argument(
         "--screenshot", type=Path, metavar="FILE", help="with --replay: save the page as it looks at the end, then leave"
     )
-    made.set_defaults(door=_window)
-    doors = made.add_subparsers(title="other doors", metavar="DOOR")
+    root.set_defaults(door=_window)
+    doors = root.add_subparsers(title="other doors", metavar="DOOR")
 
     engine = doors.add_parser("engine", help="contribute without a window; events are JSON lines on stdout")
     _shared(engine)
@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
     racing = doors.add_parser("race", help="two small practice swarms on this computer, one alone and one sharing, as JSON lines")
     race.add_arguments(racing)
     racing.set_defaults(door=race.run)
-    return made
+    return root
 
 
 def _with_models(doors: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     _stop(home)
     done = stored_data.remove(home, paths.cache(), kinds)
     sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done))
-    return 1 if any(one.spared for one in done) else 0
+    return 1 if any(removed.spared for removed in done) else 0
 
 
 def chosen(words: str) -> frozenset[str]:
@@ -62,15 +62,15 @@ def meant(named: Collection[str], home: paths.Home) -> frozenset[Kind]:
 
 def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
     """Show the person at the terminal what goes, and ask."""
-    going = tuple(one for one in stored_data.found(home, paths.cache()) if one.kind in kinds)
+    going = tuple(stored for stored in stored_data.found(home, paths.cache()) if stored.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def listing(found: Iterable[Belonging], home: paths.Home) -> str:
+def listing(stored: Iterable[Belonging], home: paths.Home) -> str:
     """One line a kind, and how to remove it."""
-    rows = _rows(found)
+    rows = _rows(stored)
     head = f"In {home.root} and {paths.cache()}:"
     if not rows:
         return f"{head} nothing of Waggle.\n"
@@ -80,15 +80,16 @@ def listing(found: Iterable[Belonging], home: paths.Home) -> str:
 def report(done: Iterable[Removed]) -> str:
     """What was removed, what could not be, and what is left to do by hand."""
     lines = []
-    for one in done:
-        lines.append(f"removed {one.kind}: {one.files} {_files(one.files).rstrip()}, {_size(one.size)}")
-        lines += [f"  could not be removed: {each.path}: {each.reason}" for each in one.spared]
+    for removed in done:
+        lines.append(f"removed {removed.kind}: {removed.files} {_files(removed.files).rstrip()}, {_size(removed.size)}")
+        lines += [f"  could not be removed: {each.path}: {each.reason}" for each in removed.spared]
     return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
 
 
-def _rows(found: Iterable[Belonging]) -> list[str]:
+def _rows(stored: Iterable[Belonging]) -> list[str]:
     return [
-        f"{one.kind:<12}{_size(one.size):>10}  {len(one.files):>6} {_files(len(one.files))}  {ABOUT[one.kind]}" for one in found
+        f"{kind.kind:<12}{_size(kind.size):>10}  {len(kind.files):>6} {_files(len(kind.files))}  {ABOUT[kind.kind]}"
+        for kind in stored
     ]
 
 

@@ -63,14 +63,14 @@ def _ends(error: WaggleError) -> str:
 class Lifecycle:
     """Obeys commands, rules and the clock. What was `asked` of the one before holds until it ends as it was said to."""
 
-    def __init__(self, teller: Teller, history: History, rules: When | None = None, asked: Asked | None = None) -> None:
+    def __init__(self, teller: Teller, history: History, rules: When | None = None, request: Asked | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._teller = teller
         self._history = history
         self._rules = rules or When()
         self._readings = Readings()
-        self._asked = asked or Asked()
-        self._wishes = self._asked.wishes
+        self._request = request or Asked()
+        self._wishes = self._request.wishes
         self._decision = Decision(standing="contributing")
         self._hindrance: Tick | None = None
         self._reached = asyncio.Event()
@@ -176,7 +176,7 @@ class Lifecycle:
             asked_at = None if decision.anyway_until is None else self._wishes.asked_at
             holding = self._wishes if self._wishes.after_round else Wishes(asked_at=asked_at)
             self._wishes = replace(holding, anyway_until=decision.anyway_until)
-        self._asked.keep(self._wishes)
+        self._request.keep(self._wishes)
         self._set_timer(now)
         if goes_on:
             self._go_on()
@@ -238,7 +238,7 @@ class Lifecycle:
             )  # fmt: skip
             self._round_ended = self._round_ended and later
         if later:
-            self._asked.keep(self._wishes)
+            self._request.keep(self._wishes)
             self._tell_phase("finishing")
             return
         self.consider(self._readings)

@@ -52,8 +52,8 @@ log = logging.getLogger(__name__)
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the engine to its end; the exit code."""
-    kept = stdio.claim_stdout()
-    writer = stdio.Writer(kept)
+    events_descriptor = stdio.claim_stdout()
+    writer = stdio.Writer(events_descriptor)
     try:
         return asyncio.run(_run(arguments, writer))
     finally:
@@ -131,7 +131,7 @@ async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overru
 
     Raises EngineError when that does not leave, OSError.
     """
-    ends, told = time.monotonic() + LEAVING_SECONDS, False
+    ends, announced = time.monotonic() + LEAVING_SECONDS, False
     while not desk.stopped:
         try:
             return server.claim(home)
@@ -140,10 +140,10 @@ async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overru
                 return None
             if time.monotonic() > ends:
                 raise
-        if not told:
+        if not announced:
             part = "Waiting until another engine has left this folder"
             writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
-            told = True
+            announced = True
         await asyncio.sleep(LEAVING_LOOK_SECONDS)
     return None
 

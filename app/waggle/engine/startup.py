@@ -44,8 +44,8 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 
-One = TypeVar("One")
-Other = TypeVar("Other")
+First = TypeVar("First")
+Second = TypeVar("Second")
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 
 
@@ -100,7 +100,7 @@ async def prepare(
     saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate, computer)
 
     _tell_part(teller, 4)
-    swarm = await swarm_connection.join(home, chosen, charter, myself, verifier, teller, stack, held=lambda: gate.closed)
+    swarm = await swarm_connection.join(home, chosen, charter, myself, verifier, teller, stack, is_paused=lambda: gate.closed)
     remembering = round_saver.Remembering(opened.policy)
     node = Node(
         policy=remembering, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
@@ -137,9 +137,9 @@ async def prepare(
     return prepared
 
 
-async def _both(one: Awaitable[One], other: Awaitable[Other]) -> tuple[One, Other]:
+async def _both(task: Awaitable[First], other_task: Awaitable[Second]) -> tuple[First, Second]:
     """What they give, side by side: the checker starts in a process of its own. Each ends before anything is raised."""
-    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    first, second = await asyncio.gather(task, other_task, return_exceptions=True)
     if isinstance(first, BaseException):
         raise first
     if isinstance(second, BaseException):
@@ -237,12 +237,14 @@ async def _restored(
         gate()
 
     gate.percent = share()
-    told = partial(_tell_replay, teller)
-    load = partial(round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, told=told)
+    report = partial(_tell_replay, teller)
+    load = partial(
+        round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, told=report
+    )
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
     snapshot_archive.go_on_from(home.album, saved.round if saved else 0)
-    for one in aside:
-        teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
+    for folder in aside:
+        teller.tell(events.CheckpointSetAside(folder=folder.folder.name, reason=folder.reason))
     if saved and saved.optimiser != opened.policy.training.optimiser:
         teller.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
     return saved, checkpointed
@@ -256,8 +258,8 @@ def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path,
     except OSError:  # files that another program moves or removes meanwhile: room is made after the next checkpoint
         return
     if removed:
-        told = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
-        teller.tell_soon(told)
+        warning = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
+        teller.tell_soon(warning)
 
 
 def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:
@@ -303,7 +305,9 @@ def _ready(prepared: Prepared, myself: keys.Identity, charter: Charter, note: st
         name=keys.name_of(myself.peer_id),
         swarm=charter.name,
         charter=charter.digest.hex(),
-        specialties=tuple(events.SpecialtyInfo(dataset=one.dataset, title=one.title) for one in charter.specialties),
+        specialties=tuple(
+            events.SpecialtyInfo(dataset=specialty.dataset, title=specialty.title) for specialty in charter.specialties
+        ),
         model=prepared.node.model,
         base=prepared.base,
         model_note=note,

@@ -25,7 +25,7 @@ RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no mor
 LONGEST_RETRY = 64  # times as long a verifier is left alone at last, which costs a process each time
 TRIES = 3  # of a verifier that never yet did its part in a round
 Tell = Callable[[events.EngineEvent], None]
-Kept = TypeVar("Kept")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Contribution:
                     self.tell(round_events.drawn(stage, titles, self.rules.group_size))
                 case sapo.Judged():
                     own = stage
-                    found = self._ahas.judged(stage)
+                    successes = self._ahas.judged(stage)
                     self.tell(round_events.judged(stage, titles))
                 case sapo.Shared():
                     self.tell(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
@@ -110,9 +110,9 @@ class Contribution:
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )
                     summary = round_events.summary(self.clock(), self.gate.seconds - started, own, gathered, stage, titles)
-        self._finish(summary, epoch, found, taught)
+        self._finish(summary, epoch, successes, taught)
 
-    def _finish(self, summary: events.RoundSummary, epoch: int, found: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
+    def _finish(self, summary: events.RoundSummary, epoch: int, successes: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
         """Keep the round, then say so: what the window says is kept must be."""
         self.round += 1
         self.completions += summary.completions
@@ -121,8 +121,11 @@ class Contribution:
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
             hub=self.plan.hub, completions=self.completions, learned=self.learned,
         )  # fmt: skip
-        ahas = [(one.dataset, round_events.aha(one, summary.at, round_events.Titles(self.node.charter))) for one in found]
-        written = self._kept(lambda: self._keep(saved, summary, ahas, taught))
+        ahas = [
+            (success.dataset, round_events.aha(success, summary.at, round_events.Titles(self.node.charter)))
+            for success in successes
+        ]
+        written = self._retry_until_stored(lambda: self._keep(saved, summary, ahas, taught))
         self.tell(events.RoundCompleted(summary=summary))
         for _, aha in ahas:
             self.tell(events.AhaHappened(aha=aha))
@@ -142,17 +145,17 @@ class Contribution:
             self.history.keep_teacher(dataset, origin)
         return self.save(saved)
 
-    def _kept(self, keep: Callable[[], Kept]) -> Kept:
+    def _retry_until_stored(self, keep: Callable[[], Result]) -> Result:
         """Until it is kept nothing goes on: a full disk is waited for, and a person is told what it waits for."""
         while True:
             try:
-                kept = keep()
+                result = keep()
             except (CheckpointError, HistoryError) as error:
                 self.hindered(error)
                 self.gate.rest(self.retry)
                 continue
             self.hindered(None)
-            return kept
+            return result
 
     def _judging(self, work: Callable[[], None]) -> None:
         """Do it anew from its beginning until the verifier does its part, which comes before anything is shared or learned.
@@ -185,7 +188,7 @@ class Contribution:
             return
         exam = evaluation.exam_of(self.plan.held_out)
         told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
-        self._kept(lambda: self.history.keep_score(told))
+        self._retry_until_stored(lambda: self.history.keep_score(told))
         self.tell(events.HeldOutMeasured(score=told))
 
     def _watch(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
@@ -195,7 +198,7 @@ class Contribution:
         self._grown = now
         size, most = self.rules.group_size, round_events.room(len(lengths))
         written = [(self._words(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
-        rows = tuple((i // size, i % size, *one) for i, one in enumerate(written) if self._written.get(i) != one)
+        rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._written.get(i) != row)
         self._written = dict(enumerate(written))
         if rows:
             self.tell(events.CompletionsGrew(round=self.round, rows=rows))

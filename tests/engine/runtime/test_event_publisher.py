@@ -19,12 +19,12 @@ from waggle.protocol.state import Snapshot, State, apply
 
 @pytest.fixture
 async def teller(tmp_path):
-    made = Teller(tmp_path, clock=lambda: 100.0)
-    yield made
-    made.close()
+    publisher = Teller(tmp_path, clock=lambda: 100.0)
+    yield publisher
+    publisher.close()
 
 
-def kept(folder):
+def recorded(folder):
     return [event for path in sorted(folder.glob("*.jsonl")) for event in json_lines.recording(path)]
 
 
@@ -35,7 +35,7 @@ async def test_events_are_numbered_stamped_kept_and_passed_on(teller, tmp_path):
     teller.tell(events.EngineStopped(round=4))
     passed = [json_lines.event(line) for line in lines]
     assert [(event.seq, event.at) for event in passed] == [(1, 100.0), (2, 100.0)]
-    assert kept(tmp_path) == passed
+    assert recorded(tmp_path) == passed
     assert teller.state.phase == "stopped"
 
 
@@ -43,7 +43,7 @@ async def test_the_record_of_a_run_folds_into_the_state_of_the_run(teller, tmp_p
     teller.tell(events.Preparing(part="Loading", done=0, parts=1))
     teller.tell(events.PhaseChanged(phase="contributing", round=2))
     state = State()
-    for event in kept(tmp_path):
+    for event in recorded(tmp_path):
         state = apply(state, event)
     assert state == teller.state
 
@@ -52,7 +52,7 @@ async def test_growing_completions_are_kept_for_the_round_in_progress_only(telle
     for number in (1, 2):
         teller.tell(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
         teller.tell(events.CompletionsGrew(round=number, rows=()))
-    assert not any(isinstance(event, events.CompletionsGrew) for event in kept(tmp_path))
+    assert not any(isinstance(event, events.CompletionsGrew) for event in recorded(tmp_path))
     assert [event.round for event in json_lines.recording(tmp_path / "writing.part")] == [2]
 
 
@@ -77,10 +77,10 @@ async def test_records_go_by_their_size_however_often_the_engine_starts(tmp_path
         teller = Teller(tmp_path, clock=lambda at=1e9 + number: at)  # files of one moment have no order
         teller.tell(events.PhaseChanged(phase="contributing", round=number))
         teller.close()
-    assert sorted(event.round for event in kept(tmp_path)) == list(range(20))
+    assert sorted(event.round for event in recorded(tmp_path)) == list(range(20))
     monkeypatch.setattr(tellers, "KEPT_FILES", 3)
     Teller(tmp_path).close()
-    assert sorted(event.round for event in kept(tmp_path)) == [17, 18, 19]
+    assert sorted(event.round for event in recorded(tmp_path)) == [17, 18, 19]
 
 
 async def test_a_full_record_is_followed_by_one_that_begins_with_everything_known(teller, tmp_path, monkeypatch):
@@ -118,8 +118,8 @@ async def test_the_newest_records_stay_whatever_the_clock_said_and_though_one_ca
     files = [path for path in tmp_path.glob("*.jsonl") if path.is_file()]
     assert not [path.name for path in files if path.name.startswith("2040")]
     assert sum(path.stat().st_size for path in files) < 7000
-    told = [event for path in files for event in json_lines.recording(path)]
-    assert {38, 39} <= {event.round for event in told if isinstance(event, events.PhaseChanged)}
+    recorded_events = [event for path in files for event in json_lines.recording(path)]
+    assert {38, 39} <= {event.round for event in recorded_events if isinstance(event, events.PhaseChanged)}
 
 
 async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears(teller, tmp_path, monkeypatch):
@@ -132,7 +132,7 @@ async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears
     assert [json_lines.event(line).round for line in lines] == list(range(20))
     tmp_path.mkdir()
     teller.tell(events.EngineStopped(round=20))
-    assert [type(event) for event in kept(tmp_path)] == [Snapshot], "the record goes on as soon as it can"
+    assert [type(event) for event in recorded(tmp_path)] == [Snapshot], "the record goes on as soon as it can"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
@@ -150,9 +150,9 @@ async def test_a_line_that_a_full_disk_tears_is_not_left_in_the_record(teller, t
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     teller.tell(events.PhaseChanged(phase="contributing", round=2))
     teller.tell(events.PhaseChanged(phase="contributing", round=3))
-    told = kept(tmp_path)
-    assert [type(event) for event in told] == [events.PhaseChanged, Snapshot, events.PhaseChanged]
-    assert told[1].state.warnings
+    recorded_events = recorded(tmp_path)
+    assert [type(event) for event in recorded_events] == [events.PhaseChanged, Snapshot, events.PhaseChanged]
+    assert recorded_events[1].state.warnings
 
 
 async def test_a_listener_that_does_not_read_for_long_costs_little_memory_and_then_gets_everything_known(teller):
@@ -174,9 +174,9 @@ async def test_a_listener_that_does_not_read_for_long_costs_little_memory_and_th
         os.close(theirs)
         reads.join(20)
     assert sum(map(len, lines[:-2])) < tellers.MOST_WAITING + 200_000
-    told = [json_lines.event(line) for line in lines]
-    assert [type(event) for event in told[-2:]] == [Snapshot, events.EngineStopped]
+    sent_events = [json_lines.event(line) for line in lines]
+    assert [type(event) for event in sent_events[-2:]] == [Snapshot, events.EngineStopped]
     state = State()
-    for event in told:
+    for event in sent_events:
         state = apply(state, event)
     assert state == teller.state

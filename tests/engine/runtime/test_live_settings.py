@@ -12,9 +12,9 @@ from waggle.engine.runtime.live_settings import Choices
 
 @pytest.fixture
 async def teller(tmp_path):
-    made = Teller(tmp_path)
-    yield made
-    made.close()
+    publisher = Teller(tmp_path)
+    yield publisher
+    publisher.close()
 
 
 async def test_a_change_is_kept_applied_and_told(tmp_path, teller):
@@ -55,29 +55,29 @@ async def test_the_latest_word_wins_over_the_command_line(tmp_path, teller):
 
 
 @pytest.mark.parametrize("kept", ["", "[swarm]\nsolo = true\nseeds = []\n"])
-async def test_a_change_that_is_taken_back_leaves_the_file_and_the_command_line_as_they_were(tmp_path, teller, kept):
+async def test_a_change_that_is_taken_back_leaves_the_file_and_the_command_line_as_they_were(tmp_path, teller, path_content):
     path = tmp_path / "settings.toml"
-    path.write_text(kept)
+    path.write_text(path_content)
     choices = Choices(path, ("swarm.solo=true", "swarm.port=4001"), teller)
     back = choices.change({"swarm.solo": False, "swarm.seeds": None})
     choices.change({"when.idle_minutes": 5})
     assert not choices.now.swarm.solo
     back()
     assert (choices.now.swarm.solo, choices.now.swarm.port, choices.now.when.idle_minutes) == (True, 4001, 5)
-    assert tomllib.loads(path.read_text()) == tomllib.loads(kept) | {"when": {"idle_minutes": 5}}
+    assert tomllib.loads(path.read_text()) == tomllib.loads(path_content) | {"when": {"idle_minutes": 5}}
 
 
 def test_what_changes_while_something_comes_to_be_holds_for_it_too(tmp_path, teller):
     choices = Choices(tmp_path / "settings.toml", (), teller)
     choices.begin()
     choices.change({"computer.cpu_percent": 30})  # a download takes its time
-    held = []
+    computers = []
 
     def hold(now):
-        held.append(now.computer.cpu_percent)
+        computers.append(now.computer.cpu_percent)
         return ("computer.priority",) if now.computer.priority == "normal" else ()
 
     choices.apply_to(hold)
     choices.change({"computer.cpu_percent": 60, "computer.priority": "normal"})
-    assert held == [30, 60]
+    assert computers == [30, 60]
     assert teller.state.after_restart == ("computer.priority",)

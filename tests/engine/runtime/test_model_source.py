@@ -53,8 +53,8 @@ def test_a_model_that_is_not_here_is_named(chosen, title, tmp_path, monkeypatch)
     ("elapsed", "came", "missing", "left"),
     [(10.0, 50, 100, 20.0), (10.0, 0, 100, None), (10.0, 1, 100, None), (0.5, 2, 100, 25.0)],
 )
-def test_how_long_it_takes_is_said_once_a_hundredth_has_come(elapsed, came, missing, left):
-    assert model_source.seconds_left(elapsed, came, missing) == left
+def test_how_long_it_takes_is_said_once_a_hundredth_has_come(elapsed, came, missing, seconds):
+    assert model_source.seconds_left(elapsed, came, missing) == seconds
 
 
 async def test_whatever_a_download_ends_with_is_heard():
@@ -71,11 +71,11 @@ async def test_whatever_a_download_ends_with_is_heard():
 async def test_a_pause_is_no_part_of_the_pace_of_a_download(tmp_path):
     teller, now = Teller(tmp_path), [0.0]
 
-    def held() -> None:
+    def wait_at_gate() -> None:
         now[0] += 8 * 3600.0
         threading.Thread(target=gate.open).start()
 
-    gate = Gate(held)
+    gate = Gate(wait_at_gate)
     progress = model_source._Progress("bees/tiny", teller, gate, lambda: 0.0, lambda: now[0])
     for here in (0, 20, 40):
         now[0] += 10.0
@@ -129,13 +129,13 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
     life = Life(teller, patient=True)
     assert await asyncio.to_thread(stalls.wait, 60)
     await life.end()
-    told = teller.state.seq
+    seq_before = teller.state.seq
     goes_on.set()
     await asyncio.to_thread(
         lambda: model_source.TURNS["bees/tiny"].acquire() and model_source.TURNS["bees/tiny"].release()
     )  # it has ended
     await asyncio.sleep(0)  # what was told soon is told
-    assert (teller.state.seq, life.warnings) == (told, [])
+    assert (teller.state.seq, life.warnings) == (seq_before, [])
     teller.close()
 
 
@@ -143,14 +143,14 @@ async def test_a_download_that_was_left_tells_nothing_more_when_the_network_goes
 async def source(tmp_path, monkeypatch):
     """It has one model, and gives half of its weights until it is released."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with local_hub() as made:
-        monkeypatch.setattr(constants, "ENDPOINT", made.endpoint)
+    with local_hub() as hub:
+        monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
         monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{made.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{hub.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
         )
-        made.add("bees/tiny", paths.starter())
-        made.hold["model.safetensors"] = 4 * PIECE
-        yield made
+        hub.add("bees/tiny", paths.starter())
+        hub.hold["model.safetensors"] = 4 * PIECE
+        yield hub
 
 
 class Life:
@@ -165,8 +165,8 @@ class Life:
         )
         teller.attach(self._hear)
         chosen = Model(name="bees/tiny")
-        found = model_source.find(chosen, teller, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
-        self.found = asyncio.ensure_future(found)
+        finding = model_source.find(chosen, teller, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
+        self.found = asyncio.ensure_future(finding)
 
     def _hear(self, line: bytes) -> None:
         event = json_lines.event(line)
@@ -236,7 +236,7 @@ async def test_a_download_goes_on_by_itself_however_often_the_connection_is_gone
     assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
     assert len(source.asked_of("cdn/bees/tiny/model.safetensors")) == 2 + 3 * TRIES
     await asyncio.sleep(0)  # what was told soon is told
-    assert [(one.title, one.advice) for one in life.warnings] == [
+    assert [(warning.title, warning.advice) for warning in life.warnings] == [
         ("The hub cannot be reached, and bees/tiny is not complete on this computer.", "It is tried again by itself.")
     ]
     teller.close()

@@ -63,10 +63,13 @@ def downloaded(name: str) -> None:
 async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
     downloaded("Qwen/Tiny")
     (home.checkpoints / "r00000007").mkdir()
-    (told,) = await models.obey(commands.ListModels(id="1"))
-    assert [(one.kind, one.name, one.active) for one in told.models] == [("starter", "", True), ("hub", "Qwen/Tiny", False)]
-    assert told.models[0].rounds == 7
-    assert told.models[0].bytes > 1e6
+    (models_event,) = await models.obey(commands.ListModels(id="1"))
+    assert [(model.kind, model.name, model.active) for model in models_event.models] == [
+        ("starter", "", True),
+        ("hub", "Qwen/Tiny", False),
+    ]
+    assert models_event.models[0].rounds == 7
+    assert models_event.models[0].bytes > 1e6
 
 
 async def test_a_model_that_another_engine_uses_is_not_removed(models):
@@ -91,18 +94,18 @@ async def test_what_another_program_downloads_now_is_not_removed_under_it(models
 
 async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, monkeypatch):
     downloaded("Qwen/Tiny")
-    part, seen = paths.models() / "Qwen/Tiny/model.part", Path.stat
+    part, stat = paths.models() / "Qwen/Tiny/model.part", Path.stat
     part.write_bytes(b"12345")
 
     def moved_away(path: Path, **how: bool) -> object:
-        found = seen(path, **how)
+        status = stat(path, **how)
         if path == part:
             path.unlink()
-        return found
+        return status
 
     monkeypatch.setattr(Path, "stat", moved_away)
-    (told,) = await models.obey(commands.ListModels(id="1"))
-    assert told.models[1].bytes == len(b"{}12345")
+    (models_event,) = await models.obey(commands.ListModels(id="1"))
+    assert models_event.models[1].bytes == len(b"{}12345")
 
 
 async def test_each_model_says_whether_it_fits_this_computer(models):
@@ -114,11 +117,11 @@ async def test_each_model_says_whether_it_fits_this_computer(models):
              "vocab_size": 152_064, "num_attention_heads": 64, "num_key_value_heads": 8}  # fmt: skip
     (big / "config.json").write_text(json.dumps(shape))
     models.fits = partial(model_fit.words, machine, Settings())
-    (told,) = await models.obey(commands.ListModels(id="1"))
-    said = {one.name: one.fit for one in told.models}
-    assert said[""].startswith("Fits: about ")
-    assert said["Qwen/Tiny"] == "", "nothing is known of it"
-    assert said["Qwen/Big"].startswith("This model does not fit: it needs ")
+    (models_event,) = await models.obey(commands.ListModels(id="1"))
+    fits = {model.name: model.fit for model in models_event.models}
+    assert fits[""].startswith("Fits: about ")
+    assert fits["Qwen/Tiny"] == "", "nothing is known of it"
+    assert fits["Qwen/Big"].startswith("This model does not fit: it needs ")
 
 
 async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_keeps_its(models, home, changes, starts):
@@ -148,10 +151,10 @@ async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, ch
     downloaded("Qwen/Tiny")
     for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
         training = Models(home, Settings(model=Model(name=name, **how)), change, lambda reason, back: None)
-        (told,) = await training.obey(commands.ListModels(id="1"))
-        assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
-        assert [one.active for one in told.models] == [name == "", name != ""]
-        assert [one.rounds for one in told.models] == rounds
+        (models_event,) = await training.obey(commands.ListModels(id="1"))
+        assert [model.name for model in models_event.models] == ["", "Qwen/Tiny"]
+        assert [model.active for model in models_event.models] == [name == "", name != ""]
+        assert [model.rounds for model in models_event.models] == rounds
         with pytest.raises(EngineError, match="trained already"):
             await training.obey(commands.ChooseModel(id="1", name=name))
 
@@ -182,13 +185,13 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
     assert gone_on_with(home, first) == 0
     if written:
         Models(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
-    assert [gone_on_with(home, one) for one in (second, first, second)] == [0, 1, 1]
+    assert [gone_on_with(home, model) for model in (second, first, second)] == [0, 1, 1]
     Models(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
     known = model_source.known(home)
     assert (known and known.name) == (first.name if written else None), (
         "a model that has a place of its own says nothing of the home"
     )
-    assert [gone_on_with(home, one) for one in (first, second)] == [2, 2]
+    assert [gone_on_with(home, model) for model in (first, second)] == [2, 2]
 
 
 def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
@@ -201,9 +204,9 @@ def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_
 
 @pytest.fixture
 async def teller(home):
-    made = Teller(home.events)
-    yield made
-    made.close()
+    publisher = Teller(home.events)
+    yield publisher
+    publisher.close()
 
 
 def begun(home: paths.Home, choices: Choices) -> None:
@@ -218,21 +221,21 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     begun(home, choices)
     assert way_back(home, choices.now.model, choices.change) == []
     choices.change({"model.folder": "/nowhere", "model.training": "lora"})
-    again = Choices(home.settings, (), teller)  # as after a start in between
-    (back,) = way_back(home, again.now.model, again.change)
+    choices_after = Choices(home.settings, (), teller)  # as after a start in between
+    (back,) = way_back(home, choices_after.now.model, choices_after.change)
     assert issubclass(HistoryError, back.innocent), "a full disk is no fault of the model"
     back.go()
     assert settings.read(home.settings).model == Model(training="lora")
     downloaded("Qwen/Tiny")
-    again.change({"model.name": "Qwen/Tiny"})
-    begun(home, again)
-    assert way_back(home, again.now.model, again.change) == [], "another way of training it is no other model"
+    choices_after.change({"model.name": "Qwen/Tiny"})
+    begun(home, choices_after)
+    assert way_back(home, choices_after.now.model, choices_after.change) == [], "another way of training it is no other model"
     choices = Choices(home.settings, ("model.name=Qwen/Other",), teller)
     (back,) = way_back(home, choices.now.model, choices.change)
     back.go()
     assert choices.now.model.name == "Qwen/Tiny"
-    said = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
-    assert said == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
+    advice = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
+    assert advice == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
 
 
 async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, teller):
@@ -256,9 +259,9 @@ async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_n
         ({"folder": "/nowhere"}, ModelError, "There is no model in /nowhere"),
     ],
 )
-async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, wanted, error, said):
-    with pytest.raises(error, match=said):
-        await models.obey(commands.ChooseModel(id="1", **wanted))
+async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, model, error, title):
+    with pytest.raises(error, match=title):
+        await models.obey(commands.ChooseModel(id="1", **model))
     assert (changes, starts) == ([], [])
 
 
@@ -268,8 +271,8 @@ async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change):
     training = Models(home, Settings(model=Model(name="Qwen/Tiny")), change, lambda reason, back: None)
     with pytest.raises(EngineError, match="is trained now"):
         await training.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
-    (told,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))
-    assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
+    (models_event,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))
+    assert [model.name for model in models_event.models] == ["", "Qwen/Tiny"]
 
 
 async def test_an_export_needs_something_trained_and_a_place_that_is_named_whole(models, tmp_path):

@@ -72,46 +72,46 @@ async def ask(trying: Trying, epoch: int, mine: str = "42"):
 
 async def test_without_the_settings_word_nothing_leaves_whatever_is_asked(trying, swarm):
     posed = await pose(trying, to_share=True)
-    (told,) = await ask(trying, posed.epoch)
-    assert (told.mine.text, told.shared, swarm.heard) == ("<answer>42</answer>", False, [])
+    (answer,) = await ask(trying, posed.epoch)
+    assert (answer.mine.text, answer.shared, swarm.heard) == ("<answer>42</answer>", False, [])
 
 
 @pytest.mark.parametrize("to_share", [True, False])
 async def test_a_question_is_looked_for_a_few_at_a_time_and_no_further_than_it_is_found(trying, verifier, to_share, monkeypatch):
-    asked: list[int] = []
+    numbers: list[int] = []
     make = verifier.questions
-    monkeypatch.setattr(verifier, "questions", lambda keys: asked.append(len(keys)) or make(keys))
+    monkeypatch.setattr(verifier, "questions", lambda keys: numbers.append(len(keys)) or make(keys))
     for number in range(30):
-        asked.clear()
+        numbers.clear()
         await trying.obey(commands.PoseQuestion(id="", specialty="bf", number=number, to_share=to_share))
-        assert set(asked) == {16}
-        assert len(asked) <= 16
+        assert set(numbers) == {16}
+        assert len(numbers) <= 16
     if to_share:
-        assert asked == [16], "most questions are for training"
+        assert numbers == [16], "most questions are for training"
 
 
 async def test_an_answer_to_a_reserved_question_never_leaves(trying, swarm):
     willing = replace(trying, may_share=lambda: True)
     posed = await pose(willing, to_share=False)
     assert posed.epoch == 0
-    (told,) = await ask(willing, 0)
-    assert (told.mine.human, told.shared, swarm.heard) == (False, False, [])
+    (answer,) = await ask(willing, 0)
+    assert (answer.mine.human, answer.shared, swarm.heard) == (False, False, [])
 
 
 async def test_without_an_answer_of_ones_own_nothing_leaves(trying, swarm):
     willing = replace(trying, may_share=lambda: True)
     posed = await pose(willing, to_share=True)
-    (told,) = await ask(willing, posed.epoch, mine="  ")
-    assert isinstance(told, QuestionAnswered)
+    (answer,) = await ask(willing, posed.epoch, mine="  ")
+    assert isinstance(answer, QuestionAnswered)
     assert swarm.heard == []
 
 
 async def test_what_would_have_been_right_is_told_with_the_answers(trying):
     await pose(trying, to_share=False)
-    (told,) = await ask(trying, 0, mine="")
-    assert told.truth
-    (again,) = await ask(trying, 0, mine=told.truth)
-    assert again.mine.reward == 1.0
+    (answer,) = await ask(trying, 0, mine="")
+    assert answer.truth
+    (second,) = await ask(trying, 0, mine=answer.truth)
+    assert second.mine.reward == 1.0
 
 
 async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(trying, verifier):
@@ -126,28 +126,28 @@ async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(tr
 async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):
     words = iter([True, False])
     posed = await pose(trying, to_share=True)
-    (told,) = await ask(replace(trying, may_share=lambda: next(words)), posed.epoch)
-    assert (told.shared, swarm.heard) == (False, [])
+    (answer,) = await ask(replace(trying, may_share=lambda: next(words)), posed.epoch)
+    assert (answer.shared, swarm.heard) == (False, [])
 
 
 async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_and_judge(trying, swarm, verifier):
     willing = replace(trying, may_share=lambda: True)
     posed = await pose(willing, to_share=True)
     assert split_of("bf", posed.question) == "train", "reserved questions are refused by every peer"
-    shared, told = await ask(willing, posed.epoch)
-    assert told.shared
+    shared, answer = await ask(willing, posed.epoch)
+    assert answer.shared
     ((number, epoch, (group,)),) = swarm.heard
     assert (number, epoch) == (7, posed.epoch)
-    assert [one.by for one in group.completions] == ["policy"] * 3 + ["human"]
+    assert [completion.by for completion in group.completions] == ["policy"] * 3 + ["human"]
     assert group.completions[-1].text == "<answer>42</answer>"
     assert isinstance(shared, AnswerShared)
-    assert [one.human for one in shared.group.completions] == [False] * 3 + [True]
+    assert [completion.human for completion in shared.group.completions] == [False] * 3 + [True]
 
-    made = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
-    read = rollout_record.decode(rollout_record.encode(made, CHARTER), CHARTER, origin=group.origin, now=NOW)
+    record = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
+    read = rollout_record.decode(rollout_record.encode(record, CHARTER), CHARTER, origin=group.origin, now=NOW)
     (judged,) = verification._judged(read, CHARTER, verifier, verification.Watch())
     assert judged.question.text == posed.question
-    assert [round(reward, 4) for reward in judged.rewards] == [one.reward for one in shared.group.completions]
+    assert [round(reward, 4) for reward in judged.rewards] == [completion.reward for completion in shared.group.completions]
 
 
 async def test_a_question_is_shared_once_and_not_when_it_is_old(trying, swarm):
@@ -164,8 +164,8 @@ async def test_a_question_is_shared_once_and_not_when_it_is_old(trying, swarm):
 async def test_alone_nothing_was_shared_and_it_is_not_said_either(trying):
     alone = replace(trying, node=replace(trying.node, swarm=SoloSwarm()), may_share=lambda: True)
     posed = await pose(alone, to_share=True)
-    (told,) = await ask(alone, posed.epoch)
-    assert (told.mine is not None, told.shared) == (True, False)
+    (answer,) = await ask(alone, posed.epoch)
+    assert (answer.mine is not None, answer.shared) == (True, False)
 
 
 async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_began_again(trying):
@@ -176,12 +176,12 @@ async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_
         writing.add(threading.current_thread())
         return False
 
-    again = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
-    await asyncio.gather(*(ask(each, 0) for each in again))
+    services = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
+    await asyncio.gather(*(ask(each, 0) for each in services))
     assert len(writing) == 1
 
 
 async def test_whoever_waited_for_the_answers_of_others_until_the_engine_left_hears_so(trying):
-    left = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
+    service = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
     with pytest.raises(EngineError, match="ending"):
-        await ask(left, 0)
+        await ask(service, 0)

@@ -84,10 +84,10 @@ def known(home, reasons):
 
 
 async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
-    (told,) = await known.obey(commands.ListSwarms(id="1"))
-    assert [(one.name, one.shipped) for one in told.swarms] == [("First light", True), ("Another swarm", False)]
-    assert "bf" in {offer.dataset for offer in told.offers}
-    assert told.swarms[0].specialties[0].sample
+    (swarms_event,) = await known.obey(commands.ListSwarms(id="1"))
+    assert [(swarm.name, swarm.shipped) for swarm in swarms_event.swarms] == [("First light", True), ("Another swarm", False)]
+    assert "bf" in {offer.dataset for offer in swarms_event.offers}
+    assert swarms_event.swarms[0].specialties[0].sample
 
 
 async def test_choosing_writes_the_choice_and_starts_again_there(home, known, reasons):
@@ -142,17 +142,17 @@ async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_w
 
 
 async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addresses_stays_chosen(home, known):
-    asked, told = asyncio.Event(), asyncio.Event()
+    has_asked, may_answer = asyncio.Event(), asyncio.Event()
 
     async def addresses():
-        asked.set()
-        await told.wait()
+        has_asked.set()
+        await may_answer.wait()
         return ["/ip4/192.168.1.2/tcp/4001/p2p/x"]
 
     joining = asyncio.create_task(known.joined(first_swarm(), addresses))
-    await asked.wait()
+    await has_asked.wait()
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    told.set()
+    may_answer.set()
     await joining
     after = joined_swarms.read(home.swarms)
     assert (after.active, after.entry(first_swarm().digest.hex()).port) == (OTHER.digest.hex(), 4001)
@@ -163,8 +163,8 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
         return []
 
     await known.joined(first_swarm(), addresses)
-    (told,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
-    assert (told.swarms[0].active, reasons) == (True, [])
+    (swarms_event,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
+    assert (swarms_event.swarms[0].active, reasons) == (True, [])
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
         (Settings(learning=Learning(specialties=("chess",))), SettingsError, "has no specialty chess"),
     ],
 )
-async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, said):
-    with pytest.raises(error, match=said):
+async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, title):
+    with pytest.raises(error, match=title):
         await Swarms(home, settings, again_to(reasons), unasked).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     assert (joined_swarms.read(home.swarms).active, reasons) == ("", [])
 
@@ -198,8 +198,8 @@ async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, 
     with pytest.raises(EngineError, match="taken part in now"):
         await known.obey(commands.ForgetSwarm(id="1", charter=OTHER.digest.hex()))
     known.charter = first_swarm()
-    (told,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
-    assert [one.name for one in told.swarms] == ["First light"]
+    (swarms_event,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
+    assert [swarm.name for swarm in swarms_event.swarms] == ["First light"]
 
 
 def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
@@ -236,9 +236,9 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
         return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "192.168.1.7")]
 
     await known.joined(first_swarm(), addresses)
-    (told,) = await known.obey(commands.WriteInvite(id="1"))
-    assert invite.read(told.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
-    assert told.reach.startswith("It works on your network only")
+    (invite_event,) = await known.obey(commands.WriteInvite(id="1"))
+    assert invite.read(invite_event.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
+    assert invite_event.reach.startswith("It works on your network only")
     assert joined_swarms.read(home.swarms).entry(first_swarm().digest.hex()).port == 4001, "so that the invite stays true"
 
 
@@ -258,13 +258,13 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
     changed, back = [], []
     known = Swarms(home, solo, lambda reason, go_back: back.append(go_back), noting(changed))
     joined_swarms.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
-    (told,) = await known.obey(commands.ListSwarms(id="1"))
-    assert not any(one.ends_solo for one in told.swarms)
+    (swarms_event,) = await known.obey(commands.ListSwarms(id="1"))
+    assert not any(swarm.ends_solo for swarm in swarms_event.swarms)
     await known.obey(commands.ChooseSwarm(id="2", charter=entry.charter))
     assert changed == []
     joined_swarms.write(home.swarms, Book(entries=(entry,)))
-    (told,) = await known.obey(commands.ListSwarms(id="3"))
-    assert [one.ends_solo for one in told.swarms] == [False, True]
+    (swarms_event,) = await known.obey(commands.ListSwarms(id="3"))
+    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [False, True]
     await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
     assert changed == [{"swarm.solo": False}]
     back[-1]()
@@ -301,8 +301,8 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
     changed = []
     back = Swarms(home, solo, again_to(reasons), noting(changed))
-    (told,) = await back.obey(commands.ListSwarms(id="4"))
-    assert [one.ends_solo for one in told.swarms] == [True, False]
+    (swarms_event,) = await back.obey(commands.ListSwarms(id="4"))
+    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [True, False]
     await back.obey(commands.ChooseSwarm(id="5", charter=first))
     assert (swarms.applied(home, LOOPBACK).swarm.seeds, changed) == ((friend,), [{"swarm.solo": False}])
 
@@ -311,10 +311,10 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
 async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody_answered(home, known, monkeypatch, remembered):
     if not remembered:
         joined_swarms.write(home.swarms, Book())
-    found = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
+    previews = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
 
     async def visit(*_, **__):
-        return found.pop(0)
+        return previews.pop(0)
 
     monkeypatch.setattr(swarms, "visit", visit)
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(home.root, 'seed').peer_id)}"
@@ -323,8 +323,8 @@ async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody
         await known.obey(commands.ReadInvite(id="1", link=link))
         if not remembered:
             await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
-        (told,) = await known.obey(commands.ListSwarms(id="3"))
-        assert told.swarms[1].members == members
+        (swarms_event,) = await known.obey(commands.ListSwarms(id="3"))
+        assert swarms_event.swarms[1].members == members
 
 
 @pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])
@@ -334,11 +334,11 @@ async def test_a_link_that_is_none_is_refused_before_anybody_is_asked(known, lin
 
 
 async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
-    wanted = commands.CreateSwarm(id="1", name="Two laptops", specialties=(("bf", "easy"),))
-    created, told = await known.obey(wanted)
-    kept = charters.read(home.charters / f"{created.swarm.charter}.json")
-    assert len(kept.questions_digest) == 64
-    assert [one.name for one in told.swarms] == ["First light", "Another swarm", "Two laptops"]
+    command = commands.CreateSwarm(id="1", name="Two laptops", specialties=(("bf", "easy"),))
+    created, swarms_event = await known.obey(command)
+    stored_charter = charters.read(home.charters / f"{created.swarm.charter}.json")
+    assert len(stored_charter.questions_digest) == 64
+    assert [swarm.name for swarm in swarms_event.swarms] == ["First light", "Another swarm", "Two laptops"]
 
 
 @pytest.mark.parametrize("light", [True, False], ids=["told to", "with no other way in"])
@@ -386,8 +386,8 @@ async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answe
 def test_gateways_of_the_settings_or_of_an_invite_to_a_swarm_created_here_make_nobody_a_light_client(home, known):
     gateway = "wss://example.org/gateway"
     entry = Entry(charter=OTHER.digest.hex(), created=True)
-    for found in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
-        joined_swarms.write(home.swarms, Book(entries=(found,), active=found.charter))
+    for known_entry in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
+        joined_swarms.write(home.swarms, Book(entries=(known_entry,), active=known_entry.charter))
         chosen = swarms.applied(home, replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, gateways=(gateway,))))
         assert chosen.swarm.gateways == (gateway,), "it stands in the invites that are written here"
         assert not chosen.swarm.light
@@ -399,8 +399,8 @@ async def test_who_goes_through_gateways_into_one_swarm_can_look_at_another_by_i
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
     link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
     through = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
-    for light, said in ((False, "Nobody answers"), (True, "takes part through gateways alone")):
-        with pytest.raises(SwarmError, match=said):
+    for light, title in ((False, "Nobody answers"), (True, "takes part through gateways alone")):
+        with pytest.raises(SwarmError, match=title):
             await Swarms(home, through, again_to(reasons), unasked, lambda light=light: light).obey(
                 commands.ReadInvite(id="1", link=link)
             )
@@ -427,8 +427,8 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
     web = Web(port=8080, gateway=True, host=host)
     lending = Swarms(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
     await lending.joined(first_swarm(), addresses)
-    (told,) = await lending.obey(commands.WriteInvite(id="1"))
-    assert invite.read(told.link).gateways == tuple(f"ws://{one}:8080/gateway#{mine}" for one in named)
+    (invite_event,) = await lending.obey(commands.WriteInvite(id="1"))
+    assert invite.read(invite_event.link).gateways == tuple(f"ws://{address}:8080/gateway#{mine}" for address in named)
 
 
 async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):
@@ -482,7 +482,7 @@ async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member
     async with serving(fresh_identity(tmp_path, "seed"), OTHER) as seed:
         assert not await starts(replace(entry, seeds=(lost, seed)))
         assert not joined_swarms.read(home.swarms).entries[0].only_by_web
-        told = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
+        by_web = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
         joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
-        await swarms.look_again(home, told)
-        assert swarms.applied(home, told).swarm.light, "whoever chose so stays"
+        await swarms.look_again(home, by_web)
+        assert swarms.applied(home, by_web).swarm.light, "whoever chose so stays"

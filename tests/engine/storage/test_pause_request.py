@@ -18,14 +18,14 @@ HERE, AWAY = Readings(idle_seconds=0.0), Readings(idle_seconds=181.0)
 
 @pytest.fixture
 async def teller(tmp_path):
-    made = Teller(tmp_path, clock=lambda: 1000.0)
-    yield made
-    made.close()
+    publisher = Teller(tmp_path, clock=lambda: 1000.0)
+    yield publisher
+    publisher.close()
 
 
-async def before(teller, folder, asked: Asked, *asked_for: commands.AnyCommand) -> None:
+async def before(teller, folder, request: Asked, *asked_for: commands.AnyCommand) -> None:
     """An engine that contributes, is asked for something, and is left for another."""
-    engine = Lifecycle(teller, History(folder / "history.sqlite"), asked=asked)
+    engine = Lifecycle(teller, History(folder / "history.sqlite"), request=request)
     engine.begin()
     engine.consider(HERE)
     engine.gate.stop()
@@ -35,10 +35,10 @@ async def before(teller, folder, asked: Asked, *asked_for: commands.AnyCommand) 
     engine.stop()
 
 
-async def then(teller, folder, asked: Asked) -> Lifecycle:
+async def then(teller, folder, request: Asked) -> Lifecycle:
     """The one after it, ready to go on."""
     teller.tell(StartedAgain(reason="Going on with another model."))
-    engine = Lifecycle(teller, History(folder / "history.sqlite"), asked=asked)
+    engine = Lifecycle(teller, History(folder / "history.sqlite"), request=request)
     engine.begin()
     return engine
 
@@ -54,11 +54,11 @@ async def then(teller, folder, asked: Asked) -> Lifecycle:
 )
 async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(teller, tmp_path, pause, words, killed):
     file = tmp_path / "asked.json"
-    asked = Asked(file)
-    await before(teller, tmp_path, asked, pause)
-    asked = Asked(file) if killed else asked
+    request = Asked(file)
+    await before(teller, tmp_path, request, pause)
+    request = Asked(file) if killed else request
     for _ in range(2):  # what was chosen cannot begin, and the engine goes back
-        engine = await then(teller, tmp_path, asked)
+        engine = await then(teller, tmp_path, request)
         assert engine.gate.closed
     engine._at_gate()  # as the policy thread does
     assert teller.state.phase == "paused"
@@ -73,7 +73,7 @@ async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(teller, 
 async def test_what_was_asked_for_while_the_clock_was_years_ahead_lasts_as_long_as_it_was_to(tmp_path, asked_for, killed):
     clock, file, battery = [2_150_000_000.0], tmp_path / "asked.json", Readings(on_power=False)
     teller = Teller(tmp_path, clock=lambda: clock[0])
-    engine = Lifecycle(teller, History(tmp_path / "history.sqlite"), asked=Asked(file))
+    engine = Lifecycle(teller, History(tmp_path / "history.sqlite"), request=Asked(file))
     engine.begin()
     engine.consider(battery)
     pause = asked_for == "a pause of an hour"
@@ -96,9 +96,9 @@ async def test_what_was_asked_for_while_the_clock_was_years_ahead_lasts_as_long_
 
 
 async def test_a_round_that_was_to_be_the_last_is_so_in_the_next_engine(teller, tmp_path):
-    asked = Asked()
-    await before(teller, tmp_path, asked, commands.Pause(id="1", after_round=True, until=4600.0))
-    engine = await then(teller, tmp_path, asked)
+    request = Asked()
+    await before(teller, tmp_path, request, commands.Pause(id="1", after_round=True, until=4600.0))
+    engine = await then(teller, tmp_path, request)
     assert (teller.state.phase, teller.state.until, engine.gate.closed) == ("finishing", 4600.0, False)
     engine.round_ended()
     assert engine.gate.closed
@@ -113,25 +113,25 @@ async def test_what_was_taken_back_is_not_asked_for_any_more(teller, tmp_path):
 
 
 async def test_a_pause_for_an_hour_takes_the_place_of_one_after_the_round(teller, tmp_path):
-    asked = Asked()
+    request = Asked()
     later, hour = commands.Pause(id="1", after_round=True), commands.Pause(id="2", until=4600.0)
-    await before(teller, tmp_path, asked, later, hour)
-    assert asked.wishes == Wishes(paused=True, until=4600.0, asked_at=1000.0)
+    await before(teller, tmp_path, request, later, hour)
+    assert request.wishes == Wishes(paused=True, until=4600.0, asked_at=1000.0)
 
 
 async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_asked_for_last(teller, tmp_path):
-    asked = Asked()
-    engine = Lifecycle(teller, History(tmp_path / "history.sqlite"), asked=asked)
+    request = Asked()
+    engine = Lifecycle(teller, History(tmp_path / "history.sqlite"), request=request)
     engine.begin()
     engine._reached.set()  # nothing moves here
     await engine.obey(commands.Pause(id="1", until=1000.01))
     engine.start_again("Going on with another model.")
     async with asyncio.timeout(30):
         await engine.obey(commands.Pause(id="2", until=1000.02))
-    assert asked.wishes == Wishes(paused=True, until=1000.02, asked_at=1000.0)
-    asked.keep(Wishes(paused=True))  # as the next one does
+    assert request.wishes == Wishes(paused=True, until=1000.02, asked_at=1000.0)
+    request.keep(Wishes(paused=True))  # as the next one does
     await asyncio.sleep(0.1)
-    assert asked.wishes == Wishes(paused=True)
+    assert request.wishes == Wishes(paused=True)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b'{"paused":1}', b'{"paused":true,"until":1e300}'])
@@ -141,9 +141,9 @@ def test_a_damaged_file_asks_for_nothing(tmp_path, damaged):
 
 
 def test_what_cannot_be_written_holds_as_long_as_the_process(tmp_path):
-    asked = Asked(tmp_path / "nowhere" / "asked.json")
-    asked.keep(Wishes(paused=True))
-    assert asked.wishes.paused
+    request = Asked(tmp_path / "nowhere" / "asked.json")
+    request.keep(Wishes(paused=True))
+    assert request.wishes.paused
 
 
 @pytest.mark.parametrize(

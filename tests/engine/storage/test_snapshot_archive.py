@@ -27,9 +27,9 @@ def test_a_picture_is_kept_each_time_that_twice_as_many_rounds_were_played(tmp_p
     for number in range(1, 101):
         play(tmp_path / "checkpoints", tmp_path / "album", number)
     assert snapshot_archive.rounds(tmp_path / "album") == [1, 2, 4, 8, 16, 32, 64]
-    kept = snapshot_archive.pictures(tmp_path / "checkpoints", tmp_path / "album")
-    assert [number for number, _ in kept] == [1, 2, 4, 8, 16, 32, 64, 100]
-    assert kept[3][1].read_bytes() == b"weights of 8", "though its checkpoint is long gone"
+    archived = snapshot_archive.pictures(tmp_path / "checkpoints", tmp_path / "album")
+    assert [number for number, _ in archived] == [1, 2, 4, 8, 16, 32, 64, 100]
+    assert archived[3][1].read_bytes() == b"weights of 8", "though its checkpoint is long gone"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a limit of unix makes the disk full")
@@ -76,10 +76,10 @@ def test_before_the_first_checkpoint_there_is_nothing(tmp_path):
 
 @pytest.mark.parametrize("count", [0, 1, MOST, MOST + 1, 40])
 def test_a_long_album_is_thinned_with_its_ends_kept(tmp_path, count):
-    kept = [Moment(number, tmp_path) for number in range(count)]
-    thinned = _spread(kept, MOST)
+    snapshots = [Moment(number, tmp_path) for number in range(count)]
+    thinned = _spread(snapshots, MOST)
     assert len(thinned) == min(count, MOST)
-    assert thinned[:1] + thinned[-1:] == kept[:1] + kept[-1:]
+    assert thinned[:1] + thinned[-1:] == snapshots[:1] + snapshots[-1:]
 
 
 def test_a_picture_is_put_beside_the_words_also_where_folders_are_named_from_here(tmp_path, monkeypatch):
@@ -88,6 +88,6 @@ def test_a_picture_is_put_beside_the_words_also_where_folders_are_named_from_her
         (tmp_path / name).mkdir()
     (tmp_path / "base/config.json").write_text("words")
     (tmp_path / "r00000001.safetensors").write_bytes(b"weights")
-    made = _model_with(Path("base"), Path("r00000001.safetensors"), tmp_path / "scratch")
-    assert (made / "config.json").read_text() == "words"
-    assert (made / "model.safetensors").read_bytes() == b"weights"
+    folder = _model_with(Path("base"), Path("r00000001.safetensors"), tmp_path / "scratch")
+    assert (folder / "config.json").read_text() == "words"
+    assert (folder / "model.safetensors").read_bytes() == b"weights"

@@ -39,12 +39,12 @@ class Hours:
 
 def rests(percent: int, step: float, passes: int) -> list[float]:
     """For how long a gate makes its caller wait, when each step of work takes so long."""
-    gate, found = Gate(nothing, clock=Hours(step)), []
+    gate, percentages = Gate(nothing, clock=Hours(step)), []
     gate.percent = percent
-    gate._changed.wait_for = lambda _ends, seconds: found.append(seconds)
+    gate._changed.wait_for = lambda _ends, seconds: percentages.append(seconds)
     for _ in range(passes):
         gate()
-    return found
+    return percentages
 
 
 @pytest.mark.parametrize(("percent", "rest"), [(50, 1.0), (25, 3.0), (80, 0.25)])
@@ -141,8 +141,8 @@ print(be_nice("normal") == (os.getpriority(os.PRIO_PROCESS, 0) == 0))
 child.communicate(b"x"); ends.set()
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
-    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert said.stdout.split() == ["True", "19", "19", "True"]
+    outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert outcome.stdout.split() == ["True", "19", "19", "True"]
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is but one core")
@@ -161,12 +161,12 @@ def test_all_is_kept_before_another_number_of_threads_learns():
     before = torch.get_num_threads()
     opened = open_policy(paths.starter(), device="cpu", threads=1)
     settled: list[int] = []
-    held = resource_limits.Limits(Gate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads()))
-    held.computer = Computer(threads=1)
-    held.before_round()
+    limits = resource_limits.Limits(Gate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads()))
+    limits.computer = Computer(threads=1)
+    limits.before_round()
     assert settled == []
-    held.computer = Computer(threads=2)
-    held.before_round()
+    limits.computer = Computer(threads=2)
+    limits.before_round()
     assert (settled, torch.get_num_threads()) == ([1], 2)
     torch.set_num_threads(before)
 
@@ -326,11 +326,11 @@ def test_an_engine_that_runs_short_after_a_day_works_in_smaller_parts_than_it_di
 @pytest.mark.parametrize(("fitted", "parts"), [(1, [2, 4, 8, 16]), (4, [8, 16]), (16, [])])
 def test_what_fits_in_parts_only_is_halved_from_there_while_that_changes_anything(tmp_path, fitted, parts):
     frugality = Frugality(paths.Home(tmp_path), "")
-    found = []
+    measured = []
     assert frugality.divided(fitted) == fitted
     while frugality.more():
-        found.append(frugality.divided(fitted))
-    assert found == parts
+        measured.append(frugality.divided(fitted))
+    assert measured == parts
     assert memory_fit.PARTS[-1] == MOST_PARTS
 
 
@@ -352,20 +352,20 @@ def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory
     home = paths.Home(tmp_path)
     frugality = Frugality(home, "boot:1")
     frugality.begin("owner/large")
-    again = Frugality(home, "boot:2")
-    assert again.was_killed
-    again.begin("")
-    assert again.parts == 1
-    again.begin("owner/large")
-    assert again.parts == 2
+    backoff = Frugality(home, "boot:2")
+    assert backoff.was_killed
+    backoff.begin("")
+    assert backoff.parts == 1
+    backoff.begin("owner/large")
+    assert backoff.parts == 2
 
 
 @pytest.mark.parametrize(
     ("then", "now", "said"),
     [("a:1", "a:2", True), ("a:1", "a:1", False), ("a:1", "b:2", False), ("", "a:2", False), ("a:1", "", False)],
 )
-def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, now, said):
-    assert grew(then, now) is said
+def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, now, has_grown):
+    assert grew(then, now) is has_grown
 
 
 @pytest.mark.parametrize(("then", "now", "parts"), [(4.0, 8.0, 1), (4.0, 0.0, 1), (4.0, 2.0, 2), (4.0, 4.0, 2), (0.0, 4.0, 2)])

@@ -83,14 +83,14 @@ class Desk:
 
     def to_blame(self, failure: type[BaseException]) -> list[WayBack]:
         """What was chosen, has not begun, and may have led to a failure of this kind."""
-        return [one for one in self.back if not issubclass(failure, one.innocent)]
+        return [choice for choice in self.back if not issubclass(failure, choice.innocent)]
 
     def go_back(self, failure: type[BaseException]) -> list[WayBack]:
         """Undo that, the newest first; what was undone. Raises WaggleError where the disk says no."""
         blamed = self.to_blame(failure)
-        for one in reversed(blamed):
-            self.back.remove(one)
-            one.go()
+        for choice in reversed(blamed):
+            self.back.remove(choice)
+            choice.go()
         return blamed
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:

@@ -25,10 +25,10 @@ async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
 
     async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            said = await asyncio.wait_for(reader.readline(), PATIENCE)
+            line = await asyncio.wait_for(reader.readline(), PATIENCE)
         except (TimeoutError, ConnectionError, ValueError):  # silent, gone, or endless: no business of ours
-            said = b""
-        if hmac.compare_digest(said.strip(), secret):
+            line = b""
+        if hmac.compare_digest(line.strip(), secret):
             writer.write(GREETING)
             await talk(reader, writer)
         writer.close()
@@ -56,10 +56,10 @@ def connect(folder: Path, seconds: float) -> socket.socket:
 
 
 def _require_greeting(connection: socket.socket) -> None:
-    said = b""
-    while len(said) < len(GREETING) and (more := connection.recv(len(GREETING) - len(said))):
-        said += more
-    if said != GREETING:
+    greeting = b""
+    while len(greeting) < len(GREETING) and (more := connection.recv(len(GREETING) - len(greeting))):
+        greeting += more
+    if greeting != GREETING:
         raise ConnectionRefusedError("another program has the port now")
 
 

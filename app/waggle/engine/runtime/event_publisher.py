@@ -64,12 +64,12 @@ class Teller:
 
     def tell(self, event: AnyEvent) -> None:
         """Number an event, fold it, keep it, pass it on."""
-        told = replace(event, seq=self.state.seq + 1, at=self._clock())
-        self.state = apply(self.state, told)
-        line = json_lines.line(told)
-        _log(told)
+        stamped = replace(event, seq=self.state.seq + 1, at=self._clock())
+        self.state = apply(self.state, stamped)
+        line = json_lines.line(stamped)
+        _log(stamped)
         try:
-            self._keep(told, line)
+            self._keep(stamped, line)
         except OSError:  # a full disk: whoever listens still hears, and the record goes on with a snapshot once there is room
             self._gap = True
         self._send(line)
@@ -79,10 +79,10 @@ class Teller:
         self._send(json_lines.line(self.stamp(event)))
 
     def _send(self, line: bytes) -> None:
-        for one in self._listeners:
-            was_behind, one.behind = one.behind, one.waiting() >= (1 if one.behind else MOST_WAITING)
-            if not one.behind:
-                one.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
+        for listener in self._listeners:
+            was_behind, listener.behind = listener.behind, listener.waiting() >= (1 if listener.behind else MOST_WAITING)
+            if not listener.behind:
+                listener.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
     def tell_soon(self, event: AnyEvent) -> None:
         """Tell it, from any thread."""
@@ -118,16 +118,16 @@ class Teller:
 
     def _write(self, line: bytes) -> None:
         """All of it or nothing: a disk that is nearly full takes a part. Raises OSError."""
-        taken = self._record.write(line)
-        if taken < len(line):
-            self._record.truncate(self._record.tell() - taken)
+        written = self._record.write(line)
+        if written < len(line):
+            self._record.truncate(self._record.tell() - written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> IO[bytes]:
-        kept = 0
+        total = 0
         for number, old in enumerate(reversed(self._oldest_first())):
-            kept += _bytes(old)
-            if kept > KEPT_BYTES or number >= KEPT_FILES:
+            total += _bytes(old)
+            if total > KEPT_BYTES or number >= KEPT_FILES:
                 with suppress(OSError):  # somebody looks at it: it goes next time
                     old.unlink(missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
@@ -182,8 +182,8 @@ def _log(event: AnyEvent) -> None:
         case events.CheckpointSetAside():
             log.info("%s was set aside: %s", event.folder, event.reason)
         case events.EngineFailed():
-            said = f"{event.title} {event.advice}\n{event.detail}".strip()
-            log.error("failed: %s", said)  # on stderr, too: whoever looks after a service sees nothing else
+            text = f"{event.title} {event.advice}\n{event.detail}".strip()
+            log.error("failed: %s", text)  # on stderr, too: whoever looks after a service sees nothing else
         case events.EngineStopped():
             log.info("stopped after round %d", event.round)
         case _:

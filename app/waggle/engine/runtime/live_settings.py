@@ -44,10 +44,10 @@ class Choices:
 
         Calling what is returned makes them what they were, in the file and for this run.
         """
-        said = tuple(one for one in self._overrides if one.partition("=")[0].strip() in values)
+        overruled = tuple(override for override in self._overrides if override.partition("=")[0].strip() in values)
         before = settings.named(self._path, values)
-        self._set(values, tuple(one for one in self._overrides if one not in said))
-        return lambda: self._set(before, (*self._overrides, *said))
+        self._set(values, tuple(override for override in self._overrides if override not in overruled))
+        return lambda: self._set(before, (*self._overrides, *overruled))
 
     def _set(self, values: Mapping[str, Value], overrides: tuple[str, ...]) -> None:
         self.now, self._overrides = settings.change(self._path, values, overrides), overrides

@@ -30,17 +30,17 @@ def run(arguments: argparse.Namespace) -> int:
     home = paths.home_in(arguments.home)
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
-    found = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
-    sys.stdout.write(f"{fitted(measured(chosen), found, chosen).sentence}\n")
+    model = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
+    sys.stdout.write(f"{fitted(measured(chosen), model, chosen).sentence}\n")
     return 0
 
 
 def measured(chosen: Settings) -> Machine:
     """What there is to train with and may be used, found by a short benchmark; in the thread that will use the device."""
     device = backend.choose(chosen.computer.device)
-    found = memory_fit.measure(device.backend, device.device, backend.threads_for(chosen.computer.threads))
+    machine = memory_fit.measure(device.backend, device.device, backend.threads_for(chosen.computer.threads))
     allowed = chosen.computer.memory_gb
-    return replace(found, free=min(found.free, int(allowed * 1e9))) if allowed else found
+    return replace(machine, free=min(machine.free, int(allowed * 1e9))) if allowed else machine
 
 
 def fitted(
@@ -50,7 +50,7 @@ def fitted(
 
     `divided` says into how many parts work is divided of which so many fit.
     """
-    wanted, precision = chosen.model.training, chosen.model.precision
+    method, precision = chosen.model.training, chosen.model.precision
     if settled == "lean" and machine.backend == "MLX":  # which has no such way, and goes on with what it needs beside the weights
         settled = "full"
 
@@ -59,11 +59,11 @@ def fitted(
             model, machine, _work(chosen, model), method=method, precision=None if precision == "auto" else precision
         )
 
-    found = as_trained(settled if wanted == "auto" else wanted)
-    if wanted == "auto" and settled == "full" and not found.fits and machine.backend != "MLX":
+    fit = as_trained(settled if method == "auto" else method)
+    if method == "auto" and settled == "full" and not fit.fits and machine.backend != "MLX":
         leaner = as_trained("lean")  # which goes on from the same saved state: less is free than there was
-        found = leaner if leaner.fits else found
-    return replace(found, training=replace(found.training, parts=divided(found.training.parts)))
+        fit = leaner if leaner.fits else fit
+    return replace(fit, training=replace(fit.training, parts=divided(fit.training.parts)))
 
 
 def words(machine: Machine, chosen: Settings, folder: Path) -> str:
@@ -85,8 +85,8 @@ def require_fit(folder: Path, chosen: Settings) -> None:
 
 def longest(chosen: Settings, model: Configuration) -> int:
     """Tokens an answer may have: half of what the model can read at a time is the question's."""
-    wanted = chosen.learning.max_new_tokens or (STARTER_LONGEST if memory_fit.is_small(model) else LONGEST)
-    return min(wanted, max(1, model.max_position_embeddings // 2))
+    limit = chosen.learning.max_new_tokens or (STARTER_LONGEST if memory_fit.is_small(model) else LONGEST)
+    return min(limit, max(1, model.max_position_embeddings // 2))
 
 
 def rate(chosen: Settings, model: Configuration, method: Method) -> float:
@@ -102,16 +102,16 @@ def _of_the_hub(name: str) -> Configuration:
     here = hub_download.model_of(name, paths.models())
     if here.folder.is_dir():
         return model_config.read(here.folder)
-    found: list[Configuration] = []
+    configurations: list[Configuration] = []
 
     def enough(unfinished: Path) -> None:
-        found.append(model_config.read(unfinished))
+        configurations.append(model_config.read(unfinished))
         raise _Enough
 
     try:
         hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
     except _Enough:
-        return found[0]
+        return configurations[0]
     raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")
 
 

@@ -196,7 +196,7 @@ class _Progress:
         self._owed, self._paid_at = 0.0, clock()  # bytes that came and were not rested off, when that was looked at
         self._began: tuple[float, int] | None = None
         self._came_at = clock()
-        self._told = (0.0, 0)
+        self._reported = (0.0, 0)
 
     def __call__(self, here: int, total: int) -> None:
         """Called by the downloading thread after every piece; waits while paused, raises Stopped when the engine ends."""
@@ -206,10 +206,10 @@ class _Progress:
             self._began = (now, here)
         elif (missed := now - self._came_at) > LONGEST_PIECE:
             self._leave_out(missed)
-        if now - self._told[0] >= TELL_EVERY or (here - self._told[1]) * 100 >= total:
-            self._told = (now, here)
-            left = seconds_left(now - self._began[0], here - self._began[1], total - here)
-            self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=left))
+        if now - self._reported[0] >= TELL_EVERY or (here - self._reported[1]) * 100 >= total:
+            self._reported = (now, here)
+            remaining = seconds_left(now - self._began[0], here - self._began[1], total - here)
+            self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=remaining))
         self._hold()
         self._owed += max(0, here - (here if self._here is None else self._here))
         self._here = here

@@ -63,8 +63,8 @@ class Gate:
     def _wait(self) -> None:
         while self._closed and not self._stopping:
             self._waiting()
-            seen = self._opened
-            self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
+            times_opened = self._opened
+            self._changed.wait_for(lambda: self._stopping or self._opened != times_opened)  # noqa: B023 - called in this turn only
         if self._stopping:
             raise Stopped
 
@@ -75,8 +75,8 @@ class Gate:
         worked = min(LONGEST_WORK, self._clock() - self._passed)
         self._owed += worked * (100 / self.percent - 1)
         if self._owed >= SHORTEST_REST:
-            held = self.percent
-            self._changed.wait_for(lambda: self._stopping or self._closed or self.percent != held, self._owed)
+            percent_before = self.percent
+            self._changed.wait_for(lambda: self._stopping or self._closed or self.percent != percent_before, self._owed)
             self._owed = 0.0
 
     def rest(self, seconds: float) -> None:

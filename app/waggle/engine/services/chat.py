@@ -71,12 +71,12 @@ class Telling:
     training: Training  # how both models are loaded
     left_out: int
     replies: list[Reply]
-    _told: list[float] = field(default_factory=lambda: [0.0])
+    _reported_at: list[float] = field(default_factory=lambda: [0.0])
 
     def grew(self, side: int, text: str) -> None:
         self.replies[side] = replace(self.replies[side], text=text)
-        if time.monotonic() - self._told[0] >= GROWTH_SECONDS:
-            self._told[0] = time.monotonic()
+        if time.monotonic() - self._reported_at[0] >= GROWTH_SECONDS:
+            self._reported_at[0] = time.monotonic()
             self.tell(self.told())
 
     def told(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
@@ -120,7 +120,7 @@ class Talking:
 
     def _offer(self) -> events_chat.TalkOffered:
         taught = load_tokenizer(self.moments.folder).taught_to_chat
-        return events_chat.TalkOffered(moments=tuple(one.rounds for one in self.moments.kept()), taught=taught)
+        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.moments.kept()), taught=taught)
 
     async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
         if not command.words.strip():
@@ -132,8 +132,8 @@ class Talking:
         try:
             loop = asyncio.get_running_loop()
             grew = lambda event: loop.call_soon_threadsafe(self._grew, event)  # noqa: E731 - from the threads that write
-            told = await asyncio.to_thread(self._answer, command, hushed, grew)
-            return () if self._cleared else (told,)
+            last_event = await asyncio.to_thread(self._answer, command, hushed, grew)
+            return () if self._cleared else (last_event,)
         finally:
             self._hushed = None
 
@@ -146,13 +146,13 @@ class Talking:
         self, command: commands.Say, hushed: threading.Event, grew: Callable[[events_chat.TurnGrew], object]
     ) -> events_chat.TurnGrew:
         training = self.moments.require_room(2)
-        kept = self.moments.kept()
-        then = next((one for one in kept if one.rounds == command.before), None)
+        snapshots = self.moments.kept()
+        then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
         if then is None:
             raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
-        sides = (kept[-1], then)
+        sides = (snapshots[-1], then)
         prompts, left_out = self._prompts(command)
-        replies = [Reply(rounds=one.rounds) for one in sides]
+        replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
         telling, turns = Telling(command, grew, training, left_out, replies), Alternating()
 
         def write(side: int) -> bool:
@@ -187,9 +187,9 @@ class Talking:
                 params = SampleParams(
                     max_new=count, stop=tokenizer.stop, temperature=COOL, pause_point=pause_point, watch=watch
                 )  # fmt: skip
-                ((said,),) = opened.policy.sample([prompt], noise, params)
-                text = _text(tokenizer, said.tokens, ended=said.ended)
-                telling.replies[side] = Reply(rounds=moment.rounds, text=text, ended=said.ended)
+                ((reply,),) = opened.policy.sample([prompt], noise, params)
+                text = _text(tokenizer, reply.tokens, ended=reply.ended)
+                telling.replies[side] = Reply(rounds=moment.rounds, text=text, ended=reply.ended)
         except Stopped:  # what was said so far stays
             return False
         except WaggleError:  # it is told instead of both
@@ -208,15 +208,15 @@ class Talking:
         words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
         earlier = command.earlier if tokenizer.taught_to_chat else ()
         for first in range(len(earlier) + 1):
-            now, before = (tokenizer.conversation(_said(earlier[first:], words, side)) for side in (0, 1))
+            now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)) for side in (0, 1))
             if max(len(now), len(before)) <= room:
                 return (now, before), command.number - len(earlier) + first if tokenizer.taught_to_chat else 0
         raise EngineError(f"This message is too long for this model, which reads {max(0, room)} tokens at a time.", "Shorten it.")
 
 
-def _said(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
+def _messages(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
     """All that a person and one of the two said, in turn."""
-    return [said for turn in earlier for said in (turn.words, turn.replies[side].text)] + [words]
+    return [message for turn in earlier for message in (turn.words, turn.replies[side].text)] + [words]
 
 
 def _text(tokenizer: Tokenizer, ids: Ids, *, ended: bool) -> str:

@@ -43,7 +43,7 @@ class Sitting:
             return
         items = evaluation.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
-        given = dict(items)
-        answers = [given.get(question, UNANSWERED) for question in questions]
+        answers_by_question = dict(items)
+        answers = [answers_by_question.get(question, UNANSWERED) for question in questions]
         self.swarm.publish(epoch, number, learned, self.node.model, answers, right)
         self._rests_until = time.monotonic() + SPARED * (self.gate.seconds - began)  # a pause in between is no answering

@@ -15,7 +15,7 @@ import msgspec
 from waggle.core.errors import UNREADABLE, HistoryDamaged, HistoryError
 from waggle.protocol import events, events_identity
 
-Told = TypeVar("Told")
+Event = TypeVar("Event")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
 READING = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 HINDERED = (
@@ -206,7 +206,7 @@ def _days(database: sqlite3.Connection) -> tuple[events_identity.Day, ...]:
     )
 
 
-def _readable(rows: sqlite3.Cursor, kind: type[Told]) -> Iterator[Told]:
+def _readable(rows: sqlite3.Cursor, kind: type[Event]) -> Iterator[Event]:
     for (row,) in rows:
         try:
             yield msgspec.json.decode(row, type=kind)
@@ -238,9 +238,9 @@ def _check(database: sqlite3.Connection) -> None:
     """Raise what is `DAMAGED` unless every page, every name and every teacher can be read."""
     for columns in ("round, summary from rounds", "round, score from held_out", "dataset, aha from ahas"):
         database.execute(f"select {columns} limit 1").fetchone()
-    (said,) = database.execute("pragma quick_check(1)").fetchone()
+    (verdict,) = database.execute("pragma quick_check(1)").fetchone()
     taught: list[tuple[Any, Any]] = database.execute("select dataset, origin from taught").fetchall()
     solved: list[tuple[Any]] = database.execute("select dataset from ahas").fetchall()
     names = [name for name, *_ in (*taught, *solved)]
-    if said != "ok" or not all(isinstance(name, str) for name in names) or not all(isinstance(by, bytes) for _, by in taught):
-        raise sqlite3.DatabaseError(f"damaged: {said}")
+    if verdict != "ok" or not all(isinstance(name, str) for name in names) or not all(isinstance(by, bytes) for _, by in taught):
+        raise sqlite3.DatabaseError(f"damaged: {verdict}")

@@ -124,7 +124,7 @@ class _Folding:
             self.ours = (settings.model.name, settings.model.folder) == (self.model.name, self.model.folder)
 
     def _name(self, specialties: Sequence[events.SpecialtyInfo]) -> None:
-        self.datasets |= {one.title: one.dataset for one in specialties}
+        self.datasets |= {specialty.title: specialty.dataset for specialty in specialties}
 
     def _take_round(self, summary: events.RoundSummary) -> None:
         self.history.keep_round(summary)

@@ -143,15 +143,15 @@ def restore(
     `told` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
     and when the pause point raises Stopped: the next start goes on from there. Raises CheckpointError.
     """
-    found, aside = checkpoint.load_newest(root, policy, base)
-    if found is None:
+    saved, aside = checkpoint.load_newest(root, policy, base)
+    if saved is None:
         with _mending():
             lost = training_journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
         return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
-    replay, total = _Replay(root, policy, found, clock), 0
-    for done, entry in enumerate(training_journal.entries(root, found.round, base)):
+    replay, total = _Replay(root, policy, saved, clock), 0
+    for done, entry in enumerate(training_journal.entries(root, saved.round, base)):
         if replay.is_long:
-            total = total or sum(1 for _ in training_journal.entries(root, found.round, base))  # up to 256 MiB to decode
+            total = total or sum(1 for _ in training_journal.entries(root, saved.round, base))  # up to 256 MiB to decode
             told(done, total)
         try:
             training_journal.learn_again(learn.step, entry, pause_point)
@@ -162,7 +162,7 @@ def restore(
     replay.keep()
     with _mending():
         lost = training_journal.set_aside(root, replay.saved.round)  # else they would be learned one day, on top of other rounds
-        other = training_journal.mend(root, max(found.round, training_journal.newest(root)))
+        other = training_journal.mend(root, max(saved.round, training_journal.newest(root)))
     aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
     aside += [checkpoint.SetAside(other, reason)] if other else []

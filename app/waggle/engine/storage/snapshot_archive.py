@@ -16,8 +16,8 @@ def keep(checkpoints: Path, album: Path) -> None:
     """Keep the newest checkpoint's weights when twice as many rounds were played as at the last picture."""
     number = checkpoint.rounds(checkpoints)
     source = checkpoints / f"r{number:08d}" / "model.safetensors"
-    kept = rounds(album)
-    if not source.is_file() or source.stat().st_size > LARGEST or (kept and number < 2 * kept[-1]):
+    archived_rounds = rounds(album)
+    if not source.is_file() or source.stat().st_size > LARGEST or (archived_rounds and number < 2 * archived_rounds[-1]):
         return
     with suppress(OSError):  # a picture that is missing is missed by nobody else
         album.mkdir(exist_ok=True, mode=0o700)
@@ -44,9 +44,9 @@ def rounds(album: Path) -> list[int]:
 
 def pictures(checkpoints: Path, album: Path) -> list[tuple[int, Path]]:
     """(round, weights or adapters) of all that is kept, oldest first, the newest checkpoint last."""
-    found = {number: album / NAME.format(number) for number in rounds(album)}
+    weights_by_round = {number: album / NAME.format(number) for number in rounds(album)}
     newest = checkpoint.rounds(checkpoints)
     for name in (WEIGHTS, checkpoint.ADAPTERS):
         if (path := checkpoints / f"r{newest:08d}" / name).is_file():
-            found[newest] = path
-    return sorted(found.items())
+            weights_by_round[newest] = path
+    return sorted(weights_by_round.items())

@@ -47,11 +47,11 @@ class Limits:
         """In the policy's thread, where the number of cores can change."""
         if self.computer is None or self._opened.backend != "torch":
             return
-        wanted = threads_for(self.computer.threads)
-        if wanted != self._threads:
+        threads = threads_for(self.computer.threads)
+        if threads != self._threads:
             self._settle()
-            use_threads(wanted)
-            self._threads = wanted
+            use_threads(threads)
+            self._threads = threads
 
 
 def share_of_time(computer: Computer, device: str) -> int:
