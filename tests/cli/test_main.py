@@ -36,7 +36,7 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
     assert "waggle engine" in errors
 
 
-@pytest.mark.parametrize(("reader", "shown"), [("", True), (os.devnull, True), ("a file", False)])
+@pytest.mark.parametrize(("reader", "is_shown"), [("", True), (os.devnull, True), ("a file", False)])
 def test_why_no_window_opens_is_shown_to_whoever_reads_no_terminal(reader, is_shown, tmp_path, monkeypatch):
     def refuse(_):
         raise EngineError("It does not answer.", "End that process.")
@@ -81,7 +81,7 @@ def test_a_setting_before_the_door_is_joined_by_those_behind_it():
 
 
 @pytest.mark.parametrize(
-    "given",
+    "words",
     [
         ["waggle://join?x"],
         ["--home", "here.waggle", "waggle://join?x"],
@@ -102,7 +102,7 @@ def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces
     assert "nothing may stand behind a link" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
+@pytest.mark.parametrize("words", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
 def test_a_file_with_an_invite_is_found_from_any_folder(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main.parsed(words).invite == str(tmp_path / words[-1])
@@ -114,7 +114,7 @@ def test_an_invite_by_its_url_and_none_stay_what_they_are():
 
 
 @pytest.mark.parametrize(
-    "given",
+    "words",
     [
         ["ctl", "--home", "/data/my.waggle", "status"],
         ["--home", "/data/my.waggle", "engine"],
@@ -127,7 +127,7 @@ def test_a_name_that_stands_for_something_else_is_no_invite(words):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "words",
     [
         ["ctl", "set", "model.folder=/d\udce9"], ["--set", "model.folder=/d\udce9", "engine"], ["--invite", "inv\udce9.waggle"],
         ["inv\udce9.waggle"], ["waggle://join?charter=\udce9"],
@@ -181,7 +181,7 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path, monkeypatch, capfd, w
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
-@pytest.mark.parametrize(("words", "code", "said"), [
+@pytest.mark.parametrize(("words", "code", "text"), [
     ("goodbye --remove log <&-", 0, 0), ("goodbye >&-", 0, 0), ("engine --set learning.local=99 >&-", 1, 1),
     ("log --home /dev/null 2>&-", 0, 0),
 ])  # fmt: skip
@@ -264,7 +264,7 @@ def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path
     assert sorted((tmp_path / "project").rglob("*")) == before
 
 
-@pytest.mark.parametrize(("home", "words", "left"), [
+@pytest.mark.parametrize(("home", "words", "remaining"), [
     ("beside", "all", True), ("beside", "all,models", False), ("usual", "all", False),
 ])  # fmt: skip
 def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path, monkeypatch, home, words, remaining):
@@ -280,7 +280,7 @@ def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
-@pytest.mark.parametrize(("answer", "left"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
+@pytest.mark.parametrize(("answer", "remaining"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
 def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeypatch, capsys, answer, remaining):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     paths.Home(tmp_path).prepare().logs.mkdir()

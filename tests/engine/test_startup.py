@@ -18,9 +18,9 @@ from waggle.core import paths
 from waggle.core.errors import ModelError, SettingsError
 from waggle.core.settings import Computer, Learning, Model, Settings, Swarm
 from waggle.engine.runtime import model_fit
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
-from waggle.engine.startup import Prepared, prepare
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.startup import PreparedNode, prepare
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import Frugality
 from waggle.models import memory_fit
@@ -33,17 +33,18 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def prepared(
-    folder, learning: Learning, divided: Callable[[int], int] = int, gate: Gate | None = None,
+    folder, learning: Learning, divided: Callable[[int], int] = int, gate: PauseGate | None = None,
     requested: Callable[[], Computer] | None = None, **more: Any
-) -> Prepared:  # fmt: skip
+) -> PreparedNode:  # fmt: skip
     home = paths.Home(folder).prepare()
     chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
     async with AsyncExitStack() as stack:
-        teller = Teller(home.events)
-        stack.callback(teller.close)
+        publisher = EventPublisher(home.events)
+        stack.callback(publisher.close)
         threads = stack.enter_context(ThreadPoolExecutor(1))
         return await prepare(
-            home, chosen, teller, threads, stack, gate=gate or Gate(lambda: None), stopped=asyncio.Event(), divided=divided,
+            home, chosen, publisher, threads, stack, gate=gate or PauseGate(lambda: None),
+            stopped=asyncio.Event(), divided=divided,
             computer=requested or (lambda: chosen.computer),
         )  # fmt: skip
 
@@ -76,14 +77,14 @@ async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_p
 
 @pytest.mark.usefixtures("lent")
 async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_path):
-    gate, computer = Gate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
+    gate, computer = PauseGate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
     await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, computer=computer)
     assert gate.percent == 40
 
 
 @pytest.mark.usefixtures("lent")
 async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
-    gate, shares, waits = Gate(lambda: None), [100], []
+    gate, shares, waits = PauseGate(lambda: None), [100], []
 
     def restore(*_: object, pause_point: Callable[[], None], told: object) -> tuple[None, None, list[object]]:
         for shares[0] in (40, 20):
@@ -192,7 +193,7 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 256}))
     lengths = [
-        model_fit.longest(Settings(learning=Learning(max_new_tokens=max_new)), model_config.read(tmp_path))
+        model_fit.answer_limit(Settings(learning=Learning(max_new_tokens=max_new)), model_config.read(tmp_path))
         for max_new in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]

@@ -15,9 +15,9 @@ from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.core.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
 from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, days_of
-from waggle.engine.training_loop import Contribution, Plan
+from waggle.engine.training_loop import TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import Saved
 from waggle.network.identity.keys import text_of
 from waggle.protocol import events, json_lines
@@ -99,7 +99,7 @@ def contribute(
 ) -> Recording:
     """Play some rounds from `first` on, as an engine does that is then stopped."""
     recording = Recording(History(folder / "history.sqlite"))
-    gate = Gate(nothing, seconds)
+    gate = PauseGate(nothing, seconds)
 
     def save(saved: Saved) -> int:
         assert saved.round - 1 in {summary.round for summary in recording.history.told().rounds}, (
@@ -112,8 +112,9 @@ def contribute(
         if len(recording.saved) == rounds:
             gate.stop()
 
-    Contribution(
-        node=me, rules=rules, plan=Plan(base="b", held_out=questions, held_out_every=2), history=recording.history, gate=gate,
+    TrainingLoop(
+        node=me, rules=rules,
+        plan=TrainingPlan(base="b", held_out=questions, held_out_every=2), history=recording.history, gate=gate,
         tell=recording.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save, leave=nothing,
         hindered=lambda error: None,
         round_ended=round_ended, clock=lambda: 600_000.0,
@@ -271,7 +272,7 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     refused = CheckpointError("No room.", "Make some.")
     answers: list[object] = [refused, refused, 7]
     hindered: list[object] = []
-    gate = Gate(nothing)
+    gate = PauseGate(nothing)
     history = History(tmp_path / "history.sqlite")
     sent: list[events.EngineEvent] = []
 
@@ -281,8 +282,9 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
             raise answer
         return answer
 
-    Contribution(
-        node=me, rules=RULES, plan=Plan(base="b", held_out=(), held_out_every=99), history=history, gate=gate,
+    TrainingLoop(
+        node=me, rules=RULES,
+        plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=gate,
         tell=sent.append, round=1, completions=0, steps=lambda: 0, save=save, leave=nothing, hindered=hindered.append,
         round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
     ).run()  # fmt: skip
@@ -292,7 +294,7 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
 
 def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier, questions):
     hindered: list[object] = []
-    gate = Gate(nothing)
+    gate = PauseGate(nothing)
     history = History(tmp_path / "history.sqlite")
     other = sqlite3.connect(tmp_path / "history.sqlite", isolation_level=None)
 
@@ -302,8 +304,9 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
             other.execute("drop trigger full")
 
     other.execute("create trigger full before insert on held_out begin select abs(-9223372036854775808); end")
-    Contribution(
-        node=node(verifier), rules=RULES, plan=Plan(base="b", held_out=tuple(questions), held_out_every=1), history=history,
+    TrainingLoop(
+        node=node(verifier), rules=RULES,
+        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=1), history=history,
         gate=gate, tell=lambda event: None, round=0, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
         hindered=told_of,
         round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
@@ -337,7 +340,7 @@ def trouble(monkeypatch):
 
 
 def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played_again(tmp_path, trouble, questions):
-    me, gate, history = node(trouble.verifier), Gate(nothing), History(tmp_path / "history.sqlite")
+    me, gate, history = node(trouble.verifier), PauseGate(nothing), History(tmp_path / "history.sqlite")
     sent: list[events.EngineEvent] = []
     ended: list[int] = []
 
@@ -345,8 +348,9 @@ def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played
         ended.append(len(trouble.hindered))
         (trouble.begin if len(ended) == 1 else gate.stop)()
 
-    Contribution(
-        node=me, rules=RULES, plan=Plan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
+    TrainingLoop(
+        node=me, rules=RULES,
+        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
         tell=sent.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing, hindered=trouble.told,
         round_ended=round_ended, clock=lambda: 600_000.0, retry=0.01,
     ).run()  # fmt: skip
@@ -360,9 +364,10 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
     me, history = node(trouble.verifier), History(tmp_path / "history.sqlite")
     trouble.begin()
     with pytest.raises(VerifierGone):
-        Contribution(
-            node=me, rules=RULES, plan=Plan(base="b", held_out=(), held_out_every=99), history=history, gate=Gate(nothing),
+        TrainingLoop(
+            node=me, rules=RULES,
+            plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=PauseGate(nothing),
             tell=lambda event: None, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
             hindered=trouble.told, round_ended=nothing, clock=lambda: 600_000.0, retry=0.01,
         ).run()  # fmt: skip
-    assert len(trouble.hindered) == training_loop.TRIES - 1
+    assert len(trouble.hindered) == training_loop.VERIFIER_TRIES - 1

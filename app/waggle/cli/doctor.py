@@ -19,7 +19,7 @@ from waggle.core.redaction import THIS_NODE, redacted
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import history
-from waggle.engine.system.sensors import Reader
+from waggle.engine.system.sensors import SensorReader
 from waggle.models.storage import checkpoint, training_journal
 from waggle.network.identity import keys
 from waggle.protocol.schedule import Wishes, decide
@@ -163,7 +163,7 @@ def _history(home: paths.Home) -> Finding:
     if not home.history.exists():
         return Finding("history", None, "none yet")
     try:
-        with history.looked_at(home.history) as database:
+        with history.open_read_only(home.history) as database:
             (verdict,) = database.execute("pragma quick_check(1)").fetchone()
             (count,) = database.execute("select count(*) from rounds").fetchone()
     except history.DAMAGED as error:
@@ -180,7 +180,7 @@ def _of_the_model(home: paths.Home) -> paths.Home:
 
 def _rules(home: paths.Home) -> Finding:
     rules = settings.read(home.settings).when
-    decision = decide(rules, Reader()(rules), Wishes(), time.time())
+    decision = decide(rules, SensorReader()(rules), Wishes(), time.time())
     ticks = " ".join(f"[{ctl.MARKS[tick.passes]}] {tick.says}" for tick in decision.why)
     return Finding("rules", None, f"{decision.reason or 'nothing holds contribution back.'} {ticks}".strip())
 

@@ -108,5 +108,5 @@ def _stop(home: paths.Home) -> None:
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
         server.ask(home, Stop(id="goodbye"), STOP_SECONDS)
     claimed = server.claim(home, STOP_SECONDS)
-    server.clear(home)
+    server.remove_socket(home)
     claimed.release()

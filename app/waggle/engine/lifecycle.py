@@ -15,17 +15,17 @@ from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
 from waggle.core.settings import Value, When
-from waggle.engine.control.command_queue import WayBack
+from waggle.engine.control.command_queue import UndoStep
 from waggle.engine.control.server import PAUSE_SECONDS
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
-from waggle.engine.services.chat import Talking
-from waggle.engine.services.identity import Person
-from waggle.engine.services.models import Models
-from waggle.engine.services.playground import Trying
-from waggle.engine.services.swarms import Swarms
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.services.chat import ChatService
+from waggle.engine.services.identity import IdentityService
+from waggle.engine.services.models import ModelService
+from waggle.engine.services.playground import PlaygroundService
+from waggle.engine.services.swarms import SwarmService
 from waggle.engine.storage.history import History
-from waggle.engine.storage.pause_request import Asked
+from waggle.engine.storage.pause_request import PauseRequest
 from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events
 from waggle.protocol.events_identity import Day
@@ -63,13 +63,15 @@ def _ends(error: WaggleError) -> str:
 class Lifecycle:
     """Obeys commands, rules and the clock. What was `asked` of the one before holds until it ends as it was said to."""
 
-    def __init__(self, teller: Teller, history: History, rules: When | None = None, request: Asked | None = None) -> None:
+    def __init__(
+        self, publisher: EventPublisher, history: History, rules: When | None = None, request: PauseRequest | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._teller = teller
+        self._publisher = publisher
         self._history = history
         self._rules = rules or When()
         self._readings = Readings()
-        self._request = request or Asked()
+        self._request = request or PauseRequest()
         self._wishes = self._request.wishes
         self._decision = Decision(standing="contributing")
         self._hindrance: Tick | None = None
@@ -79,14 +81,14 @@ class Lifecycle:
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
         self._began = self._played = False
         self.stopped = asyncio.Event()
-        self.gate = Gate(self._gate_waits)
+        self.gate = PauseGate(self._gate_waits)
         self.again = ""  # why the engine prepares anew after this stop; empty: it ends
-        self.swarms: Swarms | None = None
-        self.person: Person | None = None
-        self.models: Models | None = None
-        self.trying: Trying | None = None
-        self.talking: Talking | None = None
-        self.back: list[WayBack] = []  # out of what the engine starts again for, the newest last
+        self.swarms: SwarmService | None = None
+        self.person: IdentityService | None = None
+        self.models: ModelService | None = None
+        self.trying: PlaygroundService | None = None
+        self.talking: ChatService | None = None
+        self.back: list[UndoStep] = []  # out of what the engine starts again for, the newest last
         self.begun: Callable[[], object] = nothing  # called once, in the loop: a round has been played
         self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
         self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
@@ -107,13 +109,13 @@ class Lifecycle:
     def begin(self) -> None:
         """Everything is ready; a pause that was asked for meanwhile holds."""
         self._began = True
-        if self._teller.state.phase == "preparing" and not self.gate.closed:
+        if self._publisher.state.phase == "preparing" and not self.gate.closed:
             self._tell_phase(self._moving)
 
     def stop(self) -> None:
         """End after the step in progress."""
         self.stopped.set()
-        self._set_timer(self._teller.now())
+        self._set_timer(self._publisher.now())
         self._release()
         self.gate.stop()
 
@@ -124,7 +126,7 @@ class Lifecycle:
         `innocent` of why."""
         self.again = reason
         if back is not None:
-            self.back.append(WayBack(back, innocent))
+            self.back.append(UndoStep(back, innocent))
         self.stop()
 
     @property
@@ -161,7 +163,7 @@ class Lifecycle:
         with self._deciding:
             if self._round_ended and self._wishes.after_round:
                 self._wishes, self._round_ended = replace(self._wishes, after_round=False, anyway_until=None), False
-            now = self._teller.now()
+            now = self._publisher.now()
             self._wishes = in_step(self._wishes, now)
             decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, hindrance=self._hindrance)
             goes_on = decision.standing == "contributing"
@@ -169,8 +171,8 @@ class Lifecycle:
                 self.gate.open()
             else:
                 self.gate.close()
-        if decision != self._teller.state.decision:
-            self._teller.tell(events.RulesChecked(decision=decision))
+        if decision != self._publisher.state.decision:
+            self._publisher.tell(events.RulesChecked(decision=decision))
         self._decision = decision
         if decision.standing != "paused":
             asked_at = None if decision.anyway_until is None else self._wishes.asked_at
@@ -180,7 +182,7 @@ class Lifecycle:
         self._set_timer(now)
         if goes_on:
             self._go_on()
-        elif self._teller.state.phase in ("paused", "waiting"):
+        elif self._publisher.state.phase in ("paused", "waiting"):
             self._tell_held()
 
     async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
@@ -214,7 +216,7 @@ class Lifecycle:
             case commands.ChangeSettings():
                 self.change_settings(command.values)
             case commands.Status():
-                answers.append(Snapshot(state=self._teller.state))
+                answers.append(Snapshot(state=self._publisher.state))
             case commands.Follow():  # of stdin: one through the control socket does not come this far
                 raise EngineError("This engine belongs to a window.", "Close that window first.")
             case commands.QueryHistory():
@@ -223,18 +225,18 @@ class Lifecycle:
                 answers.append(SentTold(messages=self.sent()))
             case _:
                 assert_never(command)
-        return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+        return tuple(self._publisher.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
 
     async def _pause(self, command: commands.Pause) -> None:
         if command.until_away and self._readings.idle_seconds is None:
             raise EngineError("This computer does not tell whether you are using it.", "Pause until a moment instead.")
-        phase = self._teller.state.phase
+        phase = self._publisher.state.phase
         later = command.after_round and phase in ("contributing", "finishing")
         anyway = self._wishes.anyway_until if later else None
         with self._deciding:
             self._wishes = Wishes(
                 paused=True, until=command.until, until_away=command.until_away, after_round=later, anyway_until=anyway,
-                asked_at=self._teller.now(),
+                asked_at=self._publisher.now(),
             )  # fmt: skip
             self._round_ended = self._round_ended and later
         if later:
@@ -252,7 +254,7 @@ class Lifecycle:
 
     def _resume(self, anyway_until: float | None) -> None:
         """End a pause; where it is the rules that hold back, they wait themselves, and as long as they were told to."""
-        now = self._teller.now()
+        now = self._publisher.now()
         with self._deciding:
             held_back = self._decision.standing == "waiting" and not self._hindrance
             anyway_until = anyway_until or (now + ANYWAY_SECONDS if held_back else self._wishes.anyway_until)
@@ -261,7 +263,7 @@ class Lifecycle:
 
     def _go_on(self) -> None:
         self._release()
-        phase = self._teller.state.phase
+        phase = self._publisher.state.phase
         if phase in ("paused", "waiting") or (phase == "finishing" and not self._wishes.after_round):
             self._tell_phase(self._moving if self._began else "preparing")
 
@@ -289,7 +291,7 @@ class Lifecycle:
     def _tell_held(self) -> None:
         """Nothing moves: say why, once."""
         phase: events.Phase = "paused" if self._decision.standing == "paused" else "waiting"
-        if (self._teller.state.phase, self._teller.state.until) != (phase, self._until(phase)):
+        if (self._publisher.state.phase, self._publisher.state.until) != (phase, self._until(phase)):
             self._tell_phase(phase)
 
     def _set_timer(self, now: float) -> None:
@@ -306,7 +308,7 @@ class Lifecycle:
         self.consider(self._readings)
 
     def _tell_phase(self, phase: events.Phase) -> None:
-        self._teller.tell(events.PhaseChanged(phase=phase, round=self._teller.state.round, until=self._until(phase)))
+        self._publisher.tell(events.PhaseChanged(phase=phase, round=self._publisher.state.round, until=self._until(phase)))
 
     def _until(self, phase: events.Phase) -> float | None:
         return self._wishes.until if phase in ("paused", "finishing") else None

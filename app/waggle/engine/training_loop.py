@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.engine.runtime import round_events
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History
 from waggle.models.storage import checkpoint
 from waggle.protocol import events
@@ -22,14 +22,14 @@ from waggle.tasks.questions import Question, epoch_at
 
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
 RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no more
-LONGEST_RETRY = 64  # times as long a verifier is left alone at last, which costs a process each time
-TRIES = 3  # of a verifier that never yet did its part in a round
+MAX_RETRY_FACTOR = 64  # times as long a verifier is left alone at last, which costs a process each time
+VERIFIER_TRIES = 3  # of a verifier that never yet did its part in a round
 Tell = Callable[[events.EngineEvent], None]
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What contribution needs to know beyond the node and its rules."""
 
     base: str  # of the model that training began from
@@ -39,14 +39,14 @@ class Plan:
 
 
 @dataclass
-class Contribution:
+class TrainingLoop:
     """Plays rounds from `round` on until the gate says stop. `tell` may be called from any thread."""
 
     node: sapo.Node
     rules: sapo.Rules
-    plan: Plan
+    plan: TrainingPlan
     history: History
-    gate: Gate
+    gate: PauseGate
     tell: Tell
     round: int
     completions: int
@@ -171,10 +171,10 @@ class Contribution:
                 work()
             except VerifierError as error:
                 failures += 1
-                if failures == TRIES and not self._played:
+                if failures == VERIFIER_TRIES and not self._played:
                     raise
                 self.hindered(error)
-                self.gate.rest(self.retry * min(2 ** (failures - 1), LONGEST_RETRY))
+                self.gate.rest(self.retry * min(2 ** (failures - 1), MAX_RETRY_FACTOR))
                 continue
             return
 
@@ -196,7 +196,7 @@ class Contribution:
         if now - self._grown < GROWTH_SECONDS:
             return
         self._grown = now
-        size, most = self.rules.group_size, round_events.room(len(lengths))
+        size, most = self.rules.group_size, round_events.text_limit(len(lengths))
         written = [(self._words(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
         rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._written.get(i) != row)
         self._written = dict(enumerate(written))

@@ -45,7 +45,7 @@ async def test_a_command_is_answered_through_the_socket(home):
 
 def test_whoever_asks_waits_longer_than_the_engine_takes_to_say_why_it_does_not():
     waits = inspect.signature(control.ask).parameters["seconds"].default
-    assert waits > command_queue.AGAIN_SECONDS + lifecycle.PAUSE_SECONDS
+    assert waits > command_queue.RESTART_SECONDS + lifecycle.PAUSE_SECONDS
 
 
 async def test_only_this_user_can_reach_the_socket(home):
@@ -169,7 +169,7 @@ def test_a_span_of_ages_is_refused_in_words():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("words_given", "words"),
     [
         ("pause 1h", "Write `waggle ctl pause --for 1h`"),
         ("status all", "`waggle ctl status` knows no all"),
@@ -245,7 +245,7 @@ async def test_an_engine_of_a_long_folder_name_is_found_by_this_user_alone_and_g
 
 
 @ONLY_UNIX
-@pytest.mark.parametrize("made", ["a folder of another user", "a folder for everybody", "a link", "a file"])
+@pytest.mark.parametrize("prepared", ["a folder of another user", "a folder for everybody", "a link", "a file"])
 async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user_could_listen(far, prepared, monkeypatch):
     if prepared == "a folder of another user":
         monkeypatch.setattr(os, "getuid", lambda: 1_234_567)

@@ -12,9 +12,9 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import Computer
-from waggle.engine.services.chat import Talking
-from waggle.engine.services.snapshots import READY, Moment, Moments
-from waggle.engine.startup import _moments
+from waggle.engine.services.chat import ChatService
+from waggle.engine.services.snapshots import COPIES_WHILE_LOADING, ModelSnapshot, Snapshots
+from waggle.engine.startup import _snapshots
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import open_policy
 from waggle.models.shared.training_mode import Training
@@ -51,7 +51,7 @@ async def listener():
 
 @pytest.fixture
 def moments(tmp_path):
-    return Moments(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: Computer(threads=1))
+    return Snapshots(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: Computer(threads=1))
 
 
 @pytest.fixture
@@ -63,16 +63,16 @@ def taught(tmp_path, moments):
     return replace(moments, folder=folder)
 
 
-def talking_with(moments: Moments, listener: Listener) -> Talking:
-    return Talking(moments, "{}\nAnswer:".format, 24, listener)
+def talking_with(moments: Snapshots, listener: Listener) -> ChatService:
+    return ChatService(moments, "{}\nAnswer:".format, 24, listener)
 
 
-async def say(talking: Talking, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
+async def say(talking: ChatService, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
     (answer,) = await talking.obey(commands.Say(id="7", words=words, number=number, earlier=earlier, before=before))
     return answer.turn
 
 
-def learned(moments: Moments, method: str) -> None:
+def learned(moments: Snapshots, method: str) -> None:
     """Leave a checkpoint of a model that is another one than the starter."""
     policy = open_policy(paths.starter(), device="cpu", threads=1, training=Training(method=method)).policy
     weights, state = policy.state()
@@ -101,7 +101,7 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
 
 
 @pytest.mark.parametrize(
-    ("device", "precision", "found"),
+    ("device", "precision", "precisions"),
     [
         ("cuda", "bfloat16", ("float32", "bfloat16")),
         ("cuda", "float32", ("float32",)),
@@ -115,9 +115,9 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
     opened = open_policy(moments.folder, device="cpu", threads=1, training=Training("lean", precision))
     opened = replace(opened, device=device)
     allowed, models = [0.0], 100
-    snapshots = _moments(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
+    snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
     assert (snapshots.device, [training.precision for training in snapshots.trainings]) == ("cpu", [*precisions])
-    bfloat16 = models * READY * 2 * opened.policy.parameters / GB
+    bfloat16 = models * COPIES_WHILE_LOADING * 2 * opened.policy.parameters / GB
     for more, wanted in ((3.0, precisions[0]), (1.5, "bfloat16"), (3.0, precisions[0])):
         allowed[0] = memory_used() / GB + more * bfloat16
         if wanted not in precisions:
@@ -126,7 +126,7 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
             continue
         training = snapshots.require_room(models)
         assert training == Training("lean", wanted)
-        with snapshots.opened(Moment(0), training) as reopened:
+        with snapshots.opened(ModelSnapshot(0), training) as reopened:
             assert reopened.policy.training == training
     allowed[0] = memory_used() / GB + 0.5 * bfloat16
     with pytest.raises(EngineError, match="of memory that you allow"):

@@ -183,7 +183,7 @@ def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "title"),
     [
         ([], "Where to?"),
         (["--push", "nonsense"], "is not the name of a model"),

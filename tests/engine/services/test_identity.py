@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from network.loopback import fresh_identity
 from waggle.core import paths
 from waggle.core.errors import IdentityError
-from waggle.engine.services.identity import Person
+from waggle.engine.services.identity import IdentityService
 from waggle.engine.storage.history import History
 from waggle.network.identity import keys
 from waggle.network.limits import reputation_file
@@ -40,7 +40,7 @@ def reasons():
 
 @pytest.fixture
 def person(home, history, reasons):
-    return Person(home, reasons.append)
+    return IdentityService(home, reasons.append)
 
 
 async def test_days_are_those_of_this_computers_calendar(person, history):

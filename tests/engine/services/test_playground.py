@@ -10,8 +10,8 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import Computer
-from waggle.engine.services.playground import Trying
-from waggle.engine.services.snapshots import Moments
+from waggle.engine.services.playground import PlaygroundService
+from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
 from waggle.network.exchange import verification
 from waggle.network.identity.keys import load_or_create
@@ -57,16 +57,16 @@ def trying(tmp_path, swarm, verifier):
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
-    moments = Moments(home, paths.starter(), "cpu", lambda: Computer(threads=1))
-    return Trying(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
+    moments = Snapshots(home, paths.starter(), "cpu", lambda: Computer(threads=1))
+    return PlaygroundService(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 
-async def pose(trying: Trying, *, to_share: bool) -> QuestionPosed:
+async def pose(trying: PlaygroundService, *, to_share: bool) -> QuestionPosed:
     (posed,) = await trying.obey(commands.PoseQuestion(id="", specialty="bf", number=7, to_share=to_share))
     return posed
 
 
-async def ask(trying: Trying, epoch: int, mine: str = "42"):
+async def ask(trying: PlaygroundService, epoch: int, mine: str = "42"):
     return await trying.obey(commands.AskModel(id="", specialty="bf", number=7, mine=mine, epoch=epoch))
 
 

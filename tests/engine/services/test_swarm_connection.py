@@ -13,8 +13,8 @@ from waggle.cli import ctl
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
 from waggle.core.settings import Settings, Swarm
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services import swarm_connection
 from waggle.network.identity.keys import text_of
@@ -70,7 +70,7 @@ async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path)
         assert await swarm_connection.charter_of(home, chosen) == charter
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["no hivemind", "told to call no peers"])
+@pytest.mark.parametrize("is_warned", [False, True], ids=["no hivemind", "told to call no peers"])
 async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_alone_and_says_so(
     tmp_path: Path, verifier: Verifier, monkeypatch: pytest.MonkeyPatch, is_warned: bool
 ) -> None:
@@ -81,12 +81,12 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         windows = stack.enter_context(monkeypatch.context())
         if not is_warned:
             windows.setitem(sys.modules, "hivemind", None)  # type: ignore[arg-type] # nobody finds it there
-        teller = Teller(tmp_path)
-        stack.callback(teller.close)
+        publisher = EventPublisher(tmp_path)
+        stack.callback(publisher.close)
         own = fresh_identity(tmp_path, "own")
-        gate = Gate(lambda: None)
+        gate = PauseGate(lambda: None)
         node = await swarm_connection.join(
-            home, chosen, first_swarm(), own, verifier, teller, stack, is_paused=lambda: gate.closed
+            home, chosen, first_swarm(), own, verifier, publisher, stack, is_paused=lambda: gate.closed
         )
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
@@ -96,8 +96,8 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
             await swarm_connection.charter_of(
                 home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=is_warned))
             )
-    assert (teller.state.reach, teller.state.way) == ("alone", "gateway")
-    (warned,) = teller.state.warnings
+    assert (publisher.state.reach, publisher.state.way) == ("alone", "gateway")
+    (warned,) = publisher.state.warnings
     assert "none is named" in warned.title
     assert "swarm.gateways" in warned.advice
 
@@ -144,7 +144,7 @@ def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "said"),
+    ("ahead", "title"),
     [(100.0, "100 seconds slow"), (-180.0, "3 minutes fast"), (7300.0, "2 hours slow"), (-172_800.0, "2 days fast")],
 )
 def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, title: str) -> None:
@@ -152,7 +152,7 @@ def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, title: str) -> Non
     assert warned.title == f"This computer's clock is {title}."
 
 
-@pytest.mark.parametrize(("ranked", "shown"), [(True, swarm_connection.ENTRANTS), (False, 1)])
+@pytest.mark.parametrize(("ranked", "count"), [(True, swarm_connection.ENTRANTS), (False, 1)])
 def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: bool, count: int) -> None:
     entrants = tuple(
         Entrant(id=str(i), name=f"Node {i:04}", model="Starter", round=i, together=True, right=i % 17, total=16)
@@ -201,17 +201,17 @@ async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_res
     tmp_path: Path, verifier: Verifier
 ) -> None:
     home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
-    teller = Teller(home.events)
+    publisher = EventPublisher(home.events)
     async with AsyncExitStack() as stack:
         chosen = Settings(swarm=Swarm(host="127.0.0.1", seeds=(), lan=False))
-        swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, teller, stack)
+        swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, publisher, stack)
         assert isinstance(swarm, SwarmNode)
         for _ in range(30):  # such a record packs to less than a kilobyte, and a new one may come each second
             swarm._tell(arrived(shared("\N{HONEYBEE}", groups=128, completions=16)))
         await asyncio.sleep(0)
-    teller.close()
-    assert sum(groups for _, groups in teller.state.arrivals) == 30 * 128
-    assert len(teller.state.cards) == CARDS // 2
+    publisher.close()
+    assert sum(groups for _, groups in publisher.state.arrivals) == 30 * 128
+    assert len(publisher.state.cards) == CARDS // 2
     assert sum(path.stat().st_size for path in home.events.iterdir()) < 6_000_000
 
 

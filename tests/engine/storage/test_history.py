@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.engine.storage.history import POINTS, History, days_of
+from waggle.engine.storage.history import MAX_POINTS, History, days_of
 from waggle.protocol import events, events_identity
 
 
@@ -66,10 +66,10 @@ def test_a_score_taken_again_replaces_the_first(tmp_path):
 
 def test_a_long_history_is_thinned_evenly(tmp_path):
     history = History(tmp_path / "history.sqlite")
-    for number in range(2 * POINTS + 10):
+    for number in range(2 * MAX_POINTS + 10):
         history.keep_round(summary(number))
     rounds = [row.round for row in history.told().rounds]
-    assert len(rounds) <= POINTS
+    assert len(rounds) <= MAX_POINTS
     assert {later - sooner for sooner, later in itertools.pairwise(rounds)} == {3}
 
 
@@ -207,13 +207,13 @@ def test_the_chart_of_very_many_rounds_reaches_back_to_the_first_also_after_they
     for most in (30_000, 20_000):
         history.thin(most)
         rounds = [row.round for row in history.told().rounds]
-        assert POINTS / 2 < len(rounds) <= POINTS
+        assert MAX_POINTS / 2 < len(rounds) <= MAX_POINTS
         assert rounds[0] < 10
         assert max(later - sooner for sooner, later in itertools.pairwise(rounds)) < 100
 
 
 def test_what_is_to_be_written_at_once_is_not_written_in_part_however_many_rounds_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr("waggle.engine.storage.history.MOST", 100)
+    monkeypatch.setattr("waggle.engine.storage.history.MAX_ROUNDS", 100)
     history = History(tmp_path / "history.sqlite")
 
     def keep_many_and_fail() -> None:
@@ -245,10 +245,10 @@ def test_a_history_that_cannot_be_opened_just_now_is_whole_and_stays_where_it_is
 def test_a_long_row_of_scores_is_thinned_evenly_and_begins_with_the_first(tmp_path):
     history = History(tmp_path / "history.sqlite")
     with history.at_once():
-        for number in range(2 * POINTS + 10):
+        for number in range(2 * MAX_POINTS + 10):
             history.keep_score(score(25 * number))
     rounds = [row.round for row in history.told().held_out]
-    assert POINTS / 2 < len(rounds) <= POINTS
+    assert MAX_POINTS / 2 < len(rounds) <= MAX_POINTS
     assert rounds[0] == 0
     assert {later - sooner for sooner, later in itertools.pairwise(rounds)} <= {50, 75}
 

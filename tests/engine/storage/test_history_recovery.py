@@ -8,7 +8,7 @@ from killing import killed_after
 from waggle.core.errors import HistoryError
 from waggle.core.settings import Model, Settings
 from waggle.engine.storage.history import History, days_of
-from waggle.engine.storage.history_recovery import opened
+from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State
 
@@ -58,7 +58,7 @@ def record(home, content, *, hour: int = 8, written: float = 1000.0) -> None:
 
 
 def rebuilt(home, model: Model = STARTER):
-    return opened(home / "history.sqlite", home / "events", model)
+    return open_or_rebuild(home / "history.sqlite", home / "events", model)
 
 
 def test_all_that_is_on_record_comes_back_and_the_damaged_file_is_kept_aside(home):
@@ -91,10 +91,10 @@ def test_each_model_gets_back_its_own_rounds(home):
     record(home, later, hour=9, written=2000.0)
     mine, _ = rebuilt(home)
     assert [(each.round, each.reward) for each in mine.told().rounds] == [(number, 0.9) for number in range(5)]
-    other, _ = opened(home / "other.sqlite", home / "events", OTHER)
+    other, _ = open_or_rebuild(home / "other.sqlite", home / "events", OTHER)
     assert other.told().rounds == ()
     (home / "third.sqlite").write_bytes(b"damaged" * 1000)
-    third, _ = opened(home / "third.sqlite", home / "events", OTHER)
+    third, _ = open_or_rebuild(home / "third.sqlite", home / "events", OTHER)
     assert [each.reward for each in third.told().rounds] == [0.1, 0.1]
 
 

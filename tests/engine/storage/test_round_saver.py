@@ -9,7 +9,7 @@ import pytest
 
 from killing import killed_after
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.engine.storage.round_saver import AGAIN_SECONDS, Keeper, Remembering, interval, restore
+from waggle.engine.storage.round_saver import CHECKPOINT_RETRY_SECONDS, RecordingPolicy, RoundSaver, interval, restore
 from waggle.models.shared.training_mode import Training
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import Saved
@@ -49,8 +49,8 @@ class Node:
         self.policy, self.now = slow.policy if slow else Counting(), 0.0
         saved, checkpointed, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
         self.round = saved.round if saved else 0
-        self.remembering = Remembering(self.policy)
-        self.keeper = Keeper(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
+        self.remembering = RecordingPolicy(self.policy)
+        self.keeper = RoundSaver(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
 
     def learn(self) -> None:
         self.remembering.sample([], np.zeros(0, np.float32), SampleParams(max_new=1, stop=0))
@@ -189,7 +189,7 @@ def test_a_checkpoint_that_the_disk_refuses_is_said_and_tried_again_while_the_jo
     assert folders(tmp_path) == ["r00000001"]
     in_the_way.unlink()
     assert Node(tmp_path).round == 4
-    node.now += 2 * AGAIN_SECONDS
+    node.now += 2 * CHECKPOINT_RETRY_SECONDS
     node.play()
     assert folders(tmp_path) == ["r00000001", "r00000005"]
 

@@ -16,8 +16,8 @@ import waggle
 from waggle.core import paths
 from waggle.core.errors import Stopped
 from waggle.core.settings import Computer
-from waggle.engine.control.command_queue import Desk
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.control.command_queue import CommandQueue
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
 from waggle.engine.system.memory_backoff import CALM, MOST_PARTS, Frugality, grew
 from waggle.models import memory_fit
@@ -39,7 +39,7 @@ class Hours:
 
 def rests(percent: int, step: float, passes: int) -> list[float]:
     """For how long a gate makes its caller wait, when each step of work takes so long."""
-    gate, percentages = Gate(nothing, clock=Hours(step)), []
+    gate, percentages = PauseGate(nothing, clock=Hours(step)), []
     gate.percent = percent
     gate._changed.wait_for = lambda _ends, seconds: percentages.append(seconds)
     for _ in range(passes):
@@ -63,7 +63,7 @@ def test_nobody_rests_for_an_hour_after_one_long_step():
 
 def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_asleep():
     waits, clock = threading.Event(), Hours(0.0)
-    gate = Gate(waits.set, clock=clock)
+    gate = PauseGate(waits.set, clock=clock)
     gate()
     clock.now = 5.0
     assert gate.seconds == 5.0
@@ -85,7 +85,7 @@ def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_as
 
 def test_neither_a_download_nor_waiting_for_a_disk_counts_as_work():
     clock = Hours(0.0)
-    gate = Gate(nothing, clock=clock)
+    gate = PauseGate(nothing, clock=clock)
     gate.hold()
     clock.now = 100.0
     assert gate.seconds == 0.0
@@ -97,7 +97,7 @@ def test_neither_a_download_nor_waiting_for_a_disk_counts_as_work():
 
 
 def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
-    gate = Gate(nothing, clock=Hours(50.0))
+    gate = PauseGate(nothing, clock=Hours(50.0))
     gate.percent = 5
     gate()
     working = threading.Thread(target=gate)
@@ -110,7 +110,7 @@ def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
 
 
 def test_a_stop_ends_a_rest_at_once():
-    gate = Gate(nothing, clock=Hours(50.0))
+    gate = PauseGate(nothing, clock=Hours(50.0))
     gate.percent = 5
     gate()
     stopped = []
@@ -161,7 +161,9 @@ def test_all_is_kept_before_another_number_of_threads_learns():
     before = torch.get_num_threads()
     opened = open_policy(paths.starter(), device="cpu", threads=1)
     settled: list[int] = []
-    limits = resource_limits.Limits(Gate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads()))
+    limits = resource_limits.ResourceLimits(
+        PauseGate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads())
+    )
     limits.computer = Computer(threads=1)
     limits.before_round()
     assert settled == []
@@ -274,10 +276,10 @@ def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next
 
 
 def test_a_kill_after_the_engine_was_told_to_leave_was_for_its_slowness_not_for_memory(tmp_path):
-    desk, home = Desk(), paths.Home(tmp_path)
+    queue, home = CommandQueue(), paths.Home(tmp_path)
     first = Frugality(home, "boot:3")
-    desk.leaving = first.end
-    desk.stop()
+    queue.leaving = first.end
+    queue.stop()
     first.more()  # and then its window lost patience, while the system killed another program
     second = Frugality(home, "boot:4")
     assert (second.was_killed, second.parts) == (False, 2)
@@ -361,7 +363,7 @@ def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "said"),
+    ("then", "now", "has_grown"),
     [("a:1", "a:2", True), ("a:1", "a:1", False), ("a:1", "b:2", False), ("", "a:2", False), ("a:1", "", False)],
 )
 def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, now, has_grown):

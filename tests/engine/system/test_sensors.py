@@ -12,21 +12,21 @@ import pytest
 
 import waggle
 from waggle.core.settings import When
-from waggle.engine.system.sensors import Reader, linux
+from waggle.engine.system.sensors import SensorReader, linux
 from waggle.protocol.schedule import Wishes, decide, plain_name
 
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 screen")
 
 
 @pytest.mark.parametrize(
-    ("said", "means"),
+    ("output", "means"),
     [("u 1\n", True), ("u 3\n", True), ("u 2\n", False), ("u 4\n", False), ("u 0\n", None), ("", None), ("no such", None)],
 )
 def test_network_manager_is_understood(output, means):
     assert linux.metered_of(output) is means
 
 
-@pytest.mark.parametrize(("said", "seconds"), [("t 61500\n", 61.5), ("", None), ("u 3", None)])
+@pytest.mark.parametrize(("output", "seconds"), [("t 61500\n", 61.5), ("", None), ("u 3", None)])
 def test_the_idle_monitor_is_understood(output, seconds):
     assert linux.milliseconds_of(output) == seconds
 
@@ -79,9 +79,9 @@ def test_programs_are_the_same_however_they_are_written(name):
 def test_a_program_that_runs_is_seen_and_only_when_asked_for():
     mine = psutil.Process().name()
     rules = When(not_while=(mine,))
-    decision = decide(rules, Reader()(rules), Wishes(), 0.0)
+    decision = decide(rules, SensorReader()(rules), Wishes(), 0.0)
     assert (decision.standing, decision.reason) == ("waiting", f"{mine} is running.")
-    assert Reader()(When()).programs is None
+    assert SensorReader()(When()).programs is None
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows does not tell a process that runs")
@@ -89,7 +89,7 @@ def test_the_hours_of_a_week_are_those_of_where_the_computer_is_now(monkeypatch)
     try:
         for zone, hour in (("EST+5", 19), ("JST-9", 9)):
             monkeypatch.setenv("TZ", zone)
-            Reader()(When())
+            SensorReader()(When())
             assert time.localtime(0.0).tm_hour == hour
     finally:
         monkeypatch.undo()
@@ -106,7 +106,7 @@ def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_pa
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
     now, rules = [0.0], When(not_metered=False, not_full_screen=False)
-    read = Reader(clock=lambda: now[0])
+    read = SensorReader(clock=lambda: now[0])
 
     def readings(looks: int, rules: When, *, until_away: bool = False) -> tuple[set[float | None], int]:
         """What each look, two seconds after the one before, told, and how many processes all of them took."""
@@ -123,7 +123,7 @@ def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_pa
     bus.write_text("#!/bin/sh\nexit 1\n")
     assert readings(60, rules)[0] == {0.0, None}
     assert readings(3, rules, until_away=True) == ({722.0, 724.0, 726.0}, 0), "whoever was there has left"
-    assert Reader()(rules).idle_seconds is None, "a pause until one is away is refused then"
+    assert SensorReader()(rules).idle_seconds is None, "a pause until one is away is refused then"
 
 
 @ONLY_LINUX
@@ -150,7 +150,7 @@ def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "screen"),
+    ("output", "screen"),
     [
         ('as 3 "LANG=C.UTF-8" "DISPLAY=:0" "XAUTHORITY=/run/user/1000/x"', {"DISPLAY": ":0", "XAUTHORITY": "/run/user/1000/x"}),
         ('as 2 "WAYLAND_DISPLAY=wayland-0" "NOT_DISPLAY=:1"', {"WAYLAND_DISPLAY": "wayland-0"}),

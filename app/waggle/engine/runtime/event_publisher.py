@@ -18,8 +18,8 @@ from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
 FILE_BYTES = 64 * 1024 * 1024
-KEPT_BYTES, KEPT_FILES = 5 * FILE_BYTES, 1000  # of the records before the present one
-MOST_WAITING = 8 * 1024 * 1024  # bytes that a listener has not read
+MAX_OLD_BYTES, MAX_OLD_FILES = 5 * FILE_BYTES, 1000  # of the records before the present one
+MAX_UNREAD_BYTES = 8 * 1024 * 1024  # bytes that a listener has not read
 
 Sink = Callable[[bytes], None]
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class _Listener:
     behind: bool = False
 
 
-class Teller:
+class EventPublisher:
     """Make and use it on the engine's loop. The record is what crash reports, replays and the demo are made of."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time, *, service: bool = False) -> None:
@@ -80,7 +80,7 @@ class Teller:
 
     def _send(self, line: bytes) -> None:
         for listener in self._listeners:
-            was_behind, listener.behind = listener.behind, listener.waiting() >= (1 if listener.behind else MOST_WAITING)
+            was_behind, listener.behind = listener.behind, listener.waiting() >= (1 if listener.behind else MAX_UNREAD_BYTES)
             if not listener.behind:
                 listener.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
@@ -127,7 +127,7 @@ class Teller:
         total = 0
         for number, old in enumerate(reversed(self._oldest_first())):
             total += _bytes(old)
-            if total > KEPT_BYTES or number >= KEPT_FILES:
+            if total > MAX_OLD_BYTES or number >= MAX_OLD_FILES:
                 with suppress(OSError):  # somebody looks at it: it goes next time
                     old.unlink(missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
@@ -155,13 +155,13 @@ def oldest_first(folder: Path, now: float) -> list[Path]:
     """The records there, by when each was written last. Those from the future are of a clock that was ahead."""
 
     def age(path: Path) -> tuple[bool, float, str]:
-        written = _written_at(path)
+        written = _modified_at(path)
         return written <= now, written, path.name
 
     return sorted(folder.glob(RECORD), key=age)
 
 
-def _written_at(path: Path) -> float:
+def _modified_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:  # it went meanwhile

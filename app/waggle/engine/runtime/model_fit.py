@@ -17,11 +17,11 @@ from waggle.models.shared.model_config import Configuration
 from waggle.models.shared.training_mode import Method
 from waggle.models.storage import hub_download
 
-STARTER_LONGEST = 24  # tokens: the longest answer to the starter's questions has 22
-LONGEST = 160  # of other models, who think before they answer
+STARTER_ANSWER_TOKENS = 24  # tokens: the longest answer to the starter's questions has 22
+DEFAULT_ANSWER_TOKENS = 160  # of other models, who think before they answer
 
 
-class _Enough(Exception):
+class _ConfigurationArrived(Exception):
     """The configuration has come: for a question about a model, no more is needed."""
 
 
@@ -31,11 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = settings.read(home.settings, tuple(arguments.set))
     folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
     model = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
-    sys.stdout.write(f"{fitted(measured(chosen), model, chosen).sentence}\n")
+    sys.stdout.write(f"{fit_model(measure_machine(chosen), model, chosen).sentence}\n")
     return 0
 
 
-def measured(chosen: Settings) -> Machine:
+def measure_machine(chosen: Settings) -> Machine:
     """What there is to train with and may be used, found by a short benchmark; in the thread that will use the device."""
     device = backend.choose(chosen.computer.device)
     machine = memory_fit.measure(device.backend, device.device, backend.threads_for(chosen.computer.threads))
@@ -43,7 +43,7 @@ def measured(chosen: Settings) -> Machine:
     return replace(machine, free=min(machine.free, int(allowed * 1e9))) if allowed else machine
 
 
-def fitted(
+def fit_model(
     machine: Machine, model: Configuration, chosen: Settings, settled: Method | None = None, divided: Callable[[int], int] = int
 ) -> Fit:
     """How a model is trained there: as chosen, else as it was so far, else as fits. Raises ModelError where nothing fits.
@@ -66,36 +66,36 @@ def fitted(
     return replace(fit, training=replace(fit.training, parts=divided(fit.training.parts)))
 
 
-def words(machine: Machine, chosen: Settings, folder: Path) -> str:
+def fit_sentence(machine: Machine, chosen: Settings, folder: Path) -> str:
     """Whether the model in a folder fits, in one sentence, and behind it how; empty where its configuration is not there."""
     try:
         model = model_config.read(folder)
     except ModelError:
         return ""
     try:
-        return fitted(machine, model, chosen).sentence
+        return fit_model(machine, model, chosen).sentence
     except ModelError as error:
         return error.title
 
 
 def require_fit(folder: Path, chosen: Settings) -> None:
     """Raise ModelError for a model that cannot be trained here, of which only the configuration is there."""
-    fitted(measured(chosen), model_config.read(folder), chosen)
+    fit_model(measure_machine(chosen), model_config.read(folder), chosen)
 
 
-def longest(chosen: Settings, model: Configuration) -> int:
+def answer_limit(chosen: Settings, model: Configuration) -> int:
     """Tokens an answer may have: half of what the model can read at a time is the question's."""
-    limit = chosen.learning.max_new_tokens or (STARTER_LONGEST if memory_fit.is_small(model) else LONGEST)
+    limit = chosen.learning.max_new_tokens or (STARTER_ANSWER_TOKENS if memory_fit.is_small(model) else DEFAULT_ANSWER_TOKENS)
     return min(limit, max(1, model.max_position_embeddings // 2))
 
 
-def rate(chosen: Settings, model: Configuration, method: Method) -> float:
+def learning_rate(chosen: Settings, model: Configuration, method: Method) -> float:
     return chosen.learning.learning_rate or memory_fit.rate_for(model, method)
 
 
 def _work(chosen: Settings, model: Configuration) -> Work:
     learning = chosen.learning
-    return Work(learning.questions, learning.local + learning.external, learning.group_size, longest(chosen, model))
+    return Work(learning.questions, learning.local + learning.external, learning.group_size, answer_limit(chosen, model))
 
 
 def _of_the_hub(name: str) -> Configuration:
@@ -106,11 +106,11 @@ def _of_the_hub(name: str) -> Configuration:
 
     def enough(unfinished: Path) -> None:
         configurations.append(model_config.read(unfinished))
-        raise _Enough
+        raise _ConfigurationArrived
 
     try:
         hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
-    except _Enough:
+    except _ConfigurationArrived:
         return configurations[0]
     raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")
 

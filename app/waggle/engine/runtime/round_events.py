@@ -14,7 +14,9 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup
 
-ALL_SHOWN = 600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
+MAX_EVENT_CHARACTERS = (
+    600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
+)
 
 
 def key_of(group: Group) -> str:
@@ -38,17 +40,17 @@ def drawn(stage: sapo.Drawn, titles: Titles, group_size: int) -> events.Question
 
 
 def judged(stage: sapo.Judged, titles: Titles) -> events.GroupsJudged:
-    return events.GroupsJudged(round=stage.round, groups=shown(stage.groups, titles))
+    return events.GroupsJudged(round=stage.round, groups=judged_groups(stage.groups, titles))
 
 
-def room(texts: int) -> int:
+def text_limit(texts: int) -> int:
     """The characters that are told of each of so many texts of one event: no stranger makes a line that nobody can read."""
-    return min(LONGEST_SHOWN, ALL_SHOWN // max(1, texts))
+    return min(LONGEST_SHOWN, MAX_EVENT_CHARACTERS // max(1, texts))
 
 
-def shown(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
+def judged_groups(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
     """Judged groups of one event as a person sees them."""
-    most = room(sum(1 + len(group.verdicts) for group in groups))
+    most = text_limit(sum(1 + len(group.verdicts) for group in groups))
     return tuple(_judged(group, titles, most) for group in groups)
 
 

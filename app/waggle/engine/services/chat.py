@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
-from waggle.engine.services.snapshots import COOL, Moment, Moments
+from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import Training
 from waggle.models.tokenizer import Tokenizer
@@ -25,14 +25,14 @@ from waggle.protocol.events_chat import Reply, Turn
 from waggle.rl.batch import Ids, SampleParams
 from waggle.rl.random_streams import uniforms
 
-REPLY = 256  # tokens of one reply, of a model that was taught to chat
-READ = 2048  # tokens that are read at a time, at most, whatever a model says it can
+MAX_REPLY_TOKENS = 256  # tokens of one reply, of a model that was taught to chat
+MAX_CONTEXT_TOKENS = 2048  # tokens that are read at a time, at most, whatever a model says it can
 GROWTH_SECONDS = 0.1
 THREADS = ThreadPoolExecutor(2, thread_name_prefix="talk")  # as long as the process lasts: MLX keeps memory for each one ever
-BOTH = threading.Lock()  # whoever gets one of them gets the other one next
+PAIR_LOCK = threading.Lock()  # whoever gets one of them gets the other one next
 
 
-class Alternating:
+class TurnTaking:
     """Two that write in turn, a step each: together they take no more of this computer than one, and none is far ahead."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Alternating:
 
 
 @dataclass(frozen=True)
-class Telling:
+class ReplyProgress:
     """Tells a turn while it grows; whoever writes is alone with it."""
 
     command: commands.Say
@@ -86,11 +86,11 @@ class Telling:
 
 
 @dataclass
-class Talking:
+class ChatService:
     """Obeys the commands about a conversation, of which there is one. A model that was never taught to chat is asked as it was
     trained, with `prompt_for`, each message by itself, and answers in as many tokens as there."""
 
-    moments: Moments
+    moments: Snapshots
     prompt_for: Callable[[str], str]
     longest: int  # tokens of an answer in training
     tell: Callable[[events_chat.TurnGrew], None]
@@ -153,20 +153,26 @@ class Talking:
         sides = (snapshots[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
-        telling, turns = Telling(command, grew, training, left_out, replies), Alternating()
+        telling, turns = ReplyProgress(command, grew, training, left_out, replies), TurnTaking()
 
         def write(side: int) -> bool:
             with turns.writing(side):
                 return self._write(side, sides[side], prompts[side], telling, lambda: turns.step(side), hushed)
 
-        with BOTH:
+        with PAIR_LOCK:
             written = [THREADS.submit(write, side) for side in (0, 1)]
         wait(written)
         whole = [each.result() for each in written]
         return telling.told(finished=True, stopped=not all(whole))
 
     def _write(
-        self, side: int, moment: Moment, prompt: Ids, telling: Telling, step: Callable[[], None], hushed: threading.Event
+        self,
+        side: int,
+        moment: ModelSnapshot,
+        prompt: Ids,
+        telling: ReplyProgress,
+        step: Callable[[], None],
+        hushed: threading.Event,
     ) -> bool:
         """One model's reply; False where it was hushed. What ends one of the two ends the other."""
 
@@ -185,7 +191,7 @@ class Talking:
 
                 noise = uniforms(zlib.crc32(telling.command.words.encode()), "held_out", telling.command.number, 1, 1, count)
                 params = SampleParams(
-                    max_new=count, stop=tokenizer.stop, temperature=COOL, pause_point=pause_point, watch=watch
+                    max_new=count, stop=tokenizer.stop, temperature=LOW_TEMPERATURE, pause_point=pause_point, watch=watch
                 )  # fmt: skip
                 ((reply,),) = opened.policy.sample([prompt], noise, params)
                 text = _text(tokenizer, reply.tokens, ended=reply.ended)
@@ -199,12 +205,12 @@ class Talking:
 
     def _count(self, tokenizer: Tokenizer) -> int:
         """Tokens that a reply may have."""
-        return REPLY if tokenizer.taught_to_chat else self.longest
+        return MAX_REPLY_TOKENS if tokenizer.taught_to_chat else self.longest
 
     def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
         """What each of the two reads, and how many turns before are left out for want of room. Raises EngineError, ModelError."""
         tokenizer = load_tokenizer(self.moments.folder)
-        room = min(READ, model_config.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
+        room = min(MAX_CONTEXT_TOKENS, model_config.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
         words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
         earlier = command.earlier if tokenizer.taught_to_chat else ()
         for first in range(len(earlier) + 1):

@@ -13,10 +13,10 @@ from waggle.network.identity import backup, keys
 from waggle.network.limits import reputation_file
 from waggle.protocol import commands, events_identity
 
-NOTHING = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
+EMPTY_DAY = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
 
 
-class Person:
+class IdentityService:
     """Obeys the commands about the person. `again` makes the engine start again, as somebody else perhaps."""
 
     def __init__(self, home: paths.Home, restart: Callable[[str], None]) -> None:
@@ -97,7 +97,7 @@ def _merged(parts: Sequence[tuple[events_identity.Day, ...]]) -> tuple[events_id
 
 def _sum(days: tuple[events_identity.Day, ...]) -> events_identity.Day:
     if not days:
-        return NOTHING
+        return EMPTY_DAY
     return events_identity.Day(
         date=days[0].date,
         rounds=sum(day.rounds for day in days),

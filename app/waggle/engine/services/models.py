@@ -19,7 +19,7 @@ from msgspec import structs
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
 from waggle.core.settings import Model, Settings, Value
-from waggle.engine.control.command_queue import OF_MODELS, OF_NEITHER, WayBack
+from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.runtime import model_source
 from waggle.engine.services import export as exporting
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
@@ -27,30 +27,30 @@ from waggle.protocol import commands
 from waggle.protocol import events_models as events_models
 
 Restart = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
-NOT_ITS_FAULT = (*OF_MODELS, *OF_NEITHER, VerifierError)  # of one that was chosen before a start
-ITS_PLACE = "Choose another on the page Swarms, under Models."
+NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierError)  # of one that was chosen before a start
+WHERE_TO_CHOOSE = "Choose another on the page Swarms, under Models."
 PROGRESS_STAYS = "What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
 
 
-def way_back(home: paths.Home, chosen: Model, change: Change) -> list[WayBack]:
+def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep]:
     """At a start: to the model that a round was played with last, and from that one, where it is here no more, to the starter."""
-    known, now = model_source.known(home), _plain(chosen)
+    known, now = model_source.read_record(home), _plain(chosen)
     if known is None or known.before is None:
         return []
     if known.before != now:
-        return [WayBack(partial(change, _named(known.before)), NOT_ITS_FAULT, _instead(known.before), settles=True)]
+        return [UndoStep(partial(change, _named(known.before)), NOT_CAUSED_BY_CHOICE, _instead(known.before), settles=True)]
     try:
         model_source.folder_of(now)
     except ModelError:
         says = f"{_instead(Model())} {PROGRESS_STAYS}"
-        return [WayBack(partial(change, _named(Model())), NOT_ITS_FAULT, says, settles=True)]
+        return [UndoStep(partial(change, _named(Model())), NOT_CAUSED_BY_CHOICE, says, settles=True)]
     return []
 
 
 def _instead(other: Model) -> str:
     """Said of the one that the settings name by then: that the failure advises to mend them leads nowhere."""
-    return f"{'The starter' if other == Model() else _words(other)} is trained instead. {ITS_PLACE}"
+    return f"{'The starter' if other == Model() else _words(other)} is trained instead. {WHERE_TO_CHOOSE}"
 
 
 def _plain(chosen: Model) -> Model:
@@ -62,7 +62,7 @@ def _named(model: Model) -> dict[str, Value]:
     return {"model.name": model.name or None, "model.folder": model.folder or None}
 
 
-class Models:
+class ModelService:
     """Obeys the commands about models."""
 
     def __init__(self, home: paths.Home, chosen: Settings, change: Change, restart: Restart) -> None:
@@ -107,7 +107,7 @@ class Models:
             known = hub_download.model_of(model.name, paths.models())
             finished = known.folder.is_dir()
             folder = known.folder if finished else known.unfinished
-        elsewhere = model_source.known(self._home) is None and model != self._chosen  # nothing was ever switched
+        elsewhere = model_source.read_record(self._home) is None and model != self._chosen  # nothing was ever switched
         return events_models.ModelShown(
             kind="hub" if model.name else "folder" if model.folder else "starter",
             name=model.name,
@@ -133,10 +133,10 @@ class Models:
 
     def _write_down(self, before: Model | None) -> None:
         """What lies in the home itself is the first one's, whatever is chosen later."""
-        known = model_source.known(self._home)
+        known = model_source.read_record(self._home)
         if known is None and self._home.training is not None:  # it is another's, nobody knows whose
             return
-        first = known or model_source.Known(folder=self._chosen.folder, name=self._chosen.name)
+        first = known or model_source.ModelRecord(folder=self._chosen.folder, name=self._chosen.name)
         now = structs.replace(first, before=before or first.before)
         if now == known:
             return

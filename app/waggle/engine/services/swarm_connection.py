@@ -14,7 +14,7 @@ from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, SettingsError
 from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
-from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.network.exchange.outbox_log import readable, written_by_hand
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of, peer_id_of, text_of
@@ -95,13 +95,13 @@ async def join(
     charter: Charter,
     myself: Identity,
     verifier: Verifier,
-    teller: Teller,
+    publisher: EventPublisher,
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
 ) -> SwarmNode | SoloSwarm:
     """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
     if chosen.swarm.solo:
-        teller.tell(events.ReachChanged(reach="solo", peers=0))
+        publisher.tell(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
@@ -110,13 +110,13 @@ async def join(
     read = Quota(READ_RATE, READ_BURST)
 
     def tell(item: news.News) -> None:
-        teller.tell_soon(event_of(item, titles, me, lambda: read.allows(b"")))
+        publisher.tell_soon(event_of(item, titles, me, lambda: read.allows(b"")))
 
     node = SwarmNode(options, charter, myself, verifier, tell, held=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
     if client.is_light(options) and not options.gateways:
-        teller.tell(
+        publisher.tell(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",
                 advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
@@ -162,7 +162,7 @@ def event_of(
             read = [group for group in item.groups if has_room()]
             return events.PeerGroupsArrived(
                 origin=text_of(item.origin), name=name_of(item.origin), round=item.round, model=item.model,
-                groups=round_events.shown(read, titles), more=len(item.groups) - len(read),
+                groups=round_events.judged_groups(read, titles), more=len(item.groups) - len(read),
             )  # fmt: skip
         case news.RecordDropped():
             return events.RecordRejected(origin=text_of(item.origin), reason=item.reason)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.core.settings import Settings, Web
-from waggle.engine.control.command_queue import OF_NEITHER, OF_SWARMS, WayBack
+from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import swarm_connection
 from waggle.engine.services.models import Change, Restart
 from waggle.network import joined_swarms
@@ -35,19 +35,19 @@ from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
-NOT_ITS_FAULT = (*OF_SWARMS, *OF_NEITHER, ModelError)  # of one that was chosen before a start
-BACK = "It goes on in the swarm of before."
-OWN, MET = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
-EVERYWHERE = ("0.0.0.0", "::")
+NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of one that was chosen before a start
+BACK_MESSAGE = "It goes on in the swarm of before."
+MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
+ANY_ADDRESS = ("0.0.0.0", "::")
 Answer = events_swarms.SwarmsTold | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
 Addresses = Callable[[], Awaitable[list[str]]]
 
 
-async def _nowhere() -> list[str]:
+async def _no_addresses() -> list[str]:
     return []
 
 
-def applied(home: paths.Home, chosen: Settings) -> Settings:
+def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
     """The settings with the swarm that was chosen from the book, where they name none themselves. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     entry = known.entry(known.active or charters.first_swarm().digest.hex())
@@ -61,7 +61,7 @@ def applied(home: paths.Home, chosen: Settings) -> Settings:
     return replace(chosen, swarm=there)
 
 
-async def look_again(home: paths.Home, chosen: Settings) -> None:
+async def retry_direct_connection(home: paths.Home, chosen: Settings) -> None:
     """Call the seeds of a swarm that was entered where only the web was let through: this computer may be elsewhere now.
 
     Raises SwarmError for a list of swarms that cannot be read.
@@ -96,19 +96,19 @@ def is_with_others(entry: Entry | None) -> bool:
     return entry is not None and bool(entry.seeds or entry.gateways)
 
 
-def go_back(home: paths.Home) -> None:
+def return_to_previous_swarm(home: paths.Home) -> None:
     """Make the swarm in which a round was played last the active one again. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     if known.active != known.before:
         joined_swarms.write(home.swarms, replace(known, active=known.before))
 
 
-def way_back(home: paths.Home, chosen: Settings) -> list[WayBack]:
+def undo_steps(home: paths.Home, chosen: Settings) -> list[UndoStep]:
     """At a start: out of a swarm that was chosen and in which no round was played, should it fail. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     if known.active == known.before or chosen.swarm.charter:
         return []
-    return [WayBack(partial(go_back, home), NOT_ITS_FAULT, BACK)]
+    return [UndoStep(partial(return_to_previous_swarm, home), NOT_CAUSED_BY_CHOICE, BACK_MESSAGE)]
 
 
 def _free(host: str, port: int) -> int:
@@ -120,7 +120,7 @@ def _free(host: str, port: int) -> int:
     return port
 
 
-class Swarms:
+class SwarmService:
     """Obeys the commands about swarms. `again` makes the engine start again, `change` changes settings.
 
     `chosen` are those with the swarm of now, and `light` says whether the person chose gateways alone, whatever the swarm.
@@ -137,7 +137,7 @@ class Swarms:
             home.swarms
         ).active  # as it was begun with: what is chosen meanwhile is for the next start
         self.charter: Charter | None = None  # that of now
-        self.addresses: Addresses = _nowhere
+        self.addresses: Addresses = _no_addresses
 
     async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
         """Raises WaggleError for what cannot be done; then nothing was changed."""
@@ -284,7 +284,7 @@ class Swarms:
         return ()
 
     def _go_back(self, be_as_before: Callable[[], object]) -> None:
-        go_back(self._home)
+        return_to_previous_swarm(self._home)
         be_as_before()
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
@@ -314,7 +314,7 @@ class Swarms:
         own = _best(await self.addresses())
         met = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
         further = [address for address in (*self._chosen.swarm.seeds, *met) if address not in own and not _is_local(address)]
-        seeds = tuple(dict.fromkeys([*own, *further[:MET]]))
+        seeds = tuple(dict.fromkeys([*own, *further[:MAX_OTHER_ADDRESSES]]))
         gateways = tuple(filter(is_gateway, dict.fromkeys((*_lent(self._chosen.web, own), *self._chosen.swarm.gateways))))
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
@@ -367,7 +367,7 @@ def _digest(charter: Charter) -> str:
 
 def _lent(web: Web, own: list[str]) -> list[str]:
     """Where others find the gateway that this node lends; unknown where it stands behind a web server."""
-    if not web.gateway or not web.port or web.host not in EVERYWHERE:
+    if not web.gateway or not web.port or web.host not in ANY_ADDRESS:
         return []
     straight = {
         _host(address): address.rpartition("/")[2] for address in own if "/p2p-circuit/" not in address and not _is_local(address)
@@ -395,7 +395,7 @@ def _best(addresses: list[str]) -> list[str]:
     """Those that others can use first: public, then of this network, and this computer's own only where there is nothing else."""
     known = [address for address in addresses if is_address(address)]
     useful = [address for address in known if not _is_local(address)] or known
-    return sorted(useful, key=lambda address: (host := _host(address)) is not None and not host.is_global)[:OWN]
+    return sorted(useful, key=lambda address: (host := _host(address)) is not None and not host.is_global)[:MAX_OWN_ADDRESSES]
 
 
 def _reach(addresses: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from waggle.protocol.schedule import Wishes
 MAX_BYTES = 1000  # of the file: a few moments
 
 
-class Asked:
+class PauseRequest:
     """One for the life of the process; without a file it lasts no longer."""
 
     def __init__(self, file: Path | None = None) -> None:

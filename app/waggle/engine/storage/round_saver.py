@@ -17,10 +17,10 @@ from waggle.sapo.interfaces import Policy
 BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
 SHARE_OF_TIME = 0.01  # that writing checkpoints may take
 JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
-TOLD_SECONDS = 1.0  # of learning again, before it is told
-WORTH_SECONDS = 60.0  # learning again that took so long is worth a checkpoint
-REPLAYED_SECONDS = 1800.0  # and more than so much of it no kill may cost
-AGAIN_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
+REPLAY_REPORT_SECONDS = 1.0  # of learning again, before it is told
+REPLAY_WORTH_SAVING_SECONDS = 60.0  # learning again that took so long is worth a checkpoint
+REPLAY_SAVE_SECONDS = 1800.0  # and more than so much of it no kill may cost
+CHECKPOINT_RETRY_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
 
 
 def interval(size: int, seconds: float) -> float:
@@ -28,7 +28,7 @@ def interval(size: int, seconds: float) -> float:
     return max(size / BYTES_A_SECOND, seconds / SHARE_OF_TIME)
 
 
-class Remembering:
+class RecordingPolicy:
     """A policy that remembers the step it took last."""
 
     def __init__(self, policy: Policy) -> None:
@@ -61,12 +61,12 @@ class Remembering:
 
 
 @dataclass
-class Keeper:
+class RoundSaver:
     """Called after each round, in the policy's thread. `checkpointed` is the round of the newest checkpoint, if there is one."""
 
     root: Path
     policy: Trained
-    remembering: Remembering
+    remembering: RecordingPolicy
     checkpointed: int | None
     make_room: Callable[[], None] = nothing  # after each checkpoint
     refused: Callable[[], None] = nothing  # when the disk did not take one, though the journal has the round
@@ -94,7 +94,7 @@ class Keeper:
         try:
             return size + self._checkpoint(saved)
         except CheckpointError:
-            self._due, self._journal = self.clock() + AGAIN_SECONDS, 0
+            self._due, self._journal = self.clock() + CHECKPOINT_RETRY_SECONDS, 0
             self.refused()
             return size
 
@@ -193,16 +193,16 @@ class _Replay:
 
     @property
     def is_long(self) -> bool:
-        return self.clock() - self._began >= TOLD_SECONDS
+        return self.clock() - self._began >= REPLAY_REPORT_SECONDS
 
     def went_on(self, saved: Saved) -> None:
         self.saved = saved
-        if self.clock() - self._since >= REPLAYED_SECONDS:
+        if self.clock() - self._since >= REPLAY_SAVE_SECONDS:
             self.keep()
 
     def keep(self) -> None:
         """Where it took long enough to be worth a checkpoint."""
-        if self.saved is not self.kept and self.clock() - self._since >= WORTH_SECONDS:
+        if self.saved is not self.kept and self.clock() - self._since >= REPLAY_WORTH_SAVING_SECONDS:
             with suppress(CheckpointError):  # the journal has all of it
                 checkpoint.save(self.root, self.policy, self.saved)
                 self.kept = self.saved

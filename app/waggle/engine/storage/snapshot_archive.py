@@ -8,7 +8,7 @@ from waggle.core import paths
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
 
-LARGEST = 64 * 1024 * 1024  # bytes of one model
+MAX_BYTES = 64 * 1024 * 1024  # bytes of one model
 NAME = "r{:08d}.safetensors"
 
 
@@ -17,7 +17,7 @@ def keep(checkpoints: Path, album: Path) -> None:
     number = checkpoint.rounds(checkpoints)
     source = checkpoints / f"r{number:08d}" / "model.safetensors"
     archived_rounds = rounds(album)
-    if not source.is_file() or source.stat().st_size > LARGEST or (archived_rounds and number < 2 * archived_rounds[-1]):
+    if not source.is_file() or source.stat().st_size > MAX_BYTES or (archived_rounds and number < 2 * archived_rounds[-1]):
         return
     with suppress(OSError):  # a picture that is missing is missed by nobody else
         album.mkdir(exist_ok=True, mode=0o700)
@@ -28,7 +28,7 @@ def keep(checkpoints: Path, album: Path) -> None:
             paths.put(place, source.read_bytes())
 
 
-def go_on_from(album: Path, number: int) -> None:
+def set_aside_after(album: Path, number: int) -> None:
     """After so many rounds. Later pictures are of a model that is no more: they are set aside, and its place is another's."""
     for later in (one for one in rounds(album) if one > number):
         picture = album / NAME.format(later)
@@ -42,7 +42,7 @@ def rounds(album: Path) -> list[int]:
     return [int(path.stem[1:]) for path in names if path.stem[1:].isdigit()]
 
 
-def pictures(checkpoints: Path, album: Path) -> list[tuple[int, Path]]:
+def archived_weights(checkpoints: Path, album: Path) -> list[tuple[int, Path]]:
     """(round, weights or adapters) of all that is kept, oldest first, the newest checkpoint last."""
     weights_by_round = {number: album / NAME.format(number) for number in rounds(album)}
     newest = checkpoint.rounds(checkpoints)

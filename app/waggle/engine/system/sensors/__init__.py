@@ -16,7 +16,7 @@ IDLE_SECONDS = 30.0  # so does asking about idleness, on some screens
 PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz", "soc_thermal"})
 
 
-class Reader:
+class SensorReader:
     """Looks when it is asked, in milliseconds; call it beside the loop. Reads what the rules ask for.
 
     Idleness that nobody asks for is 0, or None where this computer does not tell it.
