@@ -1,13 +1,15 @@
 """The doors."""
 
 import argparse
+import ast
+import logging
 import os
 import subprocess
 import sys
 
 import pytest
 
-from waggle.cli import main
+from waggle.cli import log, main
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.gui.application import main as app
@@ -227,7 +229,7 @@ def test_a_pipe_that_breaks_elsewhere_is_no_quiet_end(monkeypatch):
     def broken(_):
         raise BrokenPipeError
 
-    monkeypatch.setattr(main, "_log", broken)
+    monkeypatch.setattr(log, "run", broken)
     with pytest.raises(BrokenPipeError):
         main.main(["log"])
 
@@ -293,3 +295,28 @@ def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeyp
     os.close(person)
     assert "2.0 kB" in capsys.readouterr().out
     assert (tmp_path / "logs/waggle.log").exists() == remaining
+
+
+def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
+    code = (
+        "import sys; from waggle.cli import main; main.parsed(['log']); "
+        "print([name for name in sys.modules if name.startswith('waggle.cli.')])"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    imported = {name.rpartition(".")[2] for name in ast.literal_eval(output.stdout)}
+    assert imported == {"main", "window", "options", "outcome", "log"}
+    assert list(main.COMMANDS) == DOORS
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
+def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
+    words = ["--verbose"] if level == logging.DEBUG else []
+    code = (
+        "import logging, sys; from waggle.cli import main, options; a = main.parsed(sys.argv[1:]); options.start_log(a); "
+        "logging.getLogger('waggle.engine').debug('a detail token=abc'); logging.getLogger('asyncio').debug('of a library')"
+    )
+    command = [sys.executable, "-c", code, "engine", "--home", str(tmp_path), *words]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    written = "".join(path.read_text() for path in paths.Home(tmp_path).logs.glob("*"))
+    assert ("a detail token=..." in output.stderr, "a detail token=..." in written) == (bool(words), bool(words))
+    assert "of a library" not in output.stderr + written

@@ -5,6 +5,7 @@ import re
 import sys
 import time
 
+from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 from waggle.engine.control import server
@@ -19,6 +20,20 @@ MARKS = {True: "+", False: "-", None: "?"}
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)")
 LONGEST = 366 * 86_400.0
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+VERBS = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument(
+        "what", nargs="*", type=text,
+        help="mute, block, welcome: the peer's id; set: SECTION.NAME=VALUE, or no VALUE for the default",
+    )  # fmt: skip
+    parser.add_argument("--for", dest="span", metavar="SPAN", help="with pause: resume by itself after 90m, 1h or 2d")
+    parser.add_argument("--until-away", action="store_true", help="with pause: resume once nobody uses this computer")
+    parser.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
 
 
 def run(arguments: argparse.Namespace) -> int:

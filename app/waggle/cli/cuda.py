@@ -13,6 +13,12 @@ from waggle.core.errors import CudaError
 SOURCE = "It comes from the Python package index, under the licences of PyTorch and NVIDIA."
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--get", action="store_true", help="download it, or continue an interrupted download")
+    parser.add_argument("--remove", action="store_true", help="remove it")
+    parser.add_argument("--stdio", action="store_true", help="with --get: print progress as JSON lines")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Raises CudaError."""
     pack = cuda_download.shipped()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import waggle
 from waggle.cli import ctl
+from waggle.cli.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.redaction import THIS_NODE, redacted
@@ -43,6 +44,10 @@ class Finding:
     what: str
     well: bool | None
     says: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

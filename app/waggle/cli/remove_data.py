@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
+from waggle.cli.options import add_home
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError
 from waggle.core.stored_data import KINDS, Belonging, Kind, Removed
@@ -27,6 +28,16 @@ ABOUT: dict[Kind, str] = {
     "cache": "what experiments keep to be faster next time",
 }
 AFTER = "The program goes as it came. A token of the model hub, if you stored one, goes with `waggle token --forget`.\n"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    parser.add_argument(
+        "--remove", type=chosen, metavar="KINDS",
+        help="kinds of data from the list, separated by commas; all: everything except your identity, and with --home except "
+        "what all homes share",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="with --remove: print what was removed as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

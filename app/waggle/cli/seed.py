@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 
+from waggle.cli.options import add_home, add_settings, add_verbose, start_log
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.engine.control import server
@@ -21,11 +22,18 @@ MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac ref
 PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    add_settings(parser)
+    add_verbose(parser)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped; the addresses to invite others with are printed, a line each, as soon as it has them.
 
     Raises EngineError where an engine or another seed works in this home: each would be the same peer.
     """
+    start_log(arguments)
     home = paths.home_in(arguments.home).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
     claimed = server.claim(home)

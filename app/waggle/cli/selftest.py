@@ -10,6 +10,7 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
+from waggle.cli.options import add_home, add_settings
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.protocol import events, json_lines
@@ -22,6 +23,11 @@ AT_ANY_TIME = (
     "when.idle_minutes=0", "when.only_on_power=false", "when.week=[]", "when.not_while=[]", "when.not_full_screen=false",
     "when.not_metered=false", "when.below_celsius=0", "when.kwh_a_day=0.0",
 )  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    add_settings(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

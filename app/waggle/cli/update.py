@@ -67,6 +67,10 @@ class Source:
     key: str
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None: the feed and its key ship with Waggle."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Say what is newer; raises UpdateError."""
     newest = ask(shipped(), fetch)

@@ -1,13 +1,9 @@
-"""Fits the chosen model to this computer, before it is downloaded and when it is opened; and `waggle fit`, which only says so."""
+"""Fits the chosen model to this computer: how it can be trained here, before it is downloaded and when it is opened."""
 
-import argparse
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ModelError
 from waggle.core.settings import Settings
 from waggle.models import backend, memory_fit
@@ -15,24 +11,9 @@ from waggle.models.memory_fit import Fit, Machine, Work
 from waggle.models.shared import model_config
 from waggle.models.shared.model_config import Configuration
 from waggle.models.shared.training_mode import Method
-from waggle.models.storage import hub_download
 
 STARTER_ANSWER_TOKENS = 24  # tokens: the longest answer to the starter's questions has 22
 DEFAULT_ANSWER_TOKENS = 160  # of other models, who think before they answer
-
-
-class _ConfigurationArrived(Exception):
-    """The configuration has come: for a question about a model, no more is needed."""
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Say how a model could be trained here; downloads nothing but its configuration."""
-    home = paths.home_in(arguments.home)
-    chosen = settings.read(home.settings, tuple(arguments.set))
-    folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
-    model = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
-    sys.stdout.write(f"{fit_model(measure_machine(chosen), model, chosen).sentence}\n")
-    return 0
 
 
 def measure_machine(chosen: Settings) -> Machine:
@@ -96,24 +77,3 @@ def learning_rate(chosen: Settings, model: Configuration, method: Method) -> flo
 def _work(chosen: Settings, model: Configuration) -> Work:
     learning = chosen.learning
     return Work(learning.questions, learning.local + learning.external, learning.group_size, answer_limit(chosen, model))
-
-
-def _of_the_hub(name: str) -> Configuration:
-    here = hub_download.model_of(name, paths.models())
-    if here.folder.is_dir():
-        return model_config.read(here.folder)
-    configurations: list[Configuration] = []
-
-    def enough(unfinished: Path) -> None:
-        configurations.append(model_config.read(unfinished))
-        raise _ConfigurationArrived
-
-    try:
-        hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
-    except _ConfigurationArrived:
-        return configurations[0]
-    raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")
-
-
-def _warn(what: str) -> None:
-    sys.stderr.write(f"{what}\n")
