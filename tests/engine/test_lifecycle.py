@@ -11,13 +11,14 @@ from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGo
 from waggle.core.settings import When
 from waggle.engine import lifecycle as lifecycles
 from waggle.engine import main
+from waggle.engine.command_handler import EngineHandler
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.storage.history import History
 from waggle.engine.system import sensors
-from waggle.engine.system.memory_backoff import Frugality
+from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.schedule import Readings
 from waggle.protocol.state import Snapshot
@@ -53,7 +54,7 @@ class Walker:
 async def lifecycle(tmp_path):
     began = time.monotonic()
     publisher = EventPublisher(tmp_path, clock=lambda: 1000.0 + time.monotonic() - began)
-    made = Lifecycle(publisher, History(tmp_path / "history.sqlite"))
+    made = Lifecycle(publisher)
     made.publisher = publisher
     made.begin()
     made.walker = Walker(made.gate)
@@ -136,13 +137,18 @@ async def test_pausing_twice_and_resuming_twice_does_no_harm(lifecycle):
     assert lifecycle.publisher.state.phase == "contributing"
 
 
-async def test_status_and_history_are_told_to_the_asker_alone(lifecycle):
+async def test_status_and_history_are_told_to_the_asker_alone(lifecycle, tmp_path):
+    handler = EngineHandler(lifecycle, lifecycle.publisher, History(tmp_path / "history.sqlite"))
     lines: list[bytes] = []
     lifecycle.publisher.attach(lines.append)
-    snapshot, _done = await lifecycle.obey(commands.Status(id="1"))
+    snapshot, _done = await handler.obey(commands.Status(id="1"))
     assert isinstance(snapshot, Snapshot)
     assert snapshot.state.phase == "contributing"
-    history, _ = await lifecycle.obey(commands.QueryHistory(id="2"))
+    with pytest.raises(EngineError, match="still starting"):
+        await handler.obey(commands.ListModels(id="3"))
+    with pytest.raises(EngineError, match="not joined yet"):
+        await handler.obey(commands.ChoosePeer(id="4", peer="p", choice="muted"))
+    history, _ = await handler.obey(commands.QueryHistory(id="2"))
     assert isinstance(history, events.HistoryTold)
     assert lines == []
 
@@ -230,7 +236,7 @@ async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_
     assert not choices.now.when.idle_minutes, "no rule asks"
     lifecycle.consider(PLUGGED)
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
-    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, Frugality(home, "")))
+    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, MemoryBackoff(home, "")))
     await reached(lifecycle, "contributing")
     await main._end(looking)
 
@@ -312,15 +318,6 @@ async def test_a_verifier_that_cannot_be_started_is_said_as_what_is_tried_again(
     assert (status.says, status.detail) == (gone.title, "It is tried again by itself. Look at the page Help.")
     lifecycle.hindered(None)
     await reached(lifecycle, "contributing")
-
-
-async def test_what_was_chosen_has_begun_once_a_round_was_played(lifecycle):
-    begun = asyncio.Queue()
-    lifecycle.begun = lambda: begun.put_nowait(threading.current_thread())
-    for _ in range(3):
-        await asyncio.to_thread(lifecycle.round_ended)
-    assert await asyncio.wait_for(begun.get(), 30) is threading.main_thread()
-    assert begun.empty()
 
 
 async def test_two_choices_within_one_step_are_both_undone_the_newest_first(lifecycle):

@@ -23,8 +23,7 @@ from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.storage.history import History
-from waggle.engine.system.memory_backoff import MOST, Frugality, system_kills
+from waggle.engine.system.memory_backoff import MOST, MemoryBackoff, system_kills
 from waggle.protocol import events, json_lines
 from waggle.protocol.schedule import Wishes
 from waggle.rl.batch import nothing
@@ -41,7 +40,7 @@ async def begun(tmp_path):
     """Everything that lives as long as the process."""
     home = paths.Home(tmp_path).prepare()
     publisher = EventPublisher(home.events)
-    yield home, LiveSettings(home.settings, (), publisher), publisher, CommandQueue(), Frugality(home, "")
+    yield home, LiveSettings(home.settings, (), publisher), publisher, CommandQueue(), MemoryBackoff(home, "")
     publisher.close()
 
 
@@ -75,13 +74,13 @@ def said_as_error(caplog, failed: events.EngineFailed) -> None:
 
 @pytest.mark.parametrize("error", [MemoryShort("The model ran out of memory."), ModelError("It is not there.")])
 async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, monkeypatch, error):
-    *_, publisher, queue, frugality = begun
+    *_, publisher, queue, backoff = begun
     went_back = []
     queue.back += [UndoStep(lambda: went_back.append("first choice")), UndoStep(lambda: went_back.append("second choice"))]
     monkeypatch.setattr(main, "_contribute", ends_with(error))
     assert await main._contribute_or_go_back(*begun)
     assert (went_back, queue.back, queue.reason) == (["second choice", "first choice"], [], "Going back.")
-    assert frugality.parts == 1, "what is gone back to fitted as it was"
+    assert backoff.parts == 1, "what is gone back to fitted as it was"
     assert publisher.state.warnings[0].title == error.title
 
 
@@ -111,11 +110,11 @@ async def test_what_has_nothing_to_do_with_a_failure_stays_chosen(begun, monkeyp
 
 
 async def test_where_nothing_was_chosen_memory_is_spared_until_there_are_no_smaller_parts(begun, monkeypatch):
-    *_, frugality = begun
+    *_, backoff = begun
     monkeypatch.setattr(main, "_contribute", ends_with(MemoryShort("The model ran out of memory.")))
     for times in range(MOST):
         assert await main._contribute_or_go_back(*begun)
-        assert frugality.parts == 2 << times
+        assert backoff.parts == 2 << times
     with pytest.raises(MemoryShort):
         await main._contribute_or_go_back(*begun)
 
@@ -262,9 +261,9 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
     tmp_path, monkeypatch, fitted, advice
 ):
     boot, _, count = system_kills().rpartition(":")
-    frugality = Frugality(paths.Home(tmp_path), f"{boot}:{int(count) - 1}")
-    frugality.begin("owner/large")
-    frugality.divided(fitted)
+    backoff = MemoryBackoff(paths.Home(tmp_path), f"{boot}:{int(count) - 1}")
+    backoff.begin("owner/large")
+    backoff.divided(fitted)
 
     async def end(*_: object) -> bool:
         return False
@@ -277,15 +276,15 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
 
 
 async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(begun, tmp_path):
-    home, _, publisher, _, frugality = begun
+    home, _, publisher, _, backoff = begun
     choices = LiveSettings(home.settings, ("when.kwh_a_day=0.01", "computer.watts=100"), publisher)
     seconds, decided = [0.0], asyncio.Event()
-    lifecycle = Lifecycle(publisher, History(tmp_path / "history.sqlite"), choices.now.when)
+    lifecycle = Lifecycle(publisher, choices.now.when)
     lifecycle.gate = PauseGate(nothing, clock=lambda: seconds[0])
     lifecycle.gate()
     seconds[0] = 400.0
     publisher.attach(lambda line: decided.set())
-    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, frugality))
+    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, backoff))
     async with asyncio.timeout(30):
         await decided.wait()
     await main._end(looking)

@@ -22,7 +22,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.startup import PreparedNode, prepare
 from waggle.engine.storage import round_saver
-from waggle.engine.system.memory_backoff import Frugality
+from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import Training
@@ -179,10 +179,10 @@ async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller
     tmp_path, twelve_million
 ):
     learning, less = Learning(held_out_questions=1, max_new_tokens=24), Computer(memory_gb=0.8, device="cpu", threads=1)
-    frugality = Frugality(paths.Home(tmp_path).prepare(), "")
-    frugality.more()
+    backoff = MemoryBackoff(paths.Home(tmp_path).prepare(), "")
+    backoff.more()
     model = Model(folder=str(twelve_million))
-    node = await prepared(tmp_path, learning, frugality.divided, model=model, computer=less)
+    node = await prepared(tmp_path, learning, backoff.divided, model=model, computer=less)
     assert node.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
     record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
     assert "is divided into 8 parts." in record

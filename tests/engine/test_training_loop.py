@@ -38,6 +38,7 @@ class Recording:
 
     history: History
     told: list[events.EngineEvent] = field(default_factory=list)
+    begun_after: list[int] = field(default_factory=list)  # rounds
     saved: list[Saved] = field(default_factory=list)
 
     def of(self, kind):
@@ -118,7 +119,9 @@ def contribute(
         tell=recording.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save, leave=nothing,
         hindered=lambda error: None,
         round_ended=round_ended, clock=lambda: 600_000.0,
+        first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
     ).run()  # fmt: skip
+    assert recording.begun_after == [1], "what was chosen has begun once a round was played"
     return recording
 
 

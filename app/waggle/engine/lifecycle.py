@@ -8,49 +8,24 @@ Lives on the engine's loop; the policy thread meets it at the gate only.
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
-from typing import TypeVar, assert_never
+from collections.abc import Callable
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
-from waggle.core.settings import Value, When
+from waggle.core.settings import When
 from waggle.engine.control.command_queue import UndoStep
 from waggle.engine.control.server import PAUSE_SECONDS
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.services.chat import ChatService
-from waggle.engine.services.identity import IdentityService
-from waggle.engine.services.models import ModelService
-from waggle.engine.services.playground import PlaygroundService
-from waggle.engine.services.swarms import SwarmService
-from waggle.engine.storage.history import History
 from waggle.engine.storage.pause_request import PauseRequest
-from waggle.network.limits.reputation import Choice
 from waggle.protocol import commands, events
-from waggle.protocol.events_identity import Day
-from waggle.protocol.events_outbox import SentMessage, SentTold
 from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
-from waggle.protocol.state import AnyEvent, Snapshot
-from waggle.rl.batch import nothing
+from waggle.protocol.state import AnyEvent
 
-Part = TypeVar("Part")
+Moving = commands.Pause | commands.Resume | commands.Stop
 ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long
-
-
-def _no_swarm_yet(_peer: str, _choice: Choice) -> None:
-    raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
-
-
-def _no_settings_yet(_values: Mapping[str, Value]) -> None:
-    raise EngineError("The engine is only just starting.", "Try again in a moment.")
-
-
-def _there(part: Part | None) -> Part:
-    """A part of the engine that has begun; raises EngineError for one that has not."""
-    if part is None:
-        raise EngineError("The engine is still starting.", "Try again in a moment.")
-    return part
 
 
 def _ends(error: WaggleError) -> str:
@@ -63,12 +38,9 @@ def _ends(error: WaggleError) -> str:
 class Lifecycle:
     """Obeys commands, rules and the clock. What was `asked` of the one before holds until it ends as it was said to."""
 
-    def __init__(
-        self, publisher: EventPublisher, history: History, rules: When | None = None, request: PauseRequest | None = None
-    ) -> None:
+    def __init__(self, publisher: EventPublisher, rules: When | None = None, request: PauseRequest | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._publisher = publisher
-        self._history = history
         self._rules = rules or When()
         self._readings = Readings()
         self._request = request or PauseRequest()
@@ -79,28 +51,16 @@ class Lifecycle:
         self._timer: asyncio.TimerHandle | None = None
         self._round_ended = False
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
-        self._began = self._played = False
+        self._began = False
         self.stopped = asyncio.Event()
         self.gate = PauseGate(self._gate_waits)
         self.again = ""  # why the engine prepares anew after this stop; empty: it ends
-        self.swarms: SwarmService | None = None
-        self.person: IdentityService | None = None
-        self.models: ModelService | None = None
-        self.trying: PlaygroundService | None = None
-        self.talking: ChatService | None = None
         self.back: list[UndoStep] = []  # out of what the engine starts again for, the newest last
-        self.begun: Callable[[], object] = nothing  # called once, in the loop: a round has been played
-        self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
-        self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
-        self.change_settings: Callable[[Mapping[str, Value]], object] = _no_settings_yet
         if self._wishes.paused:
             self.consider(self._readings)
 
     def round_ended(self) -> None:
         """Told by the policy thread after each round: a pause that was to come after it comes now."""
-        if not self._played:
-            self._played = True
-            self._loop.call_soon_threadsafe(self.begun)
         with self._deciding:
             if self._wishes.after_round:
                 self._round_ended = True
@@ -133,10 +93,6 @@ class Lifecycle:
     def until_away(self) -> bool:
         """Whether a pause waits until the person is away."""
         return self._wishes.until_away
-
-    def days(self) -> tuple[Day, ...]:
-        """What was contributed day by day, as far as it is known yet."""
-        return self.person.days() if self.person else ()
 
     def follow(self, rules: When) -> tuple[str, ...]:
         """These rules hold from now on: all of them at once."""
@@ -185,9 +141,8 @@ class Lifecycle:
         elif self._publisher.state.phase in ("paused", "waiting"):
             self._tell_held()
 
-    async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
-        """Do it, then answer: any events that are meant for the asker alone, and CommandDone last."""
-        answers: list[AnyEvent] = []
+    async def obey(self, command: Moving) -> tuple[AnyEvent, ...]:
+        """Do it, then answer CommandDone; raises EngineError where it cannot be done."""
         match command:
             case commands.Pause():
                 await self._pause(command)
@@ -195,37 +150,9 @@ class Lifecycle:
                 self._resume(command.anyway_until)
             case commands.Stop():
                 self.stop()
-            case commands.ChoosePeer():
-                self.choose_peer(command.peer, command.choice)
-            case (
-                commands.ListSwarms() | commands.CreateSwarm() | commands.ReadInvite() | commands.ChooseSwarm()
-                | commands.ForgetSwarm() | commands.WriteInvite()
-            ):  # fmt: skip
-                answers += await _there(self.swarms).obey(command)
-            case (
-                commands.QueryDays() | commands.BackUpIdentity() | commands.CheckBackup() | commands.RestoreIdentity()
-                | commands.RenewIdentity()
-            ):  # fmt: skip
-                answers += await _there(self.person).obey(command)
-            case commands.PoseQuestion() | commands.AskModel():
-                answers += await _there(self.trying).obey(command)
-            case commands.OfferTalk() | commands.Say() | commands.Hush() | commands.ClearTalk():
-                answers += await _there(self.talking).obey(command)
-            case commands.ListModels() | commands.ChooseModel() | commands.RemoveModel() | commands.ExportModel():
-                answers += await _there(self.models).obey(command)
-            case commands.ChangeSettings():
-                self.change_settings(command.values)
-            case commands.Status():
-                answers.append(Snapshot(state=self._publisher.state))
-            case commands.Follow():  # of stdin: one through the control socket does not come this far
-                raise EngineError("This engine belongs to a window.", "Close that window first.")
-            case commands.QueryHistory():
-                answers.append(self._history.told())
-            case commands.QuerySent():
-                answers.append(SentTold(messages=self.sent()))
             case _:
                 assert_never(command)
-        return tuple(self._publisher.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+        return (self._publisher.stamp(events.CommandDone(id=command.id)),)
 
     async def _pause(self, command: commands.Pause) -> None:
         if command.until_away and self._readings.idle_seconds is None:

@@ -11,8 +11,9 @@ import logging
 import signal
 import time
 import traceback
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from msgspec import structs
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
 from waggle.engine import attached_windows
+from waggle.engine.command_handler import EngineHandler, NodeServices, Services
 from waggle.engine.control import server, stdio
 from waggle.engine.control.command_queue import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, CommandQueue
 from waggle.engine.lifecycle import Lifecycle
@@ -36,12 +38,13 @@ from waggle.engine.storage.history import History
 from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.engine.system.energy_meter import EnergyMeter
-from waggle.engine.system.memory_backoff import Frugality
+from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
 from waggle.engine.training_loop import TrainingLoop, TrainingPlan
 from waggle.models.backend import let_go
 from waggle.protocol import events, json_lines
+from waggle.protocol.events_identity import Day
 from waggle.protocol.events_swarms import StartedAgain
 
 SENSOR_SECONDS = 2.0
@@ -86,18 +89,18 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
             queue.asked = PauseRequest(home.root / "asked.json")
             queue.back += models.undo_steps(home, choices.now.model, choices.change)
             queue.back += swarms.undo_steps(home, choices.now)
-            frugality = Frugality(home)
-            stack.callback(frugality.end)
-            queue.leaving = frugality.end
+            backoff = MemoryBackoff(home)
+            stack.callback(backoff.end)
+            queue.leaving = backoff.end
             if queue.stopped:
-                frugality.end()
-            if frugality.was_killed:
-                advice = SMALLER_PARTS_ADVICE if frugality.smaller else "Choose a smaller model, or close other programs."
+                backoff.end()
+            if backoff.was_killed:
+                advice = SMALLER_PARTS_ADVICE if backoff.smaller else "Choose a smaller model, or close other programs."
                 publisher.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
             set_priority(choices.now.computer.priority)  # before there are children
             follow = server.refuse_follower if arguments.stdio else attached_windows.follower(publisher, queue)
             await stack.enter_async_context(server.serving(home, queue.obey, follow))
-            while await _contribute_or_go_back(home, choices, publisher, queue, frugality):
+            while await _contribute_or_go_back(home, choices, publisher, queue, backoff):
                 pass
         except WaggleError as error:
             publisher.tell(events.EngineFailed(title=error.title, advice=error.advice))
@@ -160,17 +163,17 @@ def _home(chosen: Path | None) -> paths.Home:
 
 
 async def _contribute_or_go_back(
-    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, frugality: Frugality
+    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, backoff: MemoryBackoff
 ) -> bool:
     """A swarm that cannot be joined, or a model that cannot be had, must not be chosen for good. Raises WaggleError."""
     try:
-        return await _contribute(home, choices, publisher, queue, frugality)
+        return await _contribute(home, choices, publisher, queue, backoff)
     except WaggleError as error:
         if undone := queue.go_back(type(error)):
             queue.reason = "Going back."
             publisher.tell(events.Warned(title=error.title, advice=undone[0].advice(error)))
             return True
-        if not isinstance(error, MemoryShort) or queue.stopped or not frugality.more():
+        if not isinstance(error, MemoryShort) or queue.stopped or not backoff.more():
             raise
         publisher.tell(events.Warned(title=error.title, advice=SMALLER_PARTS_ADVICE))
         queue.reason = "Memory is short."
@@ -178,13 +181,13 @@ async def _contribute_or_go_back(
 
 
 async def _contribute(
-    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, frugality: Frugality
+    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, backoff: MemoryBackoff
 ) -> bool:
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
     await swarms.retry_direct_connection(home, choices.now)
     chosen = swarms.with_chosen_swarm(home, choices.begin())
     let_go()
-    frugality.begin(chosen.model.name or chosen.model.folder)
+    backoff.begin(chosen.model.name or chosen.model.folder)
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     async with contextlib.AsyncExitStack() as stack:
@@ -192,29 +195,34 @@ async def _contribute(
         home = model_source.home_of(home, chosen.model).prepare()
         history = await _history(home, chosen, publisher)
         stack.callback(history.close)
-        lifecycle = Lifecycle(publisher, history, chosen.when, queue.asked)
-        lifecycle.change_settings = choices.change
+        lifecycle = Lifecycle(publisher, chosen.when, queue.asked)
         choices.applied.append(lambda now: lifecycle.follow(now.when))
         choices.apply_to(_prioritise)
         stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
         if queue.reason:
             publisher.tell(StartedAgain(reason=queue.reason))
-        lifecycle.person = IdentityService(home, lifecycle.start_again)
-        lifecycle.models = models.ModelService(
-            home, chosen, choices.change, partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_MODEL)
-        )
-        to_swarm = partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_SWARM)
-        known = swarms.SwarmService(home, chosen, to_swarm, choices.change, lambda: choices.now.swarm.light)
-        lifecycle.swarms = known
-        queue.sit(lifecycle)
+        fits: Future[models.Fits] = Future()
+        services = Services(
+            identity=IdentityService(home, lifecycle.start_again),
+            models=models.ModelService(
+                home, chosen, choices.change, partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_MODEL), fits
+            ),
+            swarms=swarms.SwarmService(
+                home, chosen, partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_SWARM), choices.change,
+                lambda: choices.now.swarm.light,
+            ),
+            change_settings=choices.change,
+        )  # fmt: skip
+        handler = EngineHandler(lifecycle, publisher, history, services)
+        queue.sit(handler)
         stack.callback(queue.rise)
-        looking = asyncio.ensure_future(_look_around(lifecycle, choices, publisher, frugality))
+        looking = asyncio.ensure_future(_look_around(lifecycle, choices, publisher, backoff, services.identity.days))
         looking.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
         stack.push_async_callback(_end, looking)
         try:
             prepared = await prepare(
                 home, chosen, publisher, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
-                divided=frugality.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
+                divided=backoff.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
                 patient=not (queue.reason and queue.to_blame(ModelMissing)),
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
@@ -223,16 +231,17 @@ async def _contribute(
                 raise
             # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin
             return _ended(lifecycle, publisher, queue, publisher.state.round)
-        contribution = _contribution(home, chosen, prepared, history, lifecycle, publisher)
-        lifecycle.choose_peer = prepared.choose_peer
-        choices.apply_to(
-            lambda now: prepared.limits.hold(now.computer), prepared.follow, lambda now: frugality.allow(now.computer.memory_gb)
+        first_round_ended = partial(loop.call_soon_threadsafe, _has_begun, queue, services.swarms.begun, services.models.begun)
+        contribution = _contribution(chosen, prepared, history, lifecycle, publisher, first_round_ended)
+        node = NodeServices(
+            choose_peer=prepared.choose_peer, sent=prepared.sent, playground=prepared.trying, chat=prepared.talking
         )
-        await known.joined(prepared.node.charter, prepared.addresses)
-        lifecycle.sent = prepared.sent
-        lifecycle.models.fits = prepared.fits
-        lifecycle.trying, lifecycle.talking = prepared.trying, prepared.talking
-        lifecycle.begun = partial(_has_begun, queue, known.begun, lifecycle.models.begun)
+        choices.apply_to(
+            lambda now: prepared.limits.hold(now.computer), prepared.follow, lambda now: backoff.allow(now.computer.memory_gb)
+        )
+        await services.swarms.joined(prepared.node.charter, prepared.addresses)
+        fits.set_result(prepared.fits)
+        queue.sit(replace(handler, node=node))
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
@@ -276,10 +285,10 @@ def _ended(lifecycle: Lifecycle, publisher: EventPublisher, queue: CommandQueue,
     return bool(queue.reason)
 
 
-def _spare_memory(lifecycle: Lifecycle, publisher: EventPublisher, frugality: Frugality, cap_gb: float) -> bool:
+def _spare_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: MemoryBackoff, cap_gb: float) -> bool:
     """More memory is used than the person allows: begin again in smaller parts; False where there are none."""
     words = f"The engine used more than the {cap_gb:g} GB of memory that you allow"
-    if not frugality.more():
+    if not backoff.more():
         lifecycle.hindered(MemoryShort(f"{words}, also in its smallest parts.", "Allow more: computer.memory_gb."))
         return False
     publisher.tell(events.Warned(title=f"{words}.", advice=SMALLER_PARTS_ADVICE))
@@ -287,9 +296,12 @@ def _spare_memory(lifecycle: Lifecycle, publisher: EventPublisher, frugality: Fr
     return True
 
 
-async def _look_around(lifecycle: Lifecycle, choices: LiveSettings, publisher: EventPublisher, frugality: Frugality) -> None:
+async def _look_around(
+    lifecycle: Lifecycle, choices: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
+    days: Callable[[], Iterable[Day]] = tuple,
+) -> None:  # fmt: skip
     """See what the rules ask about, again and again."""
-    read, short, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(lifecycle.days))
+    read, short, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
     while True:
         readings = await asyncio.to_thread(read, choices.now.when, until_away=lifecycle.until_away)
         used = meter.read(lifecycle.gate.seconds, publisher.state, choices.now.computer, publisher.now())
@@ -297,12 +309,12 @@ async def _look_around(lifecycle: Lifecycle, choices: LiveSettings, publisher: E
         cap = choices.now.computer.memory_gb
         playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.again
         if cap and playing and await asyncio.to_thread(memory_used) > cap * GB:
-            short = not _spare_memory(lifecycle, publisher, frugality, cap)
+            short = not _spare_memory(lifecycle, publisher, backoff, cap)
         elif short:
             short = False
             lifecycle.hindered(None)
         elif publisher.state.phase == "contributing":
-            frugality.sufficed(SENSOR_SECONDS)
+            backoff.sufficed(SENSOR_SECONDS)
         await asyncio.sleep(SENSOR_SECONDS)
 
 
@@ -323,13 +335,9 @@ def _failed(task: asyncio.Future[None]) -> bool:
 
 
 def _contribution(
-    home: paths.Home,
-    chosen: settings.Settings,
-    prepared: PreparedNode,
-    history: History,
-    lifecycle: Lifecycle,
-    publisher: EventPublisher,
-) -> TrainingLoop:
+    chosen: settings.Settings, prepared: PreparedNode, history: History, lifecycle: Lifecycle, publisher: EventPublisher,
+    first_round_ended: Callable[[], object],
+) -> TrainingLoop:  # fmt: skip
     policy = prepared.opened.policy
     plan = TrainingPlan(
         base=prepared.base,
@@ -354,6 +362,7 @@ def _contribution(
         hindered=lifecycle.hindered,
         before_round=prepared.limits.before_round,
         round_ended=lifecycle.round_ended,
+        first_round_ended=first_round_ended,
     )
 
 

@@ -60,6 +60,7 @@ class TrainingLoop:
     before_round: Callable[[], None] = nothing
     learned: int = 0  # groups of peers that this model was trained on
     sit: Callable[[int, int], None] = nothing
+    first_round_ended: Callable[[], object] = nothing  # called once, in the policy thread
     _grown: float = field(default=0.0, init=False)
     _written: dict[int, tuple[str, bool]] = field(default_factory=dict, init=False)  # of this round, as it was told last
     _ahas: Ahas = field(init=False)
@@ -72,11 +73,15 @@ class TrainingLoop:
 
     def run(self) -> None:
         """Contribute until stopped; every other error ends the engine through its main."""
+        is_begun = False
         try:
             self._judging(self._measure_if_due)
             while True:
                 self.gate()
                 self._judging(self._play)
+                if not is_begun:
+                    is_begun = True
+                    self.first_round_ended()
                 self.round_ended()
         except Stopped:
             self.leave()

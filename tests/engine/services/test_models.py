@@ -116,7 +116,7 @@ async def test_each_model_says_whether_it_fits_this_computer(models):
     shape = {"model_type": "qwen2", "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 29568,
              "vocab_size": 152_064, "num_attention_heads": 64, "num_key_value_heads": 8}  # fmt: skip
     (big / "config.json").write_text(json.dumps(shape))
-    models.fits = partial(model_fit.fit_sentence, machine, Settings())
+    models._fits.set_result(partial(model_fit.fit_sentence, machine, Settings()))
     (models_event,) = await models.obey(commands.ListModels(id="1"))
     fits = {model.name: model.fit for model in models_event.models}
     assert fits[""].startswith("Fits: about ")

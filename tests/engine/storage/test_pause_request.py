@@ -6,7 +6,6 @@ import pytest
 
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime.event_publisher import EventPublisher
-from waggle.engine.storage.history import History
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import StartedAgain
@@ -25,7 +24,7 @@ async def publisher(tmp_path):
 
 async def before(publisher, folder, request: PauseRequest, *asked_for: commands.AnyCommand) -> None:
     """An engine that contributes, is asked for something, and is left for another."""
-    engine = Lifecycle(publisher, History(folder / "history.sqlite"), request=request)
+    engine = Lifecycle(publisher, request=request)
     engine.begin()
     engine.consider(HERE)
     engine.gate.stop()
@@ -38,7 +37,7 @@ async def before(publisher, folder, request: PauseRequest, *asked_for: commands.
 async def then(publisher, folder, request: PauseRequest) -> Lifecycle:
     """The one after it, ready to go on."""
     publisher.tell(StartedAgain(reason="Going on with another model."))
-    engine = Lifecycle(publisher, History(folder / "history.sqlite"), request=request)
+    engine = Lifecycle(publisher, request=request)
     engine.begin()
     return engine
 
@@ -73,7 +72,7 @@ async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(publishe
 async def test_what_was_asked_for_while_the_clock_was_years_ahead_lasts_as_long_as_it_was_to(tmp_path, asked_for, killed):
     clock, file, battery = [2_150_000_000.0], tmp_path / "asked.json", Readings(on_power=False)
     publisher = EventPublisher(tmp_path, clock=lambda: clock[0])
-    engine = Lifecycle(publisher, History(tmp_path / "history.sqlite"), request=PauseRequest(file))
+    engine = Lifecycle(publisher, request=PauseRequest(file))
     engine.begin()
     engine.consider(battery)
     pause = asked_for == "a pause of an hour"
@@ -121,7 +120,7 @@ async def test_a_pause_for_an_hour_takes_the_place_of_one_after_the_round(publis
 
 async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_asked_for_last(publisher, tmp_path):
     request = PauseRequest()
-    engine = Lifecycle(publisher, History(tmp_path / "history.sqlite"), request=request)
+    engine = Lifecycle(publisher, request=request)
     engine.begin()
     engine._reached.set()  # nothing moves here
     await engine.obey(commands.Pause(id="1", until=1000.01))

@@ -19,7 +19,7 @@ from waggle.core.settings import Computer
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
-from waggle.engine.system.memory_backoff import CALM, MOST_PARTS, Frugality, grew
+from waggle.engine.system.memory_backoff import CALM, MOST_PARTS, MemoryBackoff, grew
 from waggle.models import memory_fit
 from waggle.models.backend import open_policy
 from waggle.models.storage import hub_cache
@@ -264,74 +264,74 @@ def test_what_a_person_keeps_beside_saved_states_stays_counts_for_nothing_and_is
 
 def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next_time(tmp_path):
     home = paths.Home(tmp_path)
-    first = Frugality(home, "boot:3")
+    first = MemoryBackoff(home, "boot:3")
     assert (first.was_killed, first.parts) == (False, 1)
-    second = Frugality(home, "boot:4")
+    second = MemoryBackoff(home, "boot:4")
     assert (second.was_killed, second.parts) == (True, 2)
     second.end()
-    third = Frugality(home, "boot:9")
+    third = MemoryBackoff(home, "boot:9")
     assert (third.was_killed, third.parts) == (False, 2), "others were killed after an orderly end"
     assert [third.more() for _ in range(4)] == [True, True, True, False]
-    assert Frugality(home, "boot:9").parts == 16
+    assert MemoryBackoff(home, "boot:9").parts == 16
 
 
 def test_a_kill_after_the_engine_was_told_to_leave_was_for_its_slowness_not_for_memory(tmp_path):
     queue, home = CommandQueue(), paths.Home(tmp_path)
-    first = Frugality(home, "boot:3")
+    first = MemoryBackoff(home, "boot:3")
     queue.leaving = first.end
     queue.stop()
     first.more()  # and then its window lost patience, while the system killed another program
-    second = Frugality(home, "boot:4")
+    second = MemoryBackoff(home, "boot:4")
     assert (second.was_killed, second.parts) == (False, 2)
 
 
 def test_a_day_of_work_for_which_memory_sufficed_takes_one_halving_back_and_running_short_begins_it_anew(tmp_path):
     home, parts = paths.Home(tmp_path), []
-    frugality = Frugality(home, "")
-    frugality.sufficed(CALM)
-    assert frugality.more()
-    assert frugality.more()
+    backoff = MemoryBackoff(home, "")
+    backoff.sufficed(CALM)
+    assert backoff.more()
+    assert backoff.more()
     for _ in range(3):
-        frugality.sufficed(CALM / 2)
-        frugality.end()
-        frugality = Frugality(home, "")
-        frugality.begin("")
-        parts.append(frugality.parts)
+        backoff.sufficed(CALM / 2)
+        backoff.end()
+        backoff = MemoryBackoff(home, "")
+        backoff.begin("")
+        parts.append(backoff.parts)
     assert parts == [4, 2, 2]
-    assert frugality.more()
-    frugality.sufficed(CALM * 0.7)
-    assert frugality.parts == 4, "half a day of before counts no more"
+    assert backoff.more()
+    backoff.sufficed(CALM * 0.7)
+    assert backoff.parts == 4, "half a day of before counts no more"
 
 
 def test_a_day_of_work_counts_also_where_each_hour_of_it_ends_with_a_kill(tmp_path):
     home = paths.Home(tmp_path)
-    Frugality(home, "").more()
+    MemoryBackoff(home, "").more()
     for hour in range(24):
-        frugality = Frugality(home, "")
-        frugality.begin("")
-        assert frugality.parts == 2, f"after {hour} hours"
-        frugality.sufficed(CALM / 24)
-    frugality = Frugality(home, "")
-    frugality.begin("")
-    assert frugality.parts == 1
+        backoff = MemoryBackoff(home, "")
+        backoff.begin("")
+        assert backoff.parts == 2, f"after {hour} hours"
+        backoff.sufficed(CALM / 24)
+    backoff = MemoryBackoff(home, "")
+    backoff.begin("")
+    assert backoff.parts == 1
 
 
 def test_an_engine_that_runs_short_after_a_day_works_in_smaller_parts_than_it_did_then(tmp_path):
-    frugality = Frugality(paths.Home(tmp_path), "")
-    frugality.more()
-    frugality.sufficed(CALM)
-    assert frugality.parts == 2, "the next start takes larger ones"
-    frugality.more()
-    assert frugality.parts == 4
+    backoff = MemoryBackoff(paths.Home(tmp_path), "")
+    backoff.more()
+    backoff.sufficed(CALM)
+    assert backoff.parts == 2, "the next start takes larger ones"
+    backoff.more()
+    assert backoff.parts == 4
 
 
 @pytest.mark.parametrize(("fitted", "parts"), [(1, [2, 4, 8, 16]), (4, [8, 16]), (16, [])])
 def test_what_fits_in_parts_only_is_halved_from_there_while_that_changes_anything(tmp_path, fitted, parts):
-    frugality = Frugality(paths.Home(tmp_path), "")
+    backoff = MemoryBackoff(paths.Home(tmp_path), "")
     measured = []
-    assert frugality.divided(fitted) == fitted
-    while frugality.more():
-        measured.append(frugality.divided(fitted))
+    assert backoff.divided(fitted) == fitted
+    while backoff.more():
+        measured.append(backoff.divided(fitted))
     assert measured == parts
     assert memory_fit.PARTS[-1] == MOST_PARTS
 
@@ -339,10 +339,10 @@ def test_what_fits_in_parts_only_is_halved_from_there_while_that_changes_anythin
 @pytest.mark.parametrize(("fitted", "smaller"), [(8, True), (16, False)])
 def test_after_a_kill_smaller_parts_are_promised_only_where_there_are_any(tmp_path, fitted, smaller):
     home = paths.Home(tmp_path)
-    first = Frugality(home, "boot:1")
+    first = MemoryBackoff(home, "boot:1")
     first.begin("owner/large")
     first.divided(fitted)
-    second = Frugality(home, "boot:2")
+    second = MemoryBackoff(home, "boot:2")
     assert (second.was_killed, second.smaller) == (True, smaller)
     second.begin("owner/large")
     assert second.divided(fitted) == 16
@@ -352,9 +352,9 @@ def test_after_a_kill_smaller_parts_are_promised_only_where_there_are_any(tmp_pa
 
 def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory(tmp_path):
     home = paths.Home(tmp_path)
-    frugality = Frugality(home, "boot:1")
-    frugality.begin("owner/large")
-    backoff = Frugality(home, "boot:2")
+    backoff = MemoryBackoff(home, "boot:1")
+    backoff.begin("owner/large")
+    backoff = MemoryBackoff(home, "boot:2")
     assert backoff.was_killed
     backoff.begin("")
     assert backoff.parts == 1
@@ -372,13 +372,13 @@ def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, no
 
 @pytest.mark.parametrize(("then", "now", "parts"), [(4.0, 8.0, 1), (4.0, 0.0, 1), (4.0, 2.0, 2), (4.0, 4.0, 2), (0.0, 4.0, 2)])
 def test_whoever_allows_more_memory_gets_the_usual_parts_back(tmp_path, then, now, parts):
-    frugality = Frugality(paths.Home(tmp_path), kills="")
-    frugality.allow(then)
-    frugality.more()
-    frugality.allow(now)
-    assert Frugality(paths.Home(tmp_path), kills="").parts == parts
+    backoff = MemoryBackoff(paths.Home(tmp_path), kills="")
+    backoff.allow(then)
+    backoff.more()
+    backoff.allow(now)
+    assert MemoryBackoff(paths.Home(tmp_path), kills="").parts == parts
 
 
 def test_a_damaged_note_of_frugality_is_begun_anew(tmp_path):
     (tmp_path / "frugality.json").write_bytes(b"\xff")
-    assert Frugality(paths.Home(tmp_path), "a:1").parts == 1
+    assert MemoryBackoff(paths.Home(tmp_path), "a:1").parts == 1

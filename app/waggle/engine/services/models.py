@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,8 @@ NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierErr
 WHERE_TO_CHOOSE = "Choose another on the page Swarms, under Models."
 PROGRESS_STAYS = "What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
+
+Fits = Callable[[Path], str]  # whether the model in a folder fits this computer, in a sentence
 
 
 def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep]:
@@ -65,10 +68,13 @@ def _named(model: Model) -> dict[str, Value]:
 class ModelService:
     """Obeys the commands about models."""
 
-    def __init__(self, home: paths.Home, chosen: Settings, change: Change, restart: Restart) -> None:
+    def __init__(
+        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fits: Future[Fits] | None = None
+    ) -> None:
+        """`fits` is completed once this computer has been measured, in any thread."""
         self._home, self._change, self._restart = home, change, restart
         self._chosen = self._next = _plain(chosen.model)  # the latter after the next start
-        self.fits: Callable[[Path], str] = lambda _: ""  # a sentence, once this computer has been measured
+        self._fits = fits or Future()
 
     async def obey(self, command: commands.ModelCommand) -> tuple[events_models.ModelEvent, ...]:
         """Raises WaggleError for what cannot be done; then nothing was changed."""
@@ -116,7 +122,7 @@ class ModelService:
             finished=finished,
             active=model == self._chosen,
             rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).checkpoints),
-            fit=self.fits(folder),
+            fit=self._fits.result()(folder) if self._fits.done() else "",
         )
 
     def _choose(self, model: Model) -> None:

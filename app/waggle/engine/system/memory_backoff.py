@@ -1,4 +1,6 @@
-"""Frugality: after the engine ran out of memory it works in smaller parts, and says so, also when the system killed it for that.
+"""Memory backoff: after the engine ran out of memory it works in smaller parts.
+
+The person is told, also when the system killed the engine for it.
 
 Each model has parts of its own, and after a day of work that memory sufficed for, the next start tries larger ones again. Only
 Linux counts such kills; elsewhere an engine that was killed is started again as it was.
@@ -36,7 +38,7 @@ class StoredBackoff(msgspec.Struct, frozen=True, kw_only=True):
     kills: str = ""
 
 
-class Frugality:
+class MemoryBackoff:
     """Made at the engine's start. `was_killed` says whether the last run was ended for want of memory, `smaller` whether this
     one therefore works in smaller parts."""
 
