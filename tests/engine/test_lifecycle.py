@@ -54,14 +54,14 @@ class Walker:
 async def lifecycle(tmp_path):
     began = time.monotonic()
     publisher = EventPublisher(tmp_path, clock=lambda: 1000.0 + time.monotonic() - began)
-    made = Lifecycle(publisher)
-    made.publisher = publisher
-    made.begin()
-    made.walker = Walker(made.gate)
-    yield made
-    made.stop()
-    made.walker.thread.join(30)
-    assert not made.walker.thread.is_alive()
+    new_lifecycle = Lifecycle(publisher)
+    new_lifecycle.publisher = publisher
+    new_lifecycle.begin()
+    new_lifecycle.walker = Walker(new_lifecycle.gate)
+    yield new_lifecycle
+    new_lifecycle.stop()
+    new_lifecycle.walker.thread.join(30)
+    assert not new_lifecycle.walker.thread.is_alive()
     publisher.close()
 
 
@@ -324,7 +324,7 @@ async def test_two_choices_within_one_step_are_both_undone_the_newest_first(life
     undone = []
     lifecycle.start_again("Going to one.", lambda: undone.append("one"))
     lifecycle.start_again("Going to another.", lambda: undone.append("another"))
-    assert lifecycle.again == "Going to another."
+    assert lifecycle.restart_reason == "Going to another."
     queue = CommandQueue()
     queue.back += lifecycle.back
     assert queue.go_back(WaggleError)

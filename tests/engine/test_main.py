@@ -245,12 +245,12 @@ async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun
     monkeypatch.setattr(main, "Lifecycle", Watched)
     monkeypatch.setattr(main, "prepare", prepare)
     now = time.time()
-    queue.asked.keep(Wishes(paused=True, until=now + 3600, asked_at=now))
+    queue.pause_request.keep(Wishes(paused=True, until=now + 3600, asked_at=now))
     queue.back.append(UndoStep(nothing))
     assert await main._contribute_or_go_back(*begun), "it goes back"
     assert backoffs[0].stopped.is_set()
     assert backoffs[0]._timer.cancelled()
-    assert queue.asked.wishes.paused, "which holds for the next one"
+    assert queue.pause_request.wishes.paused, "which holds for the next one"
 
 
 @pytest.mark.skipif(not system_kills(), reason="this system does not count what it killed")

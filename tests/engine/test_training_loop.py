@@ -37,12 +37,12 @@ class Recording:
     """What one life of an engine told and saved, in order, and the history it left behind."""
 
     history: History
-    told: list[events.EngineEvent] = field(default_factory=list)
+    events: list["events.EngineEvent"] = field(default_factory=list)
     begun_after: list[int] = field(default_factory=list)  # rounds
     saved: list[Saved] = field(default_factory=list)
 
     def of(self, kind):
-        return [event for event in self.told if isinstance(event, kind)]
+        return [event for event in self.events if isinstance(event, kind)]
 
 
 class Uneven(FakePolicy):
@@ -54,20 +54,20 @@ class Uneven(FakePolicy):
         tokens = np.zeros((len(flat), params.max_new), np.int32)
         for line, sample in zip(tokens, flat, strict=True):
             line[: len(sample.tokens)] = sample.tokens
-        for written in self.seen(params.max_new):
+        for written in self.lengths_shown(params.max_new):
             lengths = [min(written, len(sample.tokens)) for sample in flat]
             ended = [sample.ended and length == len(sample.tokens) for sample, length in zip(flat, lengths, strict=True)]
             params.watch(tokens, np.array(lengths), np.array(ended))
         return rows
 
-    def seen(self, most):
+    def lengths_shown(self, most):
         return (most,)
 
 
 class Growing(Uneven):
     """Lets them be seen after each token."""
 
-    def seen(self, most):
+    def lengths_shown(self, most):
         return range(1, most + 1)
 
 
@@ -103,7 +103,7 @@ def contribute(
     gate = PauseGate(nothing, seconds)
 
     def save(saved: Saved) -> int:
-        assert saved.round - 1 in {summary.round for summary in recording.history.told().rounds}, (
+        assert saved.round - 1 in {summary.round for summary in recording.history.points().rounds}, (
             "the round is in the history before its checkpoint"
         )
         recording.saved.append(saved)
@@ -116,7 +116,8 @@ def contribute(
     TrainingLoop(
         node=me, rules=rules,
         plan=TrainingPlan(base="b", held_out=questions, held_out_every=2), history=recording.history, gate=gate,
-        tell=recording.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save, leave=nothing,
+        tell=recording.events.append, round=first, completions=completions, steps=lambda: me.policy.steps,
+        save=save, leave=nothing,
         hindered=lambda error: None,
         round_ended=round_ended, clock=lambda: 600_000.0,
         first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
@@ -125,10 +126,12 @@ def contribute(
     return recording
 
 
-def in_arithmetic(one: JudgedGroup) -> JudgedGroup:
-    group = msgspec.structs.replace(one.group, id=QuestionId("basic_arithmetic", 5, one.group.id.index))
+def in_arithmetic(judged_group: JudgedGroup) -> JudgedGroup:
+    group = msgspec.structs.replace(judged_group.group, id=QuestionId("basic_arithmetic", 5, judged_group.group.id.index))
     return msgspec.structs.replace(
-        one, group=group, question=Question(dataset="basic_arithmetic", seed=one.question.seed, text="How much?")
+        judged_group,
+        group=group,
+        question=Question(dataset="basic_arithmetic", seed=judged_group.question.seed, text="How much?"),
     )
 
 
@@ -139,7 +142,7 @@ def questions(verifier):
 
 def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier, questions, tmp_path):
     recording = contribute(tmp_path, node(verifier, lines=("just words",)), questions, rounds=1)
-    assert [type(event) for event in recording.told] == [
+    assert [type(event) for event in recording.events] == [
         events.HeldOutMeasured,
         events.QuestionsDrawn,
         events.GroupsJudged,
@@ -149,7 +152,7 @@ def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier
         events.RoundCompleted,
         events.CheckpointSaved,
     ]
-    assert recording.told[-1] == events.CheckpointSaved(round=1, bytes=7)
+    assert recording.events[-1] == events.CheckpointSaved(round=1, bytes=7)
 
 
 def test_completions_are_counted_on_over_restarts(verifier, questions, tmp_path):
@@ -158,7 +161,7 @@ def test_completions_are_counted_on_over_restarts(verifier, questions, tmp_path)
     assert [(saved.round, saved.completions) for saved in first.saved] == [(1, each), (2, 2 * each), (3, 3 * each)]
     second = contribute(tmp_path, node(verifier), questions, first=3, rounds=1, completions=3 * each)
     assert [(saved.round, saved.completions) for saved in second.saved] == [(4, 4 * each)]
-    assert [summary.round for summary in second.history.told().rounds] == [0, 1, 2, 3]
+    assert [summary.round for summary in second.history.points().rounds] == [0, 1, 2, 3]
 
 
 def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, questions, tmp_path):
@@ -167,7 +170,7 @@ def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, ques
     assert {(event.score.total, event.score.exam) for event in first.of(events.HeldOutMeasured)} == {(5, exam_of(questions))}
     second = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
     assert [event.score.round for event in second.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
-    assert [score.round for score in second.history.told().held_out] == [0, 2, 4]
+    assert [score.round for score in second.history.points().held_out] == [0, 2, 4]
 
 
 def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verifier, questions, tmp_path):
@@ -176,11 +179,11 @@ def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verif
     assert before.of(events.AhaHappened)
     anew = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=2)
     assert [event.score.round for event in anew.of(events.HeldOutMeasured)] == [0, 2]
-    content = anew.history.told()
+    content = anew.history.points()
     assert ([each.round for each in content.rounds], [each.round for each in content.held_out]) == ([0, 1], [0, 2])
     assert content.ahas == tuple(event.aha for event in anew.of(events.AhaHappened))
-    ((again,), _newest) = days_of(tmp_path / "history.sqlite")
-    assert (again.rounds, again.answers) == (22, day.answers // 20 * 22)
+    ((later_day,), _newest) = days_of(tmp_path / "history.sqlite")
+    assert (later_day.rounds, later_day.answers) == (22, day.answers // 20 * 22)
 
 
 def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, questions, tmp_path):
@@ -198,7 +201,7 @@ def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tm
 
     able = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)
     successes = [event.aha for event in able.of(events.AhaHappened)]
-    assert able.history.told().ahas == tuple(successes)
+    assert able.history.points().ahas == tuple(successes)
     assert len({aha.specialty for aha in successes}) == len(successes) > 1
     assert {aha.specialty: aha.origin for aha in successes}["Arithmetic"] == text_of(PEER)
 
@@ -232,11 +235,11 @@ def test_what_did_not_grow_since_it_was_told_is_not_told_again_and_nothing_is_mi
     state = State()
     for event in (*recording.of(events.QuestionsDrawn), *grown):
         state = apply(state, event)
-    written, said = (
+    written, finished = (
         [[(completion.text, completion.ended) for completion in each.completions] for each in some]
         for some in (state.cards, judged.groups)
     )
-    assert written == said
+    assert written == finished
 
 
 def test_what_is_written_as_in_the_round_before_is_told_all_the_same(verifier, questions, tmp_path, monkeypatch):
@@ -257,11 +260,11 @@ def test_what_a_model_says_that_computes_no_numbers_any_more_can_be_read(verifie
     me = node(verifier, pool=[external(number) for number in range(4)])
     recording = contribute(tmp_path, replace(me, policy=Numberless(LINES)), questions, rounds=2)
     state = State()
-    for event in recording.told:
+    for event in recording.events:
         assert json_lines.event(json_lines.line(event)) == event
         state = apply(state, event)
     assert json_lines.event(json_lines.line(Snapshot(state=state))) == Snapshot(state=state)
-    assert [summary.metrics.entropy for summary in recording.history.told().rounds] == [0.0, 0.0]
+    assert [summary.metrics.entropy for summary in recording.history.points().rounds] == [0.0, 0.0]
 
 
 def test_a_night_asleep_is_hardly_counted_as_work(tmp_path, verifier, questions):
@@ -329,7 +332,7 @@ class Trouble:
         self._monkeypatch.setenv("PYTHONHOME", "/nowhere")
         os.kill(self.verifier.pid, signal.SIGKILL)
 
-    def told(self, error: WaggleError | None) -> None:
+    def report(self, error: WaggleError | None) -> None:
         self.hindered.append(error)
         if self.hindered[-3:].count(None) == 0 and len(self.hindered) >= 3:
             self._monkeypatch.delenv("PYTHONHOME")
@@ -337,9 +340,9 @@ class Trouble:
 
 @pytest.fixture
 def trouble(monkeypatch):
-    made = Trouble(monkeypatch)
-    yield made
-    made.verifier.close()
+    new_trouble = Trouble(monkeypatch)
+    yield new_trouble
+    new_trouble.verifier.close()
 
 
 def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played_again(tmp_path, trouble, questions):
@@ -354,7 +357,7 @@ def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played
     TrainingLoop(
         node=me, rules=RULES,
         plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
-        tell=sent.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing, hindered=trouble.told,
+        tell=sent.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing, hindered=trouble.report,
         round_ended=round_ended, clock=lambda: 600_000.0, retry=0.01,
     ).run()  # fmt: skip
     assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1, 2]
@@ -371,6 +374,6 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
             node=me, rules=RULES,
             plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=PauseGate(nothing),
             tell=lambda event: None, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
-            hindered=trouble.told, round_ended=nothing, clock=lambda: 600_000.0, retry=0.01,
+            hindered=trouble.report, round_ended=nothing, clock=lambda: 600_000.0, retry=0.01,
         ).run()  # fmt: skip
     assert len(trouble.hindered) == training_loop.VERIFIER_TRIES - 1

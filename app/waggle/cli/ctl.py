@@ -63,12 +63,12 @@ def status(home: paths.Home) -> State:
 
 def describe(state: State, now: float) -> str:
     """The same sentence as everywhere, and the figures behind it."""
-    said = sentence(state)
+    summary = sentence(state)
     lines = [
-        f"{said.word}: {said.says}",
-        said.detail,
+        f"{summary.word}: {summary.says}",
+        summary.detail,
         weather(state, now),
-        *(f"  {MARKS[tick.passes]} {tick.says}" for tick in said.why),
+        *(f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why),
     ]
     if state.ready:
         lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")

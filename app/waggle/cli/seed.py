@@ -70,9 +70,9 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
 def _port_of_old(home: paths.Home, host: str) -> int:
     """The port of the start before, or one that is free; raises SwarmError."""
     with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a file that says nothing: another one is found
-        kept = home.seed_port.read_text(encoding="ascii")
-        if PORT.fullmatch(kept) and int(kept) <= 65_535:
-            return int(kept)
+        content = home.seed_port.read_text(encoding="ascii")
+        if PORT.fullmatch(content) and int(content) <= 65_535:
+            return int(content)
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.bind((host, 0))

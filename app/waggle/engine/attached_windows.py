@@ -6,6 +6,7 @@ would have been started, and passes lines on in both directions.
 
 import asyncio
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from waggle.engine.runtime.startup_parts import PARTS
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand, Follow, Stop
 from waggle.protocol.state import AnyEvent, Snapshot
+
+log = logging.getLogger(__name__)
 
 # For who starts a service anew, and for its beginning: half a minute after it was killed, on Windows five.
 RECONNECT_SECONDS, RECONNECT_POLL_SECONDS = 330.0 if sys.platform == "win32" else 90.0, 0.5
@@ -81,7 +84,8 @@ async def _connect(home: Home) -> _Connection | None:
         connection = await asyncio.to_thread(server.connect, home, server.CONNECT_SECONDS)
         connection.setblocking(False)
         reader, way = await asyncio.open_connection(sock=connection, limit=json_lines.MAX_LINE)
-    except OSError:
+    except OSError as error:
+        log.debug("no engine to follow: %s", error)
         return None
     first = await _first_snapshot(reader, way)
     if not first:
@@ -94,6 +98,7 @@ async def _reconnect(home: Home, queue: CommandQueue, writer: Writer) -> _Connec
     """The engine that was started in place of the one that ended; None where there is none for long, or the window is gone."""
     part = "Waiting for the engine that runs without a window"
     writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
+    log.info("the followed engine is gone, reconnect for %.0f s", RECONNECT_SECONDS)
     ends = time.monotonic() + RECONNECT_SECONDS
     while not queue.stopped and time.monotonic() < ends:
         await asyncio.sleep(RECONNECT_POLL_SECONDS)
@@ -130,7 +135,7 @@ async def _pass_on(met: _Connection, writer: Writer, queue: CommandQueue) -> Any
             while writer.waiting() > MAX_UNREAD_BYTES and not queue.stopped:
                 await asyncio.sleep(POLL_SECONDS)
     queue.rise()
-    for name in () if queue.stopped else followed.asked:
+    for name in () if queue.stopped else followed.unanswered:
         refused = events.CommandRefused(id=name, title="The engine ended before it answered.", advice="", at=time.time())
         writer(json_lines.line(refused))
     return json_lines.event(last) if last else None
@@ -139,19 +144,19 @@ async def _pass_on(met: _Connection, writer: Writer, queue: CommandQueue) -> Any
 class FollowedEngine:
     """The engine that is followed, at the queue of the window's own process: what is asked goes there, but for a stop.
 
-    `asked`: the commands that it has not answered yet.
+    `unanswered`: the commands that it has not answered yet.
     """
 
     def __init__(self, way: asyncio.StreamWriter) -> None:
         self._way = way
-        self.asked: list[str] = []
+        self.unanswered: list[str] = []
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
         """Pass it on; the answer comes among what is told. A window that stops its engine only leaves this one."""
         if isinstance(command, Stop):
             self.stop()
             return (events.CommandDone(id=command.id),)
-        self.asked.append(command.id)
+        self.unanswered.append(command.id)
         self._way.write(json_lines.line(command))
         return ()
 
@@ -160,7 +165,7 @@ class FollowedEngine:
         if line.startswith(ANSWER):
             answered = json_lines.event(line)
             assert isinstance(answered, events.CommandDone | events.CommandRefused)
-            self.asked = [name for name in self.asked if name != answered.id]
+            self.unanswered = [name for name in self.unanswered if name != answered.id]
 
     def stop(self) -> None:
         """Leave."""

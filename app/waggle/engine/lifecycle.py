@@ -7,6 +7,7 @@ Lives on the engine's loop; the policy thread meets it at the gate only.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from typing import assert_never
@@ -23,6 +24,8 @@ from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol import commands, events
 from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
 from waggle.protocol.state import AnyEvent
+
+log = logging.getLogger(__name__)
 
 Moving = commands.Pause | commands.Resume | commands.Stop
 ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long
@@ -54,7 +57,7 @@ class Lifecycle:
         self._began = False
         self.stopped = asyncio.Event()
         self.gate = PauseGate(self._gate_waits)
-        self.again = ""  # why the engine prepares anew after this stop; empty: it ends
+        self.restart_reason = ""  # why the engine prepares anew after this stop; empty: it ends
         self.back: list[UndoStep] = []  # out of what the engine starts again for, the newest last
         if self._wishes.paused:
             self.consider(self._readings)
@@ -84,7 +87,8 @@ class Lifecycle:
     ) -> None:
         """End after the step in progress, for something else to begin; `back` is called where that cannot begin, unless it is
         `innocent` of why."""
-        self.again = reason
+        log.info("restart: %s", reason)
+        self.restart_reason = reason
         if back is not None:
             self.back.append(UndoStep(back, innocent))
         self.stop()
@@ -128,6 +132,7 @@ class Lifecycle:
             else:
                 self.gate.close()
         if decision != self._publisher.state.decision:
+            log.debug("rules: %s %s", decision.standing, decision.reason)
             self._publisher.tell(events.RulesChecked(decision=decision))
         self._decision = decision
         if decision.standing != "paused":
@@ -177,6 +182,7 @@ class Lifecycle:
             async with asyncio.timeout(PAUSE_SECONDS):
                 await self._reached.wait()
         except TimeoutError as error:
+            log.debug("no step ended within %.0f s of a pause", PAUSE_SECONDS)
             raise EngineError("The model is still in the middle of a step.", "It pauses as soon as that step ends.") from error
 
     def _resume(self, anyway_until: float | None) -> None:

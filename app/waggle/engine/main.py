@@ -86,7 +86,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
         stack.callback(publisher.close)
         try:
             choices = LiveSettings(home.settings, tuple(arguments.set), publisher)
-            queue.asked = PauseRequest(home.root / "asked.json")
+            queue.pause_request = PauseRequest(home.root / "asked.json")
             queue.back += models.undo_steps(home, choices.now.model, choices.change)
             queue.back += swarms.undo_steps(home, choices.now)
             backoff = MemoryBackoff(home)
@@ -195,7 +195,7 @@ async def _contribute(
         home = model_source.home_of(home, chosen.model).prepare()
         history = await _history(home, chosen, publisher)
         stack.callback(history.close)
-        lifecycle = Lifecycle(publisher, chosen.when, queue.asked)
+        lifecycle = Lifecycle(publisher, chosen.when, queue.pause_request)
         choices.applied.append(lambda now: lifecycle.follow(now.when))
         choices.apply_to(_prioritise)
         stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
@@ -227,7 +227,7 @@ async def _contribute(
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
             _raise_faults(looking)
-            if isinstance(error, WaggleError) and not lifecycle.again:
+            if isinstance(error, WaggleError) and not lifecycle.restart_reason:
                 raise
             # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin
             return _ended(lifecycle, publisher, queue, publisher.state.round)
@@ -278,7 +278,7 @@ def _has_begun(queue: CommandQueue, *begun: Callable[[], None]) -> None:
 
 def _ended(lifecycle: Lifecycle, publisher: EventPublisher, queue: CommandQueue, number: int) -> bool:
     """Whether this end is the beginning of something else."""
-    queue.reason = "" if queue.stopped else lifecycle.again
+    queue.reason = "" if queue.stopped else lifecycle.restart_reason
     queue.back += lifecycle.back
     if not queue.reason:
         publisher.tell(events.EngineStopped(round=number))
@@ -307,7 +307,7 @@ async def _look_around(
         used = meter.read(lifecycle.gate.seconds, publisher.state, choices.now.computer, publisher.now())
         lifecycle.consider(structs.replace(readings, kwh_today=used))
         cap = choices.now.computer.memory_gb
-        playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.again
+        playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.restart_reason
         if cap and playing and await asyncio.to_thread(memory_used) > cap * GB:
             short = not _spare_memory(lifecycle, publisher, backoff, cap)
         elif short:

@@ -242,7 +242,7 @@ async def _restored(
     gate.percent = share()
     report = partial(_tell_replay, publisher)
     load = partial(
-        round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, told=report
+        round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
     )
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
     snapshot_archive.set_aside_after(home.album, saved.round if saved else 0)

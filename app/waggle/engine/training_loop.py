@@ -1,5 +1,6 @@
 """Contribution: plays round after round in the policy thread, tells each stage, and saves after each round."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from waggle.sapo import evaluation
 from waggle.sapo import round as sapo
 from waggle.sapo.first_success import Aha, Ahas
 from waggle.tasks.questions import Question, epoch_at
+
+log = logging.getLogger(__name__)
 
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
 RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no more
@@ -115,6 +118,10 @@ class TrainingLoop:
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )
                     summary = round_events.summary(self.clock(), self.gate.seconds - started, own, gathered, stage, titles)
+        log.debug(
+            "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,
+            summary.local, summary.external,
+        )  # fmt: skip
         self._finish(summary, epoch, successes, taught)
 
     def _finish(self, summary: events.RoundSummary, epoch: int, successes: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
@@ -156,6 +163,7 @@ class TrainingLoop:
             try:
                 result = keep()
             except (CheckpointError, HistoryError) as error:
+                log.info("round %d is not stored, retry in %.0f s: %s", self.round - 1, self.retry, error)
                 self.hindered(error)
                 self.gate.rest(self.retry)
                 continue
@@ -178,8 +186,10 @@ class TrainingLoop:
                 failures += 1
                 if failures == VERIFIER_TRIES and not self._played:
                     raise
+                seconds = self.retry * min(2 ** (failures - 1), MAX_RETRY_FACTOR)
+                log.info("verifier failed %d times, retry in %.0f s: %s", failures, seconds, error)
                 self.hindered(error)
-                self.gate.rest(self.retry * min(2 ** (failures - 1), MAX_RETRY_FACTOR))
+                self.gate.rest(seconds)
                 continue
             return
 
@@ -192,9 +202,9 @@ class TrainingLoop:
         if not score.total:  # the model can read none of the questions
             return
         exam = evaluation.exam_of(self.plan.held_out)
-        told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
-        self._retry_until_stored(lambda: self.history.keep_score(told))
-        self.tell(events.HeldOutMeasured(score=told))
+        measured = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
+        self._retry_until_stored(lambda: self.history.keep_score(measured))
+        self.tell(events.HeldOutMeasured(score=measured))
 
     def _watch(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
         now = time.monotonic()

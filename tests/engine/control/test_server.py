@@ -33,9 +33,9 @@ async def obey(command):
 @pytest.fixture(params=["a unix socket", "a port and a secret, as on Windows"])
 async def home(tmp_path, request, monkeypatch):
     monkeypatch.setattr(control, "UNIX", request.param == "a unix socket")
-    made = Home(tmp_path / "h").prepare()
-    async with control.serving(made, obey):
-        yield made
+    new_home = Home(tmp_path / "h").prepare()
+    async with control.serving(new_home, obey):
+        yield new_home
 
 
 async def test_a_command_is_answered_through_the_socket(home):

@@ -166,7 +166,7 @@ class Life:
         publisher.attach(self._hear)
         chosen = Model(name="bees/tiny")
         finding = model_source.find(chosen, publisher, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
-        self.found = asyncio.ensure_future(finding)
+        self.task = asyncio.ensure_future(finding)
 
     def _hear(self, line: bytes) -> None:
         event = json_lines.event(line)
@@ -181,7 +181,7 @@ class Life:
         self.gate.stop()
         async with asyncio.timeout(30):
             with pytest.raises(Stopped):
-                await self.found
+                await self.task
 
 
 async def test_an_engine_that_starts_again_in_the_middle_of_a_download_waits_until_the_first_has_left_it(tmp_path, source):
@@ -190,12 +190,12 @@ async def test_an_engine_that_starts_again_in_the_middle_of_a_download_waits_unt
     await asyncio.wait_for(first.came.wait(), 20)
     await first.end()
     second = Life(publisher)
-    done, _ = await asyncio.wait({second.found}, timeout=0.5)
+    done, _ = await asyncio.wait({second.task}, timeout=0.5)
     assert not done, "the hub says nothing, so that the first download is still there"
     await second.end()
     third = Life(publisher)
     source.released.set()
-    folder = await asyncio.wait_for(third.found, 20)
+    folder = await asyncio.wait_for(third.task, 20)
     assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
     await asyncio.sleep(0)  # what was told soon is told
     publisher.close()
@@ -209,13 +209,13 @@ async def test_a_download_is_held_to_the_traffic_that_is_allowed_now_and_can_sti
     await stopped.end()
     life = Life(publisher, limit=1.0)
     await asyncio.wait_for(life.came.wait(), 20)
-    done, _ = await asyncio.wait({life.found}, timeout=0.5)
+    done, _ = await asyncio.wait({life.task}, timeout=0.5)
     assert not done, "all of it is there in less time"
     life.gate.close()
     assert await asyncio.to_thread(life.waits.wait, 30)
     life.gate.open()
     life.limit = 0.0
-    await asyncio.wait_for(life.found, 20)
+    await asyncio.wait_for(life.task, 20)
     await asyncio.sleep(0)  # what was told soon is told
     publisher.close()
 
@@ -232,7 +232,7 @@ async def test_a_download_goes_on_by_itself_however_often_the_connection_is_gone
     source.cut["model.safetensors"] = [PIECE] * (1 + 3 * TRIES)
     del source.hold["model.safetensors"]
     life = Life(publisher)
-    folder = await asyncio.wait_for(life.found, 20)
+    folder = await asyncio.wait_for(life.task, 20)
     assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
     assert len(source.asked_of("cdn/bees/tiny/model.safetensors")) == 2 + 3 * TRIES
     await asyncio.sleep(0)  # what was told soon is told
@@ -253,7 +253,7 @@ async def test_a_hub_that_is_away_at_a_start_is_waited_for_and_the_wait_can_be_p
         assert await asyncio.to_thread(life.waits.wait, 30)
         monkeypatch.setattr(constants, "ENDPOINT", here)
         life.gate.open()
-        await asyncio.wait_for(life.found, 20)
+        await asyncio.wait_for(life.task, 20)
     await asyncio.sleep(0)  # what was told soon is told
     assert len(life.warnings) == 1
     publisher.close()
@@ -282,7 +282,7 @@ async def test_a_wait_for_the_hub_ends_with_the_engine_and_who_has_just_chosen_h
         await asyncio.wait_for(waiting.warned.wait(), 20)
         await waiting.end()
         with pytest.raises(ModelMissing, match="The hub cannot be reached"):
-            await asyncio.wait_for(Life(publisher).found, 20)
+            await asyncio.wait_for(Life(publisher).task, 20)
     publisher.close()
 
 

@@ -35,12 +35,12 @@ SAVED = checkpoint.Saved(round=5, step=5, epoch=1, charter="ab" * 32, base="")
 class Listener:
     """What was told while it was written; `then` happens at the first of it."""
 
-    told: list[TurnGrew] = field(default_factory=list)
+    events: list[TurnGrew] = field(default_factory=list)
     then: asyncio.Event = field(default_factory=asyncio.Event)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def __call__(self, event: TurnGrew) -> None:
-        self.told.append(event)
+        self.events.append(event)
         self.loop.call_soon_threadsafe(self.then.set)
 
 
@@ -93,10 +93,10 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
     assert [reply.rounds for reply in turn.replies] == [5, 0]
     assert turn.replies[1].text.startswith("1/"), "the starter knows this one"
     assert turn.replies[0].text != turn.replies[1].text
-    assert listener.told, "it was heard before it was finished"
-    assert not any(event.turn.finished for event in listener.told)
-    assert {event.said for event in listener.told} == {"7"}
-    for event in listener.told:
+    assert listener.events, "it was heard before it was finished"
+    assert not any(event.turn.finished for event in listener.events)
+    assert {event.said for event in listener.events} == {"7"}
+    for event in listener.events:
         assert all(whole.text.startswith(part.text) for part, whole in zip(event.turn.replies, turn.replies, strict=True))
 
 
@@ -118,14 +118,14 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
     snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
     assert (snapshots.device, [training.precision for training in snapshots.trainings]) == ("cpu", [*precisions])
     bfloat16 = models * COPIES_WHILE_LOADING * 2 * opened.policy.parameters / GB
-    for more, wanted in ((3.0, precisions[0]), (1.5, "bfloat16"), (3.0, precisions[0])):
+    for more, expected in ((3.0, precisions[0]), (1.5, "bfloat16"), (3.0, precisions[0])):
         allowed[0] = memory_used() / GB + more * bfloat16
-        if wanted not in precisions:
+        if expected not in precisions:
             with pytest.raises(EngineError, match="of memory that you allow"):
                 snapshots.require_room(models)
             continue
         training = snapshots.require_room(models)
-        assert training == Training("lean", wanted)
+        assert training == Training("lean", expected)
         with snapshots.opened(ModelSnapshot(0), training) as reopened:
             assert reopened.policy.training == training
     allowed[0] = memory_used() / GB + 0.5 * bfloat16
@@ -158,7 +158,7 @@ async def test_two_conversations_at_once_are_both_written(moments, listener):
 def test_what_was_learned_is_there_whether_as_weights_or_as_adapters(moments, method):
     learned(moments, method)
     training = Training(method=method)
-    before, now = moments.kept()
+    before, now = moments.available()
     assert (before.rounds, now.rounds) == (0, 5)
     text = Written(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
     with moments.opened(before, training) as first, moments.opened(now, training) as last:
@@ -194,9 +194,9 @@ async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_
     for _ in range(8):  # meanwhile this loop hears nothing
         assert steps.acquire(timeout=20)
     assert await talking.obey(commands.ClearTalk(id="")) == (TalkCleared(),)
-    count = len(listener.told)
+    count = len(listener.events)
     assert await saying == ()
-    assert len(listener.told) == count
+    assert len(listener.events) == count
 
 
 async def test_an_engine_that_ends_waits_for_no_answer(taught, listener):
@@ -247,4 +247,4 @@ async def test_what_is_longer_than_can_be_told_is_cut(taught, listener, monkeypa
     monkeypatch.setattr(protocol, "LONGEST_REPLY", 7)
     turn = await say(talking_with(taught, listener))
     assert [len(reply.text) for reply in turn.replies] == [7, 7]
-    assert max(len(reply.text) for event in listener.told for reply in event.turn.replies) == 7
+    assert max(len(reply.text) for event in listener.events for reply in event.turn.replies) == 7

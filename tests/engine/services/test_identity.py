@@ -27,9 +27,9 @@ def home(tmp_path):
 
 @pytest.fixture
 def history(home):
-    made = History(home.history)
-    yield made
-    made.close()
+    new_history = History(home.history)
+    yield new_history
+    new_history.close()
 
 
 @pytest.fixture

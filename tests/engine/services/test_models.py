@@ -36,11 +36,11 @@ def changes():
 def change(changes):
     """Changes settings, and takes that back."""
 
-    def made(values):
+    def apply(values):
         changes.append(values)
         return lambda: changes.append("taken back")
 
-    return made
+    return apply
 
 
 @pytest.fixture

@@ -34,10 +34,10 @@ CHARTER = first_swarm()
 class Overheard(SoloSwarm):
     """Everything that was handed to the network."""
 
-    heard: list[tuple[int, int, Sequence[Group]]] = field(default_factory=list)
+    shared_groups: list[tuple[int, int, Sequence[Group]]] = field(default_factory=list)
 
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:  # noqa: A002 - the word it is
-        self.heard.append((round, epoch, groups))
+        self.shared_groups.append((round, epoch, groups))
         blob = rollout_record.encode(
             Record(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
         )
@@ -73,7 +73,7 @@ async def ask(trying: PlaygroundService, epoch: int, mine: str = "42"):
 async def test_without_the_settings_word_nothing_leaves_whatever_is_asked(trying, swarm):
     posed = await pose(trying, to_share=True)
     (answer,) = await ask(trying, posed.epoch)
-    assert (answer.mine.text, answer.shared, swarm.heard) == ("<answer>42</answer>", False, [])
+    assert (answer.mine.text, answer.shared, swarm.shared_groups) == ("<answer>42</answer>", False, [])
 
 
 @pytest.mark.parametrize("to_share", [True, False])
@@ -95,7 +95,7 @@ async def test_an_answer_to_a_reserved_question_never_leaves(trying, swarm):
     posed = await pose(willing, to_share=False)
     assert posed.epoch == 0
     (answer,) = await ask(willing, 0)
-    assert (answer.mine.human, answer.shared, swarm.heard) == (False, False, [])
+    assert (answer.mine.human, answer.shared, swarm.shared_groups) == (False, False, [])
 
 
 async def test_without_an_answer_of_ones_own_nothing_leaves(trying, swarm):
@@ -103,7 +103,7 @@ async def test_without_an_answer_of_ones_own_nothing_leaves(trying, swarm):
     posed = await pose(willing, to_share=True)
     (answer,) = await ask(willing, posed.epoch, mine="  ")
     assert isinstance(answer, QuestionAnswered)
-    assert swarm.heard == []
+    assert swarm.shared_groups == []
 
 
 async def test_what_would_have_been_right_is_told_with_the_answers(trying):
@@ -127,7 +127,7 @@ async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):
     words = iter([True, False])
     posed = await pose(trying, to_share=True)
     (answer,) = await ask(replace(trying, may_share=lambda: next(words)), posed.epoch)
-    assert (answer.shared, swarm.heard) == (False, [])
+    assert (answer.shared, swarm.shared_groups) == (False, [])
 
 
 async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_and_judge(trying, swarm, verifier):
@@ -136,7 +136,7 @@ async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_an
     assert split_of("bf", posed.question) == "train", "reserved questions are refused by every peer"
     shared, answer = await ask(willing, posed.epoch)
     assert answer.shared
-    ((number, epoch, (group,)),) = swarm.heard
+    ((number, epoch, (group,)),) = swarm.shared_groups
     assert (number, epoch) == (7, posed.epoch)
     assert [completion.by for completion in group.completions] == ["policy"] * 3 + ["human"]
     assert group.completions[-1].text == "<answer>42</answer>"
@@ -158,7 +158,7 @@ async def test_a_question_is_shared_once_and_not_when_it_is_old(trying, swarm):
         await ask(willing, posed.epoch)
     with pytest.raises(EngineError, match="too old"):
         await ask(replace(willing, clock=lambda: NOW + CHARTER.age_window_s), posed.epoch)
-    assert len(swarm.heard) == 1
+    assert len(swarm.shared_groups) == 1
 
 
 async def test_alone_nothing_was_shared_and_it_is_not_said_either(trying):

@@ -173,10 +173,10 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
 def shared(sign: str, *, groups: int, completions: int) -> Record:
     """The longest texts that such a swarm allows, all of one sign."""
     completions_of_group = tuple(Completion(text=sign * LONGEST_COMPLETION, ended=True) for _ in range(completions))
-    made = tuple(
+    shared_groups = tuple(
         Group(origin=ORIGIN, id=QuestionId("bf", EPOCH, number), completions=completions_of_group) for number in range(groups)
     )
-    return Record(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=made)
+    return Record(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=shared_groups)
 
 
 def arrived(record: Record) -> GroupsArrived:

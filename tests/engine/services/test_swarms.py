@@ -47,9 +47,9 @@ OTHER = replace(first_swarm(), name="Another swarm")
 
 @pytest.fixture
 def home(tmp_path):
-    made = paths.Home(tmp_path / "home").prepare()
-    (made.charters / f"{OTHER.digest.hex()}.json").write_bytes(charters.encode(OTHER))
-    return made
+    new_home = paths.Home(tmp_path / "home").prepare()
+    (new_home.charters / f"{OTHER.digest.hex()}.json").write_bytes(charters.encode(OTHER))
+    return new_home
 
 
 @pytest.fixture

@@ -294,7 +294,7 @@ class Slow:
     """A clock that each of the first steps moves by so many seconds, and a person who stops after so many steps."""
 
     def __init__(self, policy: Counting, seconds: float, stops_after: int = 1 << 30, quick_after: int = 1 << 30) -> None:
-        self.policy, self.now, self.told = policy, 0.0, []
+        self.policy, self.now, self.reports = policy, 0.0, []
         self._seconds, self._remaining, self._slow = seconds, stops_after, quick_after
 
     def step(self, batches, params) -> StepMetrics:
@@ -308,7 +308,7 @@ class Slow:
 
     def restore(self, root: Path):
         return restore(
-            root, self.policy, self, "b", pause_point=self.pause_point, told=lambda *how_far: self.told.append(how_far),
+            root, self.policy, self, "b", pause_point=self.pause_point, report=lambda *how_far: self.reports.append(how_far),
             clock=lambda: self.now,
         )  # fmt: skip
 
@@ -344,10 +344,10 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
     many_rounds_in_the_journal(tmp_path)
     quick = Slow(Counting(), 0.1)
     quick.restore(tmp_path)
-    assert (quick.told, folders(tmp_path)) == ([], ["r00000001"])
+    assert (quick.reports, folders(tmp_path)) == ([], ["r00000001"])
     slow = Slow(Counting(), 1000.0)
     saved, checkpointed, _ = slow.restore(tmp_path)
-    assert slow.told == [(done, 7) for done in range(1, 7)]
+    assert slow.reports == [(done, 7) for done in range(1, 7)]
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
     assert (saved.round, checkpointed) == (8, 8)
     assert Node(tmp_path).round == 8

@@ -131,13 +131,13 @@ def test_a_stop_ends_a_rest_at_once():
 def test_a_priority_holds_for_every_thread_and_child_and_says_where_it_cannot_go_back_up():
     code = """
 import os, subprocess, sys, threading
-from waggle.engine.system.resource_limits import be_nice
+from waggle.engine.system.resource_limits import set_priority
 ends = threading.Event()
 other = threading.Thread(target=ends.wait); other.start()
 child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-lowered = be_nice("lowest")
+lowered = set_priority("lowest")
 print(lowered, os.getpriority(os.PRIO_PROCESS, other.native_id), os.getpriority(os.PRIO_PROCESS, child.pid))
-print(be_nice("normal") == (os.getpriority(os.PRIO_PROCESS, 0) == 0))
+print(set_priority("normal") == (os.getpriority(os.PRIO_PROCESS, 0) == 0))
 child.communicate(b"x"); ends.set()
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
@@ -176,13 +176,13 @@ def test_all_is_kept_before_another_number_of_threads_learns():
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    made = paths.Home(tmp_path / "home").prepare()
+    new_home = paths.Home(tmp_path / "home").prepare()
     for name in ("r00000001", "r00000002", "r00000003", "damaged-r00000000"):
-        fill(made.checkpoints / name)
+        fill(new_home.checkpoints / name)
     for age, name in enumerate(("owner/newer", "owner/older")):
         fill(paths.models() / name)
         os.utime(paths.models() / name, (1000 - age, 1000 - age))
-    return made
+    return new_home
 
 
 def fill(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """The queue: where commands are taken while the engine may start again behind it; they wait for the lifecycle of then."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,6 +22,8 @@ from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
 from waggle.rl.batch import nothing
+
+log = logging.getLogger(__name__)
 
 NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM = (
     (SwarmError, CharterError),
@@ -60,7 +63,7 @@ class CommandQueue:
     def __init__(self) -> None:
         self._sitter: CommandHandler | None = None
         self._there = asyncio.Event()
-        self.asked = PauseRequest()
+        self.pause_request = PauseRequest()
         self.reason = ""
         self.back: list[UndoStep] = []  # the newest last
         self.stopped = False
@@ -92,6 +95,7 @@ class CommandQueue:
         """Undo that, the newest first; what was undone. Raises WaggleError where the disk says no."""
         blamed = self.to_blame(failure)
         for choice in reversed(blamed):
+            log.info("undo a choice after %s", failure.__name__)
             self.back.remove(choice)
             choice.go()
         return blamed
@@ -105,6 +109,7 @@ class CommandQueue:
                 while (sitter := self._sitter) is None:  # it may have risen again before this is heard
                     await self._there.wait()
         except TimeoutError as error:
+            log.debug("%s waited %.0f s for an engine that starts", type(command).__name__, RESTART_SECONDS)
             raise EngineError("The engine is starting again.", "Try again in a moment.") from error
         return await sitter.obey(command)
 

@@ -70,7 +70,9 @@ class EventPublisher:
         _log(stamped)
         try:
             self._keep(stamped, line)
-        except OSError:  # a full disk: whoever listens still hears, and the record goes on with a snapshot once there is room
+        except OSError as error:  # a full disk: listeners still get it, and the record continues with a snapshot
+            if not self._gap:
+                log.info("events are missing in the record: %s", error)
             self._gap = True
         self._send(line)
 
@@ -81,6 +83,8 @@ class EventPublisher:
     def _send(self, line: bytes) -> None:
         for listener in self._listeners:
             was_behind, listener.behind = listener.behind, listener.waiting() >= (1 if listener.behind else MAX_UNREAD_BYTES)
+            if listener.behind != was_behind:
+                log.debug("a listener %s", "reads too slowly: events are dropped" if listener.behind else "reads again")
             if not listener.behind:
                 listener.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 

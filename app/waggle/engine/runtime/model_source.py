@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 import threading
 import time
@@ -20,6 +21,8 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.storage import checkpoint, hub_download
 from waggle.protocol import events
+
+log = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0  # seconds; and every hundredth of it
 MAX_PIECE_SECONDS = 60.0  # seconds that one may take: in a longer time the hub was away, or the computer asleep
@@ -170,6 +173,7 @@ def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], a
                 gate.rest(0.0)  # who was left meanwhile tells nothing more
                 if rested % AWAY_REPORT_EVERY == 0:
                     away(error)
+                log.debug("the hub is away, retry of %s in %d s: %s", name, seconds, error)
             for _ in range(seconds):
                 gate.rest(MAX_REST_SECONDS)
                 gate.hold()

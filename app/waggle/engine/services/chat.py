@@ -77,9 +77,9 @@ class ReplyProgress:
         self.replies[side] = replace(self.replies[side], text=text)
         if time.monotonic() - self._reported_at[0] >= GROWTH_SECONDS:
             self._reported_at[0] = time.monotonic()
-            self.tell(self.told())
+            self.tell(self.event())
 
-    def told(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
+    def event(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
         now, before = self.replies
         turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
         return events_chat.TurnGrew(said=self.command.id, number=self.command.number, turn=turn)
@@ -120,7 +120,7 @@ class ChatService:
 
     def _offer(self) -> events_chat.TalkOffered:
         taught = load_tokenizer(self.moments.folder).taught_to_chat
-        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.moments.kept()), taught=taught)
+        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.moments.available()), taught=taught)
 
     async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
         if not command.words.strip():
@@ -146,7 +146,7 @@ class ChatService:
         self, command: commands.Say, hushed: threading.Event, grew: Callable[[events_chat.TurnGrew], object]
     ) -> events_chat.TurnGrew:
         training = self.moments.require_room(2)
-        snapshots = self.moments.kept()
+        snapshots = self.moments.available()
         then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
         if then is None:
             raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
@@ -163,7 +163,7 @@ class ChatService:
             written = [THREADS.submit(write, side) for side in (0, 1)]
         wait(written)
         whole = [each.result() for each in written]
-        return telling.told(finished=True, stopped=not all(whole))
+        return telling.event(finished=True, stopped=not all(whole))
 
     def _write(
         self,

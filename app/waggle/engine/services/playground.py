@@ -95,7 +95,7 @@ class PlaygroundService:
         if goes is not None:
             self._require_fresh(goes)
         training = self.moments.require_room(1)
-        moments = _spread(self.moments.kept(), MAX_SNAPSHOTS)
+        moments = _spread(self.moments.available(), MAX_SNAPSHOTS)
         completions = [self._answers(question, moment, training, 1, LOW_TEMPERATURE)[0] for moment in moments]
         if command.mine.strip():
             completions.append(_by_hand(command.mine))

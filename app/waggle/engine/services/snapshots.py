@@ -60,7 +60,7 @@ class Snapshots:
     def threads(self) -> int:
         return threads_for(self.computer().threads)
 
-    def kept(self) -> list[ModelSnapshot]:
+    def available(self) -> list[ModelSnapshot]:
         """Oldest first: before any training, then all whose weights are kept."""
         pictures = snapshot_archive.archived_weights(self.home.checkpoints, self.home.album)
         return [ModelSnapshot(0), *(ModelSnapshot(rounds, weights) for rounds, weights in pictures)]

@@ -176,7 +176,7 @@ class SwarmService:
 
     def _list(self) -> events_swarms.SwarmsTold:
         known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
-        entries = [one for one in known.entries if one.charter != first.digest.hex()]
+        entries = [known_entry for known_entry in known.entries if known_entry.charter != first.digest.hex()]
         descriptions = [self._describe(first, known.entry(first.digest.hex()) or Entry(charter=first.digest.hex()))]
         for entry in entries:
             with suppress(CharterError):  # its charter is gone or damaged: what is left of it cannot be joined

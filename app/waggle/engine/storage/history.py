@@ -4,6 +4,7 @@ Of bounded size: of the older half of very many rounds every second one is folde
 held-out scores every second one is forgotten.
 """
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ import msgspec
 from waggle.core.errors import UNREADABLE, HistoryDamaged, HistoryError
 from waggle.protocol import events, events_identity
 
+log = logging.getLogger(__name__)
 Event = TypeVar("Event")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
 READ_ERRORS = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
@@ -145,7 +147,7 @@ class History:
         """Whether the held-out score before this round was taken."""
         return self._database.execute("select 1 from held_out where round = ?", (number,)).fetchone() is not None
 
-    def told(self) -> events.HistoryTold:
+    def points(self) -> events.HistoryTold:
         """All rounds and all held-out scores, each thinned evenly to at most 1,000, and every aha."""
         rows = self._database.execute(EVENLY.format(column="summary", table="rounds"))
         scores = self._database.execute(EVENLY.format(column="score", table="held_out"))
@@ -210,8 +212,8 @@ def _readable(rows: sqlite3.Cursor, kind: type[Event]) -> Iterator[Event]:
     for (row,) in rows:
         try:
             yield msgspec.json.decode(row, type=kind)
-        except (TypeError, *UNREADABLE):  # damaged on the disk: one point of a chart is lost, not the engine
-            continue
+        except (TypeError, *UNREADABLE) as error:  # damaged on the disk: one point of a chart is lost, not the engine
+            log.debug("a damaged row of the history is left out: %s", error)
 
 
 def _open(path: Path) -> sqlite3.Connection:

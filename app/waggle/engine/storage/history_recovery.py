@@ -1,5 +1,6 @@
 """Opens a history; a damaged one is rebuilt from the record of events, as far as that goes back: history is a fold of it."""
 
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,6 +13,8 @@ from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.storage.history import History
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State
+
+log = logging.getLogger(__name__)
 
 SIDE_FILES = ("-wal", "-shm")  # what SQLite keeps beside a database; it would take it for that of the next one of this name
 
@@ -35,6 +38,7 @@ def open_or_rebuild(path: Path, record: Path, model: Model) -> tuple[History, Re
             return History(path), None
     except HistoryDamaged:
         pass
+    log.info("%s is damaged, rebuilding it from the record of events", path)
     try:
         _set_aside(path, aside)
         rounds = _rebuild(path, record, model)

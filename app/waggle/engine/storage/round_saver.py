@@ -1,5 +1,6 @@
 """Keeps every round for good: by a line in the journal, and by a whole checkpoint as often as the disk is spared."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,10 +15,12 @@ from waggle.models.storage.checkpoint import Saved, Trained
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
 from waggle.sapo.interfaces import Policy
 
+log = logging.getLogger(__name__)
+
 BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
 SHARE_OF_TIME = 0.01  # that writing checkpoints may take
 JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
-REPLAY_REPORT_SECONDS = 1.0  # of learning again, before it is told
+REPLAY_REPORT_SECONDS = 1.0  # of learning again, before it is report
 REPLAY_WORTH_SAVING_SECONDS = 60.0  # learning again that took so long is worth a checkpoint
 REPLAY_SAVE_SECONDS = 1800.0  # and more than so much of it no kill may cost
 CHECKPOINT_RETRY_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
@@ -93,7 +96,8 @@ class RoundSaver:
             return size
         try:
             return size + self._checkpoint(saved)
-        except CheckpointError:
+        except CheckpointError as error:
+            log.info("checkpoint after round %d failed, retry in %.0f s: %s", saved.round, CHECKPOINT_RETRY_SECONDS, error)
             self._due, self._journal = self.clock() + CHECKPOINT_RETRY_SECONDS, 0
             self.refused()
             return size
@@ -127,6 +131,7 @@ class RoundSaver:
     def _checkpoint(self, saved: Saved) -> int:
         began = self.clock()
         size = checkpoint.save(self.root, self.policy, saved)
+        log.debug("checkpoint after round %d: %d bytes in %.1f s", saved.round, size, self.clock() - began)
         self.checkpointed, self._newest, self._journal = saved.round, None, 0
         self._due = self.clock() + interval(size, self.clock() - began)
         self.make_room()
@@ -136,11 +141,11 @@ class RoundSaver:
 
 def restore(
     root: Path, policy: Trained, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
-    told: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
+    report: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:  # fmt: skip
     """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside.
 
-    `told` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
+    `report` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
     and when the pause point raises Stopped: the next start goes on from there. Raises CheckpointError.
     """
     saved, aside = checkpoint.load_newest(root, policy, base)
@@ -152,7 +157,7 @@ def restore(
     for done, entry in enumerate(training_journal.entries(root, saved.round, base)):
         if replay.is_long:
             total = total or sum(1 for _ in training_journal.entries(root, saved.round, base))  # up to 256 MiB to decode
-            told(done, total)
+            report(done, total)
         try:
             training_journal.learn_again(learn.step, entry, pause_point)
         except Stopped:
@@ -166,7 +171,7 @@ def restore(
     aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
     aside += [checkpoint.SetAside(other, reason)] if other else []
-    return replay.saved, replay.kept.round, aside
+    return replay.saved, replay.stored.round, aside
 
 
 @contextmanager
@@ -185,11 +190,11 @@ class _Replay:
 
     root: Path
     policy: Trained
-    kept: Saved
+    stored: Saved
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
-        self.saved, self._began, self._since = self.kept, self.clock(), self.clock()
+        self.saved, self._began, self._since = self.stored, self.clock(), self.clock()
 
     @property
     def is_long(self) -> bool:
@@ -202,8 +207,8 @@ class _Replay:
 
     def keep(self) -> None:
         """Where it took long enough to be worth a checkpoint."""
-        if self.saved is not self.kept and self.clock() - self._since >= REPLAY_WORTH_SAVING_SECONDS:
+        if self.saved is not self.stored and self.clock() - self._since >= REPLAY_WORTH_SAVING_SECONDS:
             with suppress(CheckpointError):  # the journal has all of it
                 checkpoint.save(self.root, self.policy, self.saved)
-                self.kept = self.saved
+                self.stored = self.saved
             self._since = self.clock()

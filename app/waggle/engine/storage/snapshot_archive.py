@@ -30,7 +30,7 @@ def keep(checkpoints: Path, album: Path) -> None:
 
 def set_aside_after(album: Path, number: int) -> None:
     """After so many rounds. Later pictures are of a model that is no more: they are set aside, and its place is another's."""
-    for later in (one for one in rounds(album) if one > number):
+    for later in (archived for archived in rounds(album) if archived > number):
         picture = album / NAME.format(later)
         with suppress(OSError):  # somebody holds it open, on Windows: it goes at the next start
             picture.replace(picture.with_name(f"earlier-{picture.name}"))

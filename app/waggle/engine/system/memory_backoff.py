@@ -6,6 +6,7 @@ Each model has parts of its own, and after a day of work that memory sufficed fo
 Linux counts such kills; elsewhere an engine that was killed is started again as it was.
 """
 
+import logging
 import re
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,8 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
+
+log = logging.getLogger(__name__)
 
 MOST = 4  # halvings: a sixteenth of what is usual
 MOST_PARTS = 1 << MOST
@@ -34,7 +37,7 @@ class StoredBackoff(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str = ""  # the one in use
     fitted: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)] = 1  # parts into which its work is divided without any halving
-    held: dict[str, ModelBackoff] = {}
+    by_model: dict[str, ModelBackoff] = msgspec.field(name="held", default_factory=dict)
     kills: str = ""
 
 
@@ -47,7 +50,7 @@ class MemoryBackoff:
         self._allowed = 0.0
         self._kills = system_kills() if kills is None else kills
         stored = _read(self._path)
-        self._model, self._fitted, self._by_model = stored.model, stored.fitted, dict(stored.held)
+        self._model, self._fitted, self._by_model = stored.model, stored.fitted, dict(stored.by_model)
         self.was_killed = grew(stored.kills, self._kills)
         self.smaller = self.was_killed and self.more()
         if not self.smaller:
@@ -81,6 +84,7 @@ class MemoryBackoff:
         if self.parts >= MOST_PARTS:
             return False
         self._by_model[self._model] = ModelBackoff(halvings=self._now.halvings + 1)
+        log.info("memory is short: work is divided into %d parts", self.parts)
         self._write()
         return True
 
@@ -111,7 +115,7 @@ class MemoryBackoff:
         try:
             paths.put(
                 self._path,
-                msgspec.json.encode(StoredBackoff(model=self._model, fitted=self._fitted, held=by_model, kills=self._kills)),
+                msgspec.json.encode(StoredBackoff(model=self._model, fitted=self._fitted, by_model=by_model, kills=self._kills)),
             )
         except OSError:  # a full disk: others say so, and this is only a memory of how much there is
             return
