@@ -67,7 +67,7 @@ def test_every_command_is_one_that_waggle_knows(page):
         if len(words) == 1 and words[0] in DOORS:  # named in a sentence, without what it asks for
             continue
         arguments = cli.parser().parse_args(cli._with_invite(words))
-        assert callable(arguments.door)
+        assert callable(arguments.run)
 
 
 @pages

@@ -39,9 +39,9 @@ def unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unjudged")
 def test_a_folder_that_is_not_there_yet_is_nothing_bad(tmp_path, capsys):
-    code, said = run(tmp_path / "none", capsys)
-    assert code == 0, said
-    assert "the engine makes it" in said
+    code, output = run(tmp_path / "none", capsys)
+    assert code == 0, output
+    assert "the engine makes it" in output
     assert not (tmp_path / "none").exists()
 
 
@@ -49,13 +49,13 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     home = paths.Home(tmp_path).prepare()
     mine = keys.load_or_create(home.identity)
     History(home.history).close()
-    code, said = run(tmp_path, capsys)
-    assert code == 0, said
-    assert "identity: there" in said
-    assert keys.name_of(mine.peer_id) not in said
-    assert "0 rounds, ok" in said
-    assert "ok   judging: in a process of its own, which is held by " in said
-    assert "[?]" in said or "[+]" in said, "the rules, each with its tick"
+    code, output = run(tmp_path, capsys)
+    assert code == 0, output
+    assert "identity: there" in output
+    assert keys.name_of(mine.peer_id) not in output
+    assert "0 rounds, ok" in output
+    assert "ok   judging: in a process of its own, which is held by " in output
+    assert "[?]" in output or "[+]" in output, "the rules, each with its tick"
 
 
 @pytest.mark.usefixtures("unjudged")
@@ -70,8 +70,8 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
 )
 def test_what_is_broken_is_named_and_left_as_it_is(tmp_path, capsys, name, content, says):
     (tmp_path / name).write_bytes(content)
-    code, said = run(tmp_path, capsys)
-    assert (code, says in said) == (1, True), said
+    code, output = run(tmp_path, capsys)
+    assert (code, says in output) == (1, True), output
     assert (tmp_path / name).read_bytes() == content
 
 
@@ -86,17 +86,17 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     (own.checkpoints / "damaged-r00000009").mkdir()
     (own.checkpoints / "damaged-journal-r00000009").touch()
     History(own.history).close()
-    code, said = run(tmp_path, capsys)
-    assert code == 0, said
-    assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged ones lie beside it" in said
-    assert "history: 0 rounds, ok" in said
+    code, output = run(tmp_path, capsys)
+    assert code == 0, output
+    assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged ones lie beside it" in output
+    assert "history: 0 rounds, ok" in output
 
 
 @pytest.mark.usefixtures("unjudged")
 def test_a_home_that_is_no_folder_is_reported_on_to_the_end(tmp_path, capsys):
     (tmp_path / "file").touch()
-    code, said = run(tmp_path / "file", capsys)
-    assert (code, "BAD  engine: [Errno 20] Not a directory" in said) == (1, True), said
+    code, output = run(tmp_path / "file", capsys)
+    assert (code, "BAD  engine: [Errno 20] Not a directory" in output) == (1, True), output
 
 
 @pytest.mark.usefixtures("unjudged")
@@ -107,8 +107,8 @@ def test_a_history_that_is_locked_is_not_called_damaged(tmp_path, capsys):
     with contextlib.closing(sqlite3.connect(home.history)) as other:
         other.execute("pragma journal_mode = delete")
         other.execute("begin exclusive")
-        code, said = run(folder, capsys)
-    assert (code, "BAD  history: it cannot be read (database is locked)" in said) == (1, True), said
+        code, output = run(folder, capsys)
+    assert (code, "BAD  history: it cannot be read (database is locked)" in output) == (1, True), output
     assert "history: 0 rounds, ok" in run(folder, capsys)[1]
 
 
@@ -132,8 +132,8 @@ def test_of_a_failing_disk_the_doctor_says_what_the_engine_will_do(tmp_path, cap
         raise error
 
     monkeypatch.setattr(sqlite3, "connect", fails)
-    said = run(tmp_path, capsys)[1]
-    assert ("damaged (disk I/O error)" in said, "it cannot be read (disk I/O error)" in said) == (damaged, not damaged)
+    output = run(tmp_path, capsys)[1]
+    assert ("damaged (disk I/O error)" in output, "it cannot be read (disk I/O error)" in output) == (damaged, not damaged)
     with pytest.raises(HistoryError) as raised:
         History(home.history)
     assert isinstance(raised.value, HistoryDamaged) == damaged
@@ -142,8 +142,8 @@ def test_of_a_failing_disk_the_doctor_says_what_the_engine_will_do(tmp_path, cap
 def test_what_waggle_says_of_itself_names_neither_node_nor_folder(tmp_path):
     home = paths.Home(tmp_path).prepare()
     name = keys.name_of(keys.load_or_create(home.identity).peer_id)
-    said = doctor.report([doctor.Finding("engine", True, f"{name} in {tmp_path}/x")], home)
-    assert said == "ok   engine: this node in HOME/x\n"
+    report = doctor.report([doctor.Finding("engine", True, f"{name} in {tmp_path}/x")], home)
+    assert report == "ok   engine: this node in HOME/x\n"
 
 
 @pytest.mark.parametrize("engine", ["here", "by file"])
@@ -151,14 +151,14 @@ def test_a_swarms_name_which_a_person_typed_stays_at_home_and_that_of_the_shippe
     home = paths.Home(tmp_path / "home").prepare()
     shipped = charters.first_swarm()
     other = msgspec.structs.replace(shipped, name="Anna Schmidt's class")
-    for one in (shipped, other) if engine == "here" else (shipped,):
-        (home.charters / f"{one.digest.hex()}.json").write_bytes(charters.encode(one))
+    for charter in (shipped, other) if engine == "here" else (shipped,):
+        (home.charters / f"{charter.digest.hex()}.json").write_bytes(charters.encode(charter))
     if engine == "by file":
         (tmp_path / "class.json").write_bytes(charters.encode(other))
         settings.change(home.settings, {"swarm.charter": str(tmp_path / "class.json")})
     (home.charters / "0.json").write_bytes(b"damaged")
-    said = doctor.report([doctor.Finding("engine", True, f"Answering for {other.name}, not for {shipped.name}")], home)
-    assert said == f"ok   engine: Answering for a swarm, not for {shipped.name}\n"
+    requirements = doctor.report([doctor.Finding("engine", True, f"Answering for {other.name}, not for {shipped.name}")], home)
+    assert requirements == f"ok   engine: Answering for a swarm, not for {shipped.name}\n"
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,12 @@ def test_a_swarms_name_which_a_person_typed_stays_at_home_and_that_of_the_shippe
 def test_a_package_is_missed_only_where_the_installation_wants_it(system, machine):
     places = {"sys_platform": system, "platform_machine": machine}
     project = tomllib.loads((Path(paths.__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [Requirement(one) for one in project["dependencies"]]
-    installed = {one.name.replace("-", "_") for one in wanted if one.marker is None or one.marker.evaluate(places)}
+    requirements = [Requirement(text) for text in project["dependencies"]]
+    installed = {
+        requirement.name.replace("-", "_")
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate(places)
+    }
     installed |= {name.removesuffix("_Essentials") for name in installed}
     assert set(doctor.needed(system, machine, frozen=False)) <= installed
     assert bool(installed & {"torch"}) == ("torch" in doctor.needed(system, machine, frozen=False))

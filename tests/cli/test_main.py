@@ -1,13 +1,15 @@
 """The doors."""
 
 import argparse
+import ast
+import logging
 import os
 import subprocess
 import sys
 
 import pytest
 
-from waggle.cli import main
+from waggle.cli import log, main
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.gui.application import main as app
@@ -22,8 +24,8 @@ def test_no_heavy_import_happens_before_the_arguments_are_understood():
     code = (
         f"import sys, waggle.cli.main; waggle.cli.main.parser().parse_args([]); print([n for n in {HEAVY} if n in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
-    assert said.stdout.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    assert output.stdout.strip() == "[]"
 
 
 def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys):
@@ -31,31 +33,31 @@ def test_without_a_screen_the_way_without_a_window_is_named(monkeypatch, capsys)
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     assert main.main([]) == 1
-    said = capsys.readouterr().err
-    assert "no screen" in said
-    assert "waggle engine" in said
+    errors = capsys.readouterr().err
+    assert "no screen" in errors
+    assert "waggle engine" in errors
 
 
-@pytest.mark.parametrize(("reader", "shown"), [("", True), (os.devnull, True), ("a file", False)])
-def test_why_no_window_opens_is_shown_to_whoever_reads_no_terminal(reader, shown, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("reader", "is_shown"), [("", True), (os.devnull, True), ("a file", False)])
+def test_why_no_window_opens_is_shown_to_whoever_reads_no_terminal(reader, is_shown, tmp_path, monkeypatch):
     def refuse(_):
         raise EngineError("It does not answer.", "End that process.")
 
-    seen = []
+    errors = []
     monkeypatch.setattr(app, "run", refuse)
-    monkeypatch.setattr(app, "show_refused", lambda error: seen.append(error.title))
+    monkeypatch.setattr(app, "show_refused", lambda error: errors.append(error.title))
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     with open(tmp_path / "read" if reader == "a file" else os.devnull, "w") as stream:
         monkeypatch.setattr(sys, "__stderr__", stream if reader else None)
         assert main.main([]) == 1
-    assert seen == (["It does not answer."] if shown else [])
+    assert errors == (["It does not answer."] if is_shown else [])
 
 
 @pytest.mark.parametrize("door", ["", *DOORS])
 def test_every_door_explains_itself(door, capsys):
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         main.main([*door.split(), "--help"])
-    assert left.value.code == 0
+    assert exit_info.value.code == 0
     assert "usage: waggle" in capsys.readouterr().out
 
 
@@ -68,10 +70,10 @@ def test_options_before_the_door_hold_behind_it():
 @pytest.mark.parametrize("door", ["doctor", "log", "ctl status", "goodbye", "token", "update", "cuda", "race"])
 def test_a_setting_where_it_would_do_nothing_is_refused(door, capsys):
     setting = ["--set", "computer.threads=1"]
-    for given in ([*setting, *door.split()], [*door.split(), *setting]):
-        with pytest.raises(SystemExit) as left:
-            main.parsed(given)
-        assert left.value.code == 2
+    for words in ([*setting, *door.split()], [*door.split(), *setting]):
+        with pytest.raises(SystemExit) as exit_info:
+            main.parsed(words)
+        assert exit_info.value.code == 2
         assert "--set" in capsys.readouterr().err
 
 
@@ -81,7 +83,7 @@ def test_a_setting_before_the_door_is_joined_by_those_behind_it():
 
 
 @pytest.mark.parametrize(
-    "given",
+    "words",
     [
         ["waggle://join?x"],
         ["--home", "here.waggle", "waggle://join?x"],
@@ -89,23 +91,23 @@ def test_a_setting_before_the_door_is_joined_by_those_behind_it():
         ["--invite", "waggle://join?x"],
     ],
 )
-def test_a_link_that_stands_by_itself_is_an_invite(given):
-    assert main.parsed(given).invite == "waggle://join?x"
+def test_a_link_that_stands_by_itself_is_an_invite(words):
+    assert main.parsed(words).invite == "waggle://join?x"
 
 
 @pytest.mark.parametrize("behind", [["goodbye", "--remove", "all", "--json"], ["--home", "elsewhere"]])
 @pytest.mark.parametrize("before", [[], ["--home", "here"], ["--invite"]])
 def test_nothing_stands_behind_a_link_whoever_launches_it_may_break_it_in_pieces(before, behind, capsys):
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         main.parsed([*before, "waggle://x", *behind])
-    assert left.value.code == 2
+    assert exit_info.value.code == 2
     assert "nothing may stand behind a link" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
-def test_a_file_with_an_invite_is_found_from_any_folder(given, tmp_path, monkeypatch):
+@pytest.mark.parametrize("words", [["of a friend.waggle"], ["--invite", "of a friend.waggle"], ["OF A FRIEND.WAGGLE"]])
+def test_a_file_with_an_invite_is_found_from_any_folder(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main.parsed(given).invite == str(tmp_path / given[-1])
+    assert main.parsed(words).invite == str(tmp_path / words[-1])
 
 
 def test_an_invite_by_its_url_and_none_stay_what_they_are():
@@ -114,7 +116,7 @@ def test_an_invite_by_its_url_and_none_stay_what_they_are():
 
 
 @pytest.mark.parametrize(
-    "given",
+    "words",
     [
         ["ctl", "--home", "/data/my.waggle", "status"],
         ["--home", "/data/my.waggle", "engine"],
@@ -122,21 +124,21 @@ def test_an_invite_by_its_url_and_none_stay_what_they_are():
         ["export", "--home=/data/my.waggle", "trained.waggle"],
     ],
 )
-def test_a_name_that_stands_for_something_else_is_no_invite(given):
-    assert (main.parsed(given).invite, str(main.parsed(given).home)) == ("", "/data/my.waggle")
+def test_a_name_that_stands_for_something_else_is_no_invite(words):
+    assert (main.parsed(words).invite, str(main.parsed(words).home)) == ("", "/data/my.waggle")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "words",
     [
         ["ctl", "set", "model.folder=/d\udce9"], ["--set", "model.folder=/d\udce9", "engine"], ["--invite", "inv\udce9.waggle"],
         ["inv\udce9.waggle"], ["waggle://join?charter=\udce9"],
     ],
 )  # fmt: skip
-def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(given, capsys):
+def test_a_word_that_is_no_text_is_refused_before_anybody_is_told_it(words, capsys):
     """As a shell hands over what is written in Latin-1."""
     with pytest.raises(SystemExit):
-        main.parsed(given)
+        main.parsed(words)
     assert "is not written in UTF-8" in capsys.readouterr().err
 
 
@@ -149,18 +151,18 @@ def test_the_name_of_a_folder_may_be_no_text():
 def test_a_home_that_is_no_folder_is_explained(tmp_path, capfd, door, home, why):
     (tmp_path / "file").touch()
     assert main.main([door, "--home", str(tmp_path / home)]) == 1
-    said = capfd.readouterr()
-    assert why in said.out + said.err
-    assert "Traceback" not in said.err
+    output = capfd.readouterr()
+    assert why in output.out + output.err
+    assert "Traceback" not in output.err
 
 
 def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "home"))
     (tmp_path / "file").touch()
     assert laboratory.main(["bench", "--report", "--out", str(tmp_path / "file" / "out")]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"waggle: {tmp_path / 'file' / 'out'} cannot be used: Not a directory.\n")
-    assert "--home" not in said
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"waggle: {tmp_path / 'file' / 'out'} cannot be used: Not a directory.\n")
+    assert "--home" not in errors
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there every name has a place, and is long enough")
@@ -174,22 +176,22 @@ def test_a_file_elsewhere_that_cannot_be_used_is_no_fault_of_the_home(tmp_path, 
 def test_what_the_system_refuses_is_one_sentence(tmp_path, monkeypatch, capfd, words, why):
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path))
     assert main.main(words) == 1
-    said = capfd.readouterr()
-    assert said.err.startswith("waggle: ")
-    assert why in said.err
-    assert "Traceback" not in said.err
+    output = capfd.readouterr()
+    assert output.err.startswith("waggle: ")
+    assert why in output.err
+    assert "Traceback" not in output.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
-@pytest.mark.parametrize(("words", "code", "said"), [
+@pytest.mark.parametrize(("words", "code", "text"), [
     ("goodbye --remove log <&-", 0, 0), ("goodbye >&-", 0, 0), ("engine --set learning.local=99 >&-", 1, 1),
     ("log --home /dev/null 2>&-", 0, 0),
 ])  # fmt: skip
-def test_streams_that_are_closed_lead_nowhere(tmp_path, words, code, said):
+def test_streams_that_are_closed_lead_nowhere(tmp_path, words, code, text):
     command = ["sh", "-c", f"exec {sys.executable} -m waggle {words}"]
     environment = {**os.environ, "PYTHONPATH": "app", "WAGGLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(command, capture_output=True, check=False, env=environment)
-    assert (done.returncode, len(done.stderr.splitlines())) == (code, said), done.stderr
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, text), done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of another kind")
@@ -227,7 +229,7 @@ def test_a_pipe_that_breaks_elsewhere_is_no_quiet_end(monkeypatch):
     def broken(_):
         raise BrokenPipeError
 
-    monkeypatch.setattr(main, "_log", broken)
+    monkeypatch.setattr(log, "run", broken)
     with pytest.raises(BrokenPipeError):
         main.main(["log"])
 
@@ -238,8 +240,8 @@ def test_what_waggle_keeps_is_listed_and_removed_as_named(tmp_path, monkeypatch,
         (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "home" / name).write_bytes(b"x" * 2000)
     assert main.main(["goodbye", "--home", str(tmp_path / "home")]) == 0
-    said = capsys.readouterr().out
-    assert [line.split()[:3] for line in said.splitlines()[1:4]] == [
+    output = capsys.readouterr().out
+    assert [line.split()[:3] for line in output.splitlines()[1:4]] == [
         ["identity", "2.0", "kB"], ["history", "2.0", "kB"], ["log", "2.0", "kB"],
     ]  # fmt: skip
     assert main.main(["goodbye", "--home", str(tmp_path / "home"), "--remove", "log"]) == 0
@@ -264,10 +266,10 @@ def test_a_goodbye_to_a_folder_that_was_never_a_home_leaves_it_as_it_is(tmp_path
     assert sorted((tmp_path / "project").rglob("*")) == before
 
 
-@pytest.mark.parametrize(("home", "words", "left"), [
+@pytest.mark.parametrize(("home", "words", "remaining"), [
     ("beside", "all", True), ("beside", "all,models", False), ("usual", "all", False),
 ])  # fmt: skip
-def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path, monkeypatch, home, words, left):
+def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path, monkeypatch, home, words, remaining):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("WAGGLE_HOME", str(tmp_path / "usual"))
     shared = tmp_path / "cache/waggle/models/owner/x/model.safetensors"
@@ -276,12 +278,12 @@ def test_all_of_one_home_leaves_what_other_homes_use_unless_it_is_named(tmp_path
         path.write_bytes(b"x")
     assert main.main(["goodbye", "--home", str(tmp_path / home), "--remove", words]) == 0
     assert not (tmp_path / home / "logs").exists()
-    assert shared.exists() == left
+    assert shared.exists() == remaining
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of one's own is a pty")
-@pytest.mark.parametrize(("answer", "left"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
-def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeypatch, capsys, answer, left):
+@pytest.mark.parametrize(("answer", "remaining"), [(b"\n", True), (b"n\n", True), (b"y\n", False)])
+def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeypatch, capsys, answer, remaining):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     paths.Home(tmp_path).prepare().logs.mkdir()
     (tmp_path / "logs/waggle.log").write_bytes(b"x" * 2000)
@@ -289,7 +291,32 @@ def test_at_a_terminal_one_is_asked_before_anything_is_removed(tmp_path, monkeyp
     os.write(person, answer)
     with os.fdopen(terminal) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert main.main(["goodbye", "--home", str(tmp_path), "--remove", "log"]) == left
+        assert main.main(["goodbye", "--home", str(tmp_path), "--remove", "log"]) == remaining
     os.close(person)
     assert "2.0 kB" in capsys.readouterr().out
-    assert (tmp_path / "logs/waggle.log").exists() == left
+    assert (tmp_path / "logs/waggle.log").exists() == remaining
+
+
+def test_every_command_is_a_module_that_is_imported_when_it_is_chosen_alone():
+    code = (
+        "import sys; from waggle.cli import main; main.parsed(['log']); "
+        "print([name for name in sys.modules if name.startswith('waggle.cli.')])"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    imported = {name.rpartition(".")[2] for name in ast.literal_eval(output.stdout)}
+    assert imported == {"main", "window", "options", "outcome", "log"}
+    assert list(main.COMMANDS) == DOORS
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
+def test_verbose_logs_details_of_waggle_alone(tmp_path, level):
+    words = ["--verbose"] if level == logging.DEBUG else []
+    code = (
+        "import logging, sys; from waggle.cli import main, options; a = main.parsed(sys.argv[1:]); options.start_log(a); "
+        "logging.getLogger('waggle.engine').debug('a detail token=abc'); logging.getLogger('asyncio').debug('of a library')"
+    )
+    command = [sys.executable, "-c", code, "engine", "--home", str(tmp_path), *words]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": "app"})
+    written = "".join(path.read_text() for path in paths.Home(tmp_path).logs.glob("*"))
+    assert ("a detail token=..." in output.stderr, "a detail token=..." in written) == (bool(words), bool(words))
+    assert "of a library" not in output.stderr + written

@@ -17,10 +17,10 @@ def test_a_kernel_that_grants_fewer_open_files_than_its_limit_says_is_no_end(mon
     """As a Mac does, whose hard limit is no limit: `kern.maxfilesperproc` is what counts."""
     limits = [(256, resource.RLIM_INFINITY)]
 
-    def setrlimit(_which, wanted):
-        if wanted[0] > granted:
+    def setrlimit(_which, requested):
+        if requested[0] > granted:
             raise ValueError("current limit exceeds maximum limit")
-        limits.append(wanted)
+        limits.append(requested)
 
     monkeypatch.setattr(resource, "getrlimit", lambda _which: limits[-1])
     monkeypatch.setattr(resource, "setrlimit", setrlimit)

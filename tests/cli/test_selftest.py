@@ -7,11 +7,13 @@ from pathlib import Path
 from waggle.cli import main, selftest
 from waggle.core import paths
 from waggle.core.settings import When
-from waggle.engine.storage.pause_request import Asked
+from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol.schedule import Wishes
 
 QUICK = [
-    part for one in ("computer.threads=1", "computer.priority=normal", "learning.held_out_questions=1") for part in ("--set", one)
+    part
+    for setting in ("computer.threads=1", "computer.priority=normal", "learning.held_out_questions=1")
+    for part in ("--set", setting)
 ]
 
 
@@ -19,9 +21,9 @@ def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys,
     monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[2]))
     (tmp_path / "settings.toml").write_text(f"[when]\nidle_minutes = 240\nweek = {['.' * 24] * 7}\n")  # rules that would hold it
     assert main.main(["selftest", "--home", str(tmp_path), *QUICK]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert "parameters" in said[0]
-    rounds = [line.split(":")[0] for line in said[1:]]
+    lines = capsys.readouterr().out.splitlines()
+    assert "parameters" in lines[0]
+    rounds = [line.split(":")[0] for line in lines[1:]]
     assert rounds == [f"round {number}" for number in range(len(rounds))]
     assert len(rounds) >= selftest.ROUNDS == 3, "one more may end before the engine hears that it is to stop"
     assert paths.Home(tmp_path).checkpoints.exists()
@@ -30,18 +32,20 @@ def test_three_rounds_alone_are_played_by_an_engine_of_its_own(tmp_path, capsys,
 def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[2]))
     assert main.main(["selftest", "--home", str(tmp_path), "--set", "model.folder=/nowhere"]) == 1
-    said = capfd.readouterr()
-    assert "There is no model in /nowhere" in said.out
-    assert "after 0 rounds" in said.err
+    output = capfd.readouterr()
+    assert "There is no model in /nowhere" in output.out
+    assert "after 0 rounds" in output.err
 
 
 def test_no_rule_holds_a_trial_back():
-    assert {one.partition("=")[0] for one in selftest.AT_ANY_TIME} == {f"when.{name}" for name in When.__struct_fields__}
+    assert {assignment.partition("=")[0] for assignment in selftest.AT_ANY_TIME} == {
+        f"when.{name}" for name in When.__struct_fields__
+    }
 
 
 def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[2]))
-    Asked(tmp_path / "asked.json").keep(Wishes(paused=True))
+    PauseRequest(tmp_path / "asked.json").keep(Wishes(paused=True))
     assert main.main(["selftest", "--home", str(tmp_path), *QUICK]) == 1
     assert "waggle: Paused.\n        Nothing was lost; round 0 goes on when you resume." in capsys.readouterr().err
 

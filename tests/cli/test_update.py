@@ -35,9 +35,9 @@ def test_what_ships_has_an_empty_key_slot_and_asks_nobody(capsys):
 
 def test_the_newest_is_found_by_its_numbers_and_an_older_one_is_never_shown(key):
     source = update.Source(feed=URL, key=key[0])
-    found = update.ask(source, lambda url: served(key, "99.9.0", "0.0.1", "99.10.0"))
-    assert found is not None
-    assert found.version == "99.10.0"
+    newest = update.ask(source, lambda url: served(key, "99.9.0", "0.0.1", "99.10.0"))
+    assert newest is not None
+    assert newest.version == "99.10.0"
     assert update.ask(source, lambda url: served(key, "0.0.1", update.__version__)) is None
 
 

@@ -11,8 +11,8 @@ import waggle
 LINK = "waggle:join?key=secretäöü"
 READ = "import sys; from waggle.core.hide_arguments import hide; hide(sys.argv[-1]); print(open('/proc/self/cmdline').read())"
 OPENS = (
-    "import sys; from waggle.cli import main as cli; "
-    "cli._has_screen = lambda: print(open('/proc/self/cmdline').read()); sys.exit(cli.main())"
+    "import sys; from waggle.cli import main as cli, window; "
+    "window.has_screen = lambda: print(open('/proc/self/cmdline').read()); sys.exit(cli.main())"
 )
 
 

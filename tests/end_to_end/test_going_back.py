@@ -4,7 +4,7 @@ import pytest
 
 from end_to_end.programs import Engine, running
 from waggle.core import paths
-from waggle.engine.services.swarms import BACK
+from waggle.engine.services.swarms import BACK_MESSAGE
 from waggle.network import joined_swarms
 from waggle.network.joined_swarms import Book, Entry
 from waggle.protocol import commands, events
@@ -45,7 +45,7 @@ def test_a_swarm_whose_questions_the_model_cannot_read_is_left_in_its_first_roun
         engine.kill()
     assert joined_swarms.read(home.swarms).active == TOO_LONG.digest.hex()
     with running(Engine(home.root, *SETTINGS)) as engine:
-        went_back(engine, BACK)
+        went_back(engine, BACK_MESSAGE)
         assert engine.end() == 0
     assert joined_swarms.read(home.swarms).active == ""
 

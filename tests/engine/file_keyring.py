@@ -17,8 +17,8 @@ class FileKeyring(KeyringBackend):
             raise KeyringLocked
         return json.loads(path.read_text()) if path.exists() else {}
 
-    def _write(self, kept: dict[str, str]) -> None:
-        Path(os.environ["KEYCHAIN_FILE"]).write_text(json.dumps(kept))
+    def _write(self, tokens: dict[str, str]) -> None:
+        Path(os.environ["KEYCHAIN_FILE"]).write_text(json.dumps(tokens))
 
     def get_password(self, service: str, username: str) -> str | None:
         return self._read().get(f"{service}/{username}")
@@ -27,7 +27,7 @@ class FileKeyring(KeyringBackend):
         self._write(self._read() | {f"{service}/{username}": password})
 
     def delete_password(self, service: str, username: str) -> None:
-        kept = self._read()
-        if kept.pop(f"{service}/{username}", None) is None:
+        tokens = self._read()
+        if tokens.pop(f"{service}/{username}", None) is None:
             raise PasswordDeleteError
-        self._write(kept)
+        self._write(tokens)

@@ -12,9 +12,9 @@ import pytest
 from waggle.core.paths import Home
 from waggle.engine import attached_windows
 from waggle.engine.control import server
-from waggle.engine.control.command_queue import Desk
+from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.control.stdio import Writer
-from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import Follow
 from waggle.protocol.state import Snapshot, State
@@ -33,20 +33,20 @@ async def never(command):
 
 def once(follow):
     """The first who follows is told this; whoever comes then finds nobody who lets itself be followed."""
-    left = [follow]
+    listeners = [follow]
 
-    def told(way):
-        if not left:
-            return server.of_a_window(way)
-        return left.pop()(way)
+    def attach(way):
+        if not listeners:
+            return server.refuse_follower(way)
+        return listeners.pop()(way)
 
-    return told
+    return attach
 
 
 @pytest.fixture
 def soon(monkeypatch):
-    monkeypatch.setattr(attached_windows, "AGAIN_SECONDS", 0.3)
-    monkeypatch.setattr(attached_windows, "AGAIN_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(attached_windows, "RECONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(attached_windows, "RECONNECT_POLL_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -55,12 +55,12 @@ def home(tmp_path):
 
 
 @pytest.fixture
-async def teller(home):
+async def publisher(home):
     """What the engine says that runs in this folder."""
-    made = Teller(home.events, service=True)
-    async with server.serving(home, obey, attached_windows.told_to(made, Desk())):
-        yield made
-    made.close()
+    publisher = EventPublisher(home.events, service=True)
+    async with server.serving(home, obey, attached_windows.follower(publisher, CommandQueue())):
+        yield publisher
+    publisher.close()
 
 
 @pytest.fixture
@@ -74,18 +74,18 @@ def window():
     os.close(writing)
 
 
-async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(home, teller, window):
+async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(home, publisher, window):
     reads, writer = window
-    desk = Desk()
-    followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=False))
+    queue = CommandQueue()
+    followed = asyncio.create_task(attached_windows.follow(home, queue, writer, overruled=False))
     async with asyncio.timeout(60):
-        while writer.waiting() <= attached_windows.MOST_AHEAD:
-            teller.tell(events.Warned(title="x" * 4000, advice=""))
+        while writer.waiting() <= attached_windows.MAX_UNREAD_BYTES:
+            publisher.tell(events.Warned(title="x" * 4000, advice=""))
             await asyncio.sleep(0)
         for _ in range(200):  # are still on their way then
-            teller.tell(events.Warned(title="x" * 4000, advice=""))
+            publisher.tell(events.Warned(title="x" * 4000, advice=""))
         reads.close()
-        desk.stop()
+        queue.stop()
         assert await followed
 
 
@@ -110,51 +110,51 @@ def nothing_more(reads, writer):
     return reads.read() is None
 
 
-async def leave(desk, followed):
+async def leave(queue, followed):
     """The window is closed, and what stands for the engine ends at once."""
-    desk.stop()
+    queue.stop()
     async with asyncio.timeout(60):
         assert await followed
 
 
 async def test_an_engine_that_is_started_anew_is_followed_again_and_asked_again(home, window):
     reads, writer = window
-    desk = Desk()
-    first, second = (Teller(home.events, service=True) for _ in range(2))
-    async with server.serving(home, obey, attached_windows.told_to(first, Desk())):
-        followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=True))
+    queue = CommandQueue()
+    first, second = (EventPublisher(home.events, service=True) for _ in range(2))
+    async with server.serving(home, obey, attached_windows.follower(first, CommandQueue())):
+        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, overruled=True))
         await told_to_window(reads, Snapshot)
         assert "left out" in (await told_to_window(reads, events.Warned)).title
         first.tell(events.EngineStopped(round=1))
         await told_to_window(reads, events.EngineStopped)
     assert (await told_to_window(reads, events.Preparing)).part == WAITING
-    asked = asyncio.create_task(desk.obey(commands.Resume(id="meanwhile")))
-    async with server.serving(home, obey, attached_windows.told_to(second, Desk())):
+    resuming = asyncio.create_task(queue.obey(commands.Resume(id="meanwhile")))
+    async with server.serving(home, obey, attached_windows.follower(second, CommandQueue())):
         await told_to_window(reads, Snapshot)
         assert (await told_to_window(reads, events.CommandDone)).id == "meanwhile", "it waited, and nothing is said twice"
-        await asked
-        await leave(desk, followed)
+        await resuming
+        await leave(queue, followed)
     first.close()
     second.close()
 
 
 async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_may_leave_while_it_is_waited_for(home, window):
     reads, writer = window
-    desk = Desk()
+    queue = CommandQueue()
 
-    def told(way):
+    def attach(way):
         way.write(json_lines.line(Snapshot(state=State(service=True))))
         return nothing
 
-    async with server.serving(home, never, told):
-        followed = asyncio.create_task(attached_windows.follow(home, desk, writer, overruled=False))
+    async with server.serving(home, never, attach):
+        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, overruled=False))
         await told_to_window(reads, Snapshot)
-        await desk.obey(commands.Resume(id="one"))
+        await queue.obey(commands.Resume(id="one"))
     refused = await told_to_window(reads, events.CommandRefused)
     assert (refused.id, refused.title) == ("one", "The engine ended before it answered.")
     assert refused.at == pytest.approx(time.time(), abs=60), "a journal says when"
     await told_to_window(reads, events.Preparing)
-    await leave(desk, followed)
+    await leave(queue, followed)
     assert nothing_more(reads, writer), "nothing ended that it wanted"
 
 
@@ -176,7 +176,7 @@ async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_o
 
     reads, writer = window
     async with server.serving(home, obey, once(ends)), asyncio.timeout(60):
-        assert await attached_windows.follow(home, Desk(), writer, overruled=False)
+        assert await attached_windows.follow(home, CommandQueue(), writer, overruled=False)
     for kind in (Snapshot, type(last), *then):
         await told_to_window(reads, kind)
     assert nothing_more(reads, writer)
@@ -190,7 +190,7 @@ async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, w
 
     reads, writer = window
     async with server.serving(home, obey, once(killed)):
-        assert await attached_windows.follow(home, Desk(), writer, overruled=False)
+        assert await attached_windows.follow(home, CommandQueue(), writer, overruled=False)
     writer.close()
     assert isinstance(json_lines.event(reads.readline()), Snapshot)
     assert json_lines.event(reads.readline()).part == WAITING
@@ -207,7 +207,7 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
 
     reads, writer = window
     async with server.serving(home, obey, once(endless)):
-        assert await attached_windows.follow(home, Desk(), writer, overruled=False) == known
+        assert await attached_windows.follow(home, CommandQueue(), writer, overruled=False) == known
     writer.close()
     if known:
         assert isinstance(json_lines.event(reads.readline()), Snapshot)
@@ -216,25 +216,25 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
 
 
 def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told(home, monkeypatch):
-    monkeypatch.setattr(server, "LAST_SECONDS", 20.0)
-    heard: list[bytes] = []
+    monkeypatch.setattr(server, "DRAIN_SECONDS", 20.0)
+    lines: list[bytes] = []
 
     async def engine() -> tuple[socket.socket, threading.Thread]:
-        teller = Teller(home.events, service=True)
-        async with server.serving(home, obey, attached_windows.told_to(teller, Desk())):
+        publisher = EventPublisher(home.events, service=True)
+        async with server.serving(home, obey, attached_windows.follower(publisher, CommandQueue())):
             connection = await asyncio.to_thread(server.connect, home, 20.0)
             connection.sendall(json_lines.line(Follow(id="follow")))
-            told = connection.makefile("rb")
-            assert isinstance(json_lines.event(await asyncio.to_thread(told.readline)), Snapshot)
+            stream = connection.makefile("rb")
+            assert isinstance(json_lines.event(await asyncio.to_thread(stream.readline)), Snapshot)
             for number in range(500):  # more than a socket holds
-                teller.tell(events.Warned(title="x" * 4000, advice=str(number)))
-            teller.tell(events.EngineStopped(round=1))
-            reads = threading.Thread(target=lambda: heard.extend(told))
+                publisher.tell(events.Warned(title="x" * 4000, advice=str(number)))
+            publisher.tell(events.EngineStopped(round=1))
+            reads = threading.Thread(target=lambda: lines.extend(stream))
             reads.start()
-        teller.close()
+        publisher.close()
         return connection, reads
 
     connection, reads = asyncio.run(engine())
     with connection:
         reads.join(20)
-    assert isinstance(json_lines.event(heard[-1]), events.EngineStopped)
+    assert isinstance(json_lines.event(lines[-1]), events.EngineStopped)

@@ -11,13 +11,14 @@ from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGo
 from waggle.core.settings import When
 from waggle.engine import lifecycle as lifecycles
 from waggle.engine import main
-from waggle.engine.control.command_queue import Desk
+from waggle.engine.command_handler import EngineHandler
+from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.storage.history import History
 from waggle.engine.system import sensors
-from waggle.engine.system.memory_backoff import Frugality
+from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.schedule import Readings
 from waggle.protocol.state import Snapshot
@@ -52,21 +53,21 @@ class Walker:
 @pytest.fixture
 async def lifecycle(tmp_path):
     began = time.monotonic()
-    teller = Teller(tmp_path, clock=lambda: 1000.0 + time.monotonic() - began)
-    made = Lifecycle(teller, History(tmp_path / "history.sqlite"))
-    made.teller = teller
-    made.begin()
-    made.walker = Walker(made.gate)
-    yield made
-    made.stop()
-    made.walker.thread.join(30)
-    assert not made.walker.thread.is_alive()
-    teller.close()
+    publisher = EventPublisher(tmp_path, clock=lambda: 1000.0 + time.monotonic() - began)
+    new_lifecycle = Lifecycle(publisher)
+    new_lifecycle.publisher = publisher
+    new_lifecycle.begin()
+    new_lifecycle.walker = Walker(new_lifecycle.gate)
+    yield new_lifecycle
+    new_lifecycle.stop()
+    new_lifecycle.walker.thread.join(30)
+    assert not new_lifecycle.walker.thread.is_alive()
+    publisher.close()
 
 
 async def reached(lifecycle, phase) -> None:
     async with asyncio.timeout(60):
-        while lifecycle.teller.state.phase != phase:
+        while lifecycle.publisher.state.phase != phase:
             await asyncio.sleep(0.01)
 
 
@@ -85,24 +86,24 @@ async def test_a_pause_is_answered_once_nothing_moves_any_more(lifecycle):
     walker.step.set()
     (done,) = await pausing
     assert (type(done), done.id, walker.steps) == (events.CommandDone, "7", before)
-    assert lifecycle.teller.state.phase == "paused"
+    assert lifecycle.publisher.state.phase == "paused"
     await lifecycle.obey(commands.Resume(id="8"))
-    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.publisher.state.phase == "contributing"
 
 
 async def test_a_timed_pause_ends_by_itself(lifecycle):
-    told: list[bytes] = []
-    lifecycle.teller.attach(told.append)
-    until = lifecycle.teller.now() + 3.0
+    lines: list[bytes] = []
+    lifecycle.publisher.attach(lines.append)
+    until = lifecycle.publisher.now() + 3.0
     await lifecycle.obey(commands.Pause(id="1", until=until))
-    paused = next(event for event in map(json_lines.event, told) if isinstance(event, events.PhaseChanged))
+    paused = next(event for event in map(json_lines.event, lines) if isinstance(event, events.PhaseChanged))
     assert (paused.phase, paused.until) == ("paused", until)
     await reached(lifecycle, "contributing")
 
 
 async def test_pausing_after_the_round_waits_for_its_end(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True))
-    assert lifecycle.teller.state.phase == "finishing"
+    assert lifecycle.publisher.state.phase == "finishing"
     assert not lifecycle.gate.closed
     lifecycle.round_ended()
     await reached(lifecycle, "paused")
@@ -113,13 +114,13 @@ async def test_a_resume_before_the_round_ended_takes_the_pause_back(lifecycle):
     await lifecycle.obey(commands.Resume(id="2"))
     lifecycle.round_ended()
     assert not lifecycle.gate.closed
-    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.publisher.state.phase == "contributing"
 
 
 async def test_pausing_after_the_round_while_paused_stays_paused(lifecycle):
     await lifecycle.obey(commands.Pause(id="1"))
     await lifecycle.obey(commands.Pause(id="2", after_round=True))
-    assert lifecycle.teller.state.phase == "paused"
+    assert lifecycle.publisher.state.phase == "paused"
 
 
 async def test_a_stop_is_for_good_even_when_a_pause_follows(lifecycle):
@@ -133,18 +134,23 @@ async def test_a_stop_is_for_good_even_when_a_pause_follows(lifecycle):
 async def test_pausing_twice_and_resuming_twice_does_no_harm(lifecycle):
     for command in (commands.Pause, commands.Pause, commands.Resume, commands.Resume):
         assert isinstance((await lifecycle.obey(command(id="1")))[-1], events.CommandDone)
-    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.publisher.state.phase == "contributing"
 
 
-async def test_status_and_history_are_told_to_the_asker_alone(lifecycle):
-    told: list[bytes] = []
-    lifecycle.teller.attach(told.append)
-    snapshot, _done = await lifecycle.obey(commands.Status(id="1"))
+async def test_status_and_history_are_told_to_the_asker_alone(lifecycle, tmp_path):
+    handler = EngineHandler(lifecycle, lifecycle.publisher, History(tmp_path / "history.sqlite"))
+    lines: list[bytes] = []
+    lifecycle.publisher.attach(lines.append)
+    snapshot, _done = await handler.obey(commands.Status(id="1"))
     assert isinstance(snapshot, Snapshot)
     assert snapshot.state.phase == "contributing"
-    history, _ = await lifecycle.obey(commands.QueryHistory(id="2"))
+    with pytest.raises(EngineError, match="still starting"):
+        await handler.obey(commands.ListModels(id="3"))
+    with pytest.raises(EngineError, match="not joined yet"):
+        await handler.obey(commands.ChoosePeer(id="4", peer="p", choice="muted"))
+    history, _ = await handler.obey(commands.QueryHistory(id="2"))
     assert isinstance(history, events.HistoryTold)
-    assert told == []
+    assert lines == []
 
 
 async def test_a_resume_that_overtakes_a_pause_releases_it_and_nobody_says_paused(lifecycle):
@@ -154,7 +160,7 @@ async def test_a_resume_that_overtakes_a_pause_releases_it_and_nobody_says_pause
         await lifecycle.obey(commands.Resume(id="2"))
         async with asyncio.timeout(60):
             await pausing
-        assert lifecycle.teller.state.phase == "contributing"
+        assert lifecycle.publisher.state.phase == "contributing"
         assert not lifecycle.gate.closed
 
 
@@ -169,22 +175,22 @@ async def test_a_step_that_does_not_end_is_said_and_still_pauses_later(lifecycle
 async def test_on_battery_it_waits_and_goes_on_by_itself_when_plugged_in(lifecycle):
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
-    said = sentence(lifecycle.teller.state)
-    assert (said.word, said.says, said.action) == ("Waiting", "The computer runs on battery.", "anyway")
-    assert said.detail == "Starts when you plug it in. Nothing was lost."
+    status = sentence(lifecycle.publisher.state)
+    assert (status.word, status.says, status.action) == ("Waiting", "The computer runs on battery.", "anyway")
+    assert status.detail == "Starts when you plug it in. Nothing was lost."
     before = lifecycle.walker.steps
     lifecycle.consider(BATTERY)
     assert lifecycle.walker.steps == before
     lifecycle.consider(PLUGGED)
-    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.publisher.state.phase == "contributing"
 
 
 async def test_contributing_anyway_holds_against_the_rules_and_says_until_when(lifecycle):
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
-    await lifecycle.obey(commands.Resume(id="1", anyway_until=lifecycle.teller.now() + 4.0))
-    assert lifecycle.teller.state.phase == "contributing"
-    assert "Your rules wait until " in sentence(lifecycle.teller.state).detail
+    await lifecycle.obey(commands.Resume(id="1", anyway_until=lifecycle.publisher.now() + 4.0))
+    assert lifecycle.publisher.state.phase == "contributing"
+    assert "Your rules wait until " in sentence(lifecycle.publisher.state).detail
     await reached(lifecycle, "waiting")
 
 
@@ -192,45 +198,45 @@ async def test_contributing_anyway_goes_on_when_one_resumes_again_or_takes_a_pau
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Resume(id="1"))
-    until = lifecycle.teller.state.decision.anyway_until
-    assert until > lifecycle.teller.now()
+    until = lifecycle.publisher.state.decision.anyway_until
+    assert until > lifecycle.publisher.now()
     await lifecycle.obey(commands.Resume(id="2"))
-    assert lifecycle.teller.state.decision.anyway_until == until
+    assert lifecycle.publisher.state.decision.anyway_until == until
     await lifecycle.obey(commands.Pause(id="3", after_round=True))
     await lifecycle.obey(commands.Resume(id="4"))
-    assert lifecycle.teller.state.phase == "contributing"
-    assert lifecycle.teller.state.decision.anyway_until == until
+    assert lifecycle.publisher.state.phase == "contributing"
+    assert lifecycle.publisher.state.decision.anyway_until == until
 
 
 async def test_a_pause_while_waiting_outlives_the_reason_to_wait(lifecycle):
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Pause(id="1"))
-    assert lifecycle.teller.state.phase == "paused"
-    assert sentence(lifecycle.teller.state).says == "Paused."
+    assert lifecycle.publisher.state.phase == "paused"
+    assert sentence(lifecycle.publisher.state).says == "Paused."
     lifecycle.consider(PLUGGED)
-    assert lifecycle.teller.state.phase == "paused"
+    assert lifecycle.publisher.state.phase == "paused"
     lifecycle.consider(BATTERY)
     await lifecycle.obey(commands.Resume(id="2"))
-    assert lifecycle.teller.state.phase == "waiting"
+    assert lifecycle.publisher.state.phase == "waiting"
 
 
 async def test_a_pause_until_one_is_away_ends_when_one_is(lifecycle):
     lifecycle.consider(PLUGGED)
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
-    assert sentence(lifecycle.teller.state).says == "Paused until you are away."
+    assert sentence(lifecycle.publisher.state).says == "Paused until you are away."
     lifecycle.consider(Readings(on_power=True, idle_seconds=181.0))
-    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.publisher.state.phase == "contributing"
 
 
 async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_for_that(lifecycle, tmp_path, monkeypatch):
     monkeypatch.setattr(sensors, "idle_seconds", lambda: 600.0)
-    home, teller = paths.Home(tmp_path / "home").prepare(), lifecycle.teller
-    choices = Choices(home.settings, (), teller)
+    home, publisher = paths.Home(tmp_path / "home").prepare(), lifecycle.publisher
+    choices = LiveSettings(home.settings, (), publisher)
     assert not choices.now.when.idle_minutes, "no rule asks"
     lifecycle.consider(PLUGGED)
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
-    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, teller, Frugality(home, "")))
+    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, MemoryBackoff(home, "")))
     await reached(lifecycle, "contributing")
     await main._end(looking)
 
@@ -238,7 +244,7 @@ async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_
 async def test_a_pause_until_one_is_away_is_refused_where_nobody_can_tell(lifecycle):
     with pytest.raises(EngineError, match="does not tell"):
         await lifecycle.obey(commands.Pause(id="1", until_away=True))
-    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.publisher.state.phase == "contributing"
 
 
 async def test_a_round_is_finished_before_a_pause_though_the_rules_wait_in_between(lifecycle):
@@ -246,25 +252,25 @@ async def test_a_round_is_finished_before_a_pause_though_the_rules_wait_in_betwe
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
     lifecycle.consider(PLUGGED)
-    assert lifecycle.teller.state.phase == "finishing"
+    assert lifecycle.publisher.state.phase == "finishing"
     lifecycle.round_ended()
     await reached(lifecycle, "paused")
-    assert lifecycle.teller.state.until == 2000.0
+    assert lifecycle.publisher.state.until == 2000.0
 
 
 async def test_other_rules_hold_at_once(lifecycle):
     lifecycle.consider(BATTERY)
     await reached(lifecycle, "waiting")
     lifecycle.follow(When(only_on_power=False))
-    assert lifecycle.teller.state.phase == "contributing"
+    assert lifecycle.publisher.state.phase == "contributing"
 
 
 async def test_what_stays_the_same_is_told_once(lifecycle):
-    told: list[bytes] = []
-    lifecycle.teller.attach(told.append)
+    lines: list[bytes] = []
+    lifecycle.publisher.attach(lines.append)
     for _ in range(5):
         lifecycle.consider(PLUGGED)
-    assert sum(b"RulesChecked" in line for line in told) == 1
+    assert sum(b"RulesChecked" in line for line in lines) == 1
 
 
 async def test_contributing_anyway_holds_across_a_hiccup_of_the_disk(lifecycle):
@@ -292,10 +298,14 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
     full = CheckpointError("Round 3 could not be saved: No space left on device.", "Make room on the disk.")
     lifecycle.hindered(full)
     await reached(lifecycle, "waiting")
-    said = sentence(lifecycle.teller.state)
-    assert (said.says, said.detail, said.action) == (full.title, "Make room on the disk. It goes on by itself then.", "none")
+    status = sentence(lifecycle.publisher.state)
+    assert (status.says, status.detail, status.action) == (
+        full.title,
+        "Make room on the disk. It goes on by itself then.",
+        "none",
+    )
     await lifecycle.obey(commands.Resume(id="1"))
-    assert lifecycle.teller.state.phase == "waiting"
+    assert lifecycle.publisher.state.phase == "waiting"
     lifecycle.hindered(None)
     await reached(lifecycle, "contributing")
 
@@ -304,27 +314,18 @@ async def test_a_verifier_that_cannot_be_started_is_said_as_what_is_tried_again(
     gone = VerifierGone("The judging process does not start: no answer within 120 s.", "Look at the page Help.")
     lifecycle.hindered(gone)
     await reached(lifecycle, "waiting")
-    said = sentence(lifecycle.teller.state)
-    assert (said.says, said.detail) == (gone.title, "It is tried again by itself. Look at the page Help.")
+    status = sentence(lifecycle.publisher.state)
+    assert (status.says, status.detail) == (gone.title, "It is tried again by itself. Look at the page Help.")
     lifecycle.hindered(None)
     await reached(lifecycle, "contributing")
-
-
-async def test_what_was_chosen_has_begun_once_a_round_was_played(lifecycle):
-    begun = asyncio.Queue()
-    lifecycle.begun = lambda: begun.put_nowait(threading.current_thread())
-    for _ in range(3):
-        await asyncio.to_thread(lifecycle.round_ended)
-    assert await asyncio.wait_for(begun.get(), 60) is threading.main_thread()
-    assert begun.empty()
 
 
 async def test_two_choices_within_one_step_are_both_undone_the_newest_first(lifecycle):
     undone = []
     lifecycle.start_again("Going to one.", lambda: undone.append("one"))
     lifecycle.start_again("Going to another.", lambda: undone.append("another"))
-    assert lifecycle.again == "Going to another."
-    desk = Desk()
-    desk.back += lifecycle.back
-    assert desk.go_back(WaggleError)
+    assert lifecycle.restart_reason == "Going to another."
+    queue = CommandQueue()
+    queue.back += lifecycle.back
+    assert queue.go_back(WaggleError)
     assert undone == ["another", "one"]

@@ -17,14 +17,13 @@ from waggle.core.errors import MemoryShort, ModelError, ModelMissing, QuestionsT
 from waggle.core.settings import Model
 from waggle.engine import main
 from waggle.engine.control import server, stdio
-from waggle.engine.control.command_queue import OF_MODELS, OF_SWARMS, Desk, WayBack
+from waggle.engine.control.command_queue import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, CommandQueue, UndoStep
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime import model_source
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.live_settings import Choices
-from waggle.engine.runtime.pause_gate import Gate
-from waggle.engine.storage.history import History
-from waggle.engine.system.memory_backoff import MOST, Frugality, system_kills
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.live_settings import LiveSettings
+from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.system.memory_backoff import MOST, MemoryBackoff, system_kills
 from waggle.protocol import events, json_lines
 from waggle.protocol.schedule import Wishes
 from waggle.rl.batch import nothing
@@ -33,16 +32,16 @@ from waggle.rl.batch import nothing
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch) -> None:
     """It would hold for all tests after this one."""
-    monkeypatch.setattr(main, "be_nice", lambda _: True)
+    monkeypatch.setattr(main, "set_priority", lambda _: True)
 
 
 @pytest.fixture
 async def begun(tmp_path):
     """Everything that lives as long as the process."""
     home = paths.Home(tmp_path).prepare()
-    teller = Teller(home.events)
-    yield home, Choices(home.settings, (), teller), teller, Desk(), Frugality(home, "")
-    teller.close()
+    publisher = EventPublisher(home.events)
+    yield home, LiveSettings(home.settings, (), publisher), publisher, CommandQueue(), MemoryBackoff(home, "")
+    publisher.close()
 
 
 def ends_with(error: Exception):
@@ -56,33 +55,33 @@ async def ran(folder):
     """How an engine in this folder ended, and all that it told."""
     ours, theirs = os.pipe()
     writer = stdio.Writer(theirs)
-    with os.fdopen(ours, "rb") as told:
+    with os.fdopen(ours, "rb") as stream:
         try:
             code = await main._run(argparse.Namespace(home=folder, set=[], stdio=False), writer)
         finally:
             writer.close()
             os.close(theirs)
-        return code, [json_lines.event(line) for line in told]
+        return code, [json_lines.event(line) for line in stream]
 
 
 def said_as_error(caplog, failed: events.EngineFailed) -> None:
     """So that a service's operator reads it, where no window does."""
-    (said,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert failed.title in said
-    assert failed.detail.strip() in said
+    (message,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert failed.title in message
+    assert failed.detail.strip() in message
     caplog.clear()
 
 
 @pytest.mark.parametrize("error", [MemoryShort("The model ran out of memory."), ModelError("It is not there.")])
 async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, monkeypatch, error):
-    *_, teller, desk, frugality = begun
+    *_, publisher, queue, backoff = begun
     went_back = []
-    desk.back += [WayBack(lambda: went_back.append("first choice")), WayBack(lambda: went_back.append("second choice"))]
+    queue.back += [UndoStep(lambda: went_back.append("first choice")), UndoStep(lambda: went_back.append("second choice"))]
     monkeypatch.setattr(main, "_contribute", ends_with(error))
     assert await main._contribute_or_go_back(*begun)
-    assert (went_back, desk.back, desk.reason) == (["second choice", "first choice"], [], "Going back.")
-    assert frugality.parts == 1, "what is gone back to fitted as it was"
-    assert teller.state.warnings[0].title == error.title
+    assert (went_back, queue.back, queue.reason) == (["second choice", "first choice"], [], "Going back.")
+    assert backoff.parts == 1, "what is gone back to fitted as it was"
+    assert publisher.state.warnings[0].title == error.title
 
 
 @pytest.mark.parametrize(
@@ -94,15 +93,15 @@ async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, mo
     ],
 )
 async def test_what_has_nothing_to_do_with_a_failure_stays_chosen(begun, monkeypatch, error, undone):
-    *_, desk, _ = begun
+    *_, queue, _ = begun
     went_back = []
-    desk.back += [
-        WayBack(lambda: went_back.append("model"), OF_MODELS),
-        WayBack(lambda: went_back.append("swarm"), OF_SWARMS),
+    queue.back += [
+        UndoStep(lambda: went_back.append("model"), NOT_CAUSED_BY_MODEL),
+        UndoStep(lambda: went_back.append("swarm"), NOT_CAUSED_BY_SWARM),
     ]
     monkeypatch.setattr(main, "_contribute", ends_with(error))
     assert await main._contribute_or_go_back(*begun)
-    assert (went_back, len(desk.back)) == (undone, 2 - len(undone))
+    assert (went_back, len(queue.back)) == (undone, 2 - len(undone))
     if undone != ["model"]:
         return
     with pytest.raises(ModelMissing):
@@ -111,11 +110,11 @@ async def test_what_has_nothing_to_do_with_a_failure_stays_chosen(begun, monkeyp
 
 
 async def test_where_nothing_was_chosen_memory_is_spared_until_there_are_no_smaller_parts(begun, monkeypatch):
-    *_, frugality = begun
+    *_, backoff = begun
     monkeypatch.setattr(main, "_contribute", ends_with(MemoryShort("The model ran out of memory.")))
     for times in range(MOST):
         assert await main._contribute_or_go_back(*begun)
-        assert frugality.parts == 2 << times
+        assert backoff.parts == 2 << times
     with pytest.raises(MemoryShort):
         await main._contribute_or_go_back(*begun)
 
@@ -125,8 +124,8 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
 ):
     went_back = []
 
-    async def crash(_home: object, _choices: object, _teller: object, desk: Desk, _frugality: object) -> bool:
-        desk.back.append(WayBack(lambda: went_back.append(True), OF_SWARMS))
+    async def crash(_home: object, _choices: object, _publisher: object, queue: CommandQueue, _frugality: object) -> bool:
+        queue.back.append(UndoStep(lambda: went_back.append(True), NOT_CAUSED_BY_SWARM))
         raise ZeroDivisionError
 
     monkeypatch.setattr(main, "_contribute", crash)
@@ -165,7 +164,7 @@ async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end
     def ended(_: object) -> None:
         raise end
 
-    monkeypatch.setattr(main, "be_nice", ended)
+    monkeypatch.setattr(main, "set_priority", ended)
     with pytest.raises(end):
         await ran(tmp_path)
     (record,) = paths.Home(tmp_path).events.glob("*.jsonl")
@@ -174,23 +173,23 @@ async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end
 
 async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):
     home = paths.Home(tmp_path).prepare()
-    held = server.claim(home)
+    claimed = server.claim(home)
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "waggle", "engine", "--home", str(tmp_path), stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])},
     )  # fmt: skip
-    _, said = await engine.communicate()
-    held.release()
+    _, errors = await engine.communicate()
+    claimed.release()
     assert engine.returncode == 1
-    assert b"Another engine, or a seed, is running for this folder." in said
+    assert b"Another engine, or a seed, is running for this folder." in errors
 
 
 async def test_a_folder_that_takes_no_record_is_said_to_be_so(tmp_path, monkeypatch, caplog):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(main, "Teller", full)
+    monkeypatch.setattr(main, "EventPublisher", full)
     code, (failed,) = await ran(tmp_path)
     assert (code, failed.title) == (1, f"The folder {tmp_path} cannot be written: No space left on device.")
     said_as_error(caplog, failed)
@@ -204,7 +203,7 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(begun, monkeypa
         await stopped.wait()
         raise Stopped
 
-    monkeypatch.setattr(main, "Reader", blind)
+    monkeypatch.setattr(main, "SensorReader", blind)
     monkeypatch.setattr(main, "prepare", prepare)
     with pytest.raises(OSError, match="Too many open files"):
         await main._contribute(*begun)
@@ -213,16 +212,16 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(begun, monkeypa
 async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_before(tmp_path, monkeypatch):
     trained = []
 
-    async def contribute(_home: object, choices: Choices, *_: object) -> bool:
+    async def contribute(_home: object, choices: LiveSettings, *_: object) -> bool:
         trained.append(choices.now.model.folder)
         model_source.folder_of(choices.now.model)
         return False
 
     monkeypatch.setattr(main, "_contribute", contribute)
-    (tmp_path / "models.json").write_bytes(msgspec.json.encode(model_source.Known(folder="", name="", before=Model())))
+    (tmp_path / "models.json").write_bytes(msgspec.json.encode(model_source.ModelRecord(folder="", name="", before=Model())))
     (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
-    code, told = await ran(tmp_path)
-    (warned,) = [event for event in told if isinstance(event, events.Warned)]
+    code, sent = await ran(tmp_path)
+    (warned,) = [event for event in sent if isinstance(event, events.Warned)]
     assert code == 0
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
@@ -231,61 +230,63 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
 
 
 async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun, monkeypatch):
-    *_, desk, _ = begun
-    made = []
+    *_, queue, _ = begun
+    backoffs = []
 
     class Watched(Lifecycle):
-        def __init__(self, *given: object) -> None:
-            super().__init__(*given)
-            made.append(self)
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            backoffs.append(self)
 
     async def prepare(*_: object, **__: object) -> None:
-        assert not made[0]._timer.cancelled()
+        assert not backoffs[0]._timer.cancelled()
         raise ModelMissing("The hub has lost a file of it.")
 
     monkeypatch.setattr(main, "Lifecycle", Watched)
     monkeypatch.setattr(main, "prepare", prepare)
     now = time.time()
-    desk.asked.keep(Wishes(paused=True, until=now + 3600, asked_at=now))
-    desk.back.append(WayBack(nothing))
+    queue.pause_request.keep(Wishes(paused=True, until=now + 3600, asked_at=now))
+    queue.back.append(UndoStep(nothing))
     assert await main._contribute_or_go_back(*begun), "it goes back"
-    assert made[0].stopped.is_set()
-    assert made[0]._timer.cancelled()
-    assert desk.asked.wishes.paused, "which holds for the next one"
+    assert backoffs[0].stopped.is_set()
+    assert backoffs[0]._timer.cancelled()
+    assert queue.pause_request.wishes.paused, "which holds for the next one"
 
 
 @pytest.mark.skipif(not system_kills(), reason="this system does not count what it killed")
-@pytest.mark.parametrize(("fitted", "advice"), [(8, main.SMALLER), (16, "Choose a smaller model, or close other programs.")])
+@pytest.mark.parametrize(
+    ("fitted", "advice"), [(8, main.SMALLER_PARTS_ADVICE), (16, "Choose a smaller model, or close other programs.")]
+)
 async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_where_there_are_any(
     tmp_path, monkeypatch, fitted, advice
 ):
     boot, _, count = system_kills().rpartition(":")
-    frugality = Frugality(paths.Home(tmp_path), f"{boot}:{int(count) - 1}")
-    frugality.begin("owner/large")
-    frugality.divided(fitted)
+    backoff = MemoryBackoff(paths.Home(tmp_path), f"{boot}:{int(count) - 1}")
+    backoff.begin("owner/large")
+    backoff.divided(fitted)
 
     async def end(*_: object) -> bool:
         return False
 
     monkeypatch.setattr(main, "_contribute", end)
-    code, told = await ran(tmp_path)
-    warned = [event for event in told if isinstance(event, events.Warned)]
+    code, sent = await ran(tmp_path)
+    warned = [event for event in sent if isinstance(event, events.Warned)]
     assert code == 0
-    assert [one.advice for one in warned if "was ended by the system" in one.title] == [advice]
+    assert [warning.advice for warning in warned if "was ended by the system" in warning.title] == [advice]
 
 
 async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(begun, tmp_path):
-    home, _, teller, _, frugality = begun
-    choices = Choices(home.settings, ("when.kwh_a_day=0.01", "computer.watts=100"), teller)
+    home, _, publisher, _, backoff = begun
+    choices = LiveSettings(home.settings, ("when.kwh_a_day=0.01", "computer.watts=100"), publisher)
     seconds, decided = [0.0], asyncio.Event()
-    lifecycle = Lifecycle(teller, History(tmp_path / "history.sqlite"), choices.now.when)
-    lifecycle.gate = Gate(nothing, clock=lambda: seconds[0])
+    lifecycle = Lifecycle(publisher, choices.now.when)
+    lifecycle.gate = PauseGate(nothing, clock=lambda: seconds[0])
     lifecycle.gate()
     seconds[0] = 400.0
-    teller.attach(lambda line: decided.set())
-    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, teller, frugality))
+    publisher.attach(lambda line: decided.set())
+    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, backoff))
     async with asyncio.timeout(60):
         await decided.wait()
     await main._end(looking)
     lifecycle.stop()
-    assert teller.state.decision.reason.startswith("Today's energy is used up: 0.01 of 0.01 kWh")
+    assert publisher.state.decision.reason.startswith("Today's energy is used up: 0.01 of 0.01 kWh")

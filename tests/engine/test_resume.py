@@ -22,16 +22,16 @@ EPOCH = 1000
 
 def peers_groups(verifier, number: int) -> list[JudgedGroup]:
     """Four groups in which one completion is right, so that every round really learns."""
-    made = []
+    groups = []
     for index in range(4):
-        one = QuestionId("binary_matrix", EPOCH, 100 * number + index)
-        key = ("binary_matrix", seed_of(CHARTER.digest, PEER, one))
+        question_id = QuestionId("binary_matrix", EPOCH, 100 * number + index)
+        key = ("binary_matrix", seed_of(CHARTER.digest, PEER, question_id))
         (question,), (answer,) = verifier.questions([key]), verifier.answers([key])
         texts = (f"<answer>{answer}</answer>", answer, "1", "2")
-        group = Group(origin=PEER, id=one, completions=tuple(Completion(text=text, ended=True) for text in texts))
+        group = Group(origin=PEER, id=question_id, completions=tuple(Completion(text=text, ended=True) for text in texts))
         verdicts = tuple(verifier.judge([(question, completion) for completion in group.completions]))
-        made.append(JudgedGroup(group=group, question=question, verdicts=verdicts))
-    return made
+        groups.append(JudgedGroup(group=group, question=question, verdicts=verdicts))
+    return groups
 
 
 def play_one(opened: Opened, verifier, number: int, rule: str) -> tuple[Judged, Learned]:
@@ -62,12 +62,12 @@ def test_the_round_after_a_restart_is_the_round_that_would_have_been(verifier, t
     saved = Saved(round=2, step=straight.policy.steps, epoch=EPOCH, charter=CHARTER.digest.hex(), base=base)
     checkpoint.save(tmp_path, straight.policy, saved)
 
-    again = opened()
-    assert checkpoint.load_newest(tmp_path, again.policy, base) == (saved, [])
-    first, second = (play_one(each, verifier, saved.round, rule) for each in (straight, again))
+    reopened = opened()
+    assert checkpoint.load_newest(tmp_path, reopened.policy, base) == (saved, [])
+    first, second = (play_one(each, verifier, saved.round, rule) for each in (straight, reopened))
     assert first[0] == second[0], "it drew or answered otherwise"
     for name, array in straight.policy.state()[0].items():
-        assert np.array_equal(array, again.policy.state()[0][name]), name
-    assert straight.policy.state()[1].keys() == again.policy.state()[1].keys()
+        assert np.array_equal(array, reopened.policy.state()[0][name]), name
+    assert straight.policy.state()[1].keys() == reopened.policy.state()[1].keys()
     for name, array in straight.policy.state()[1].items():
-        assert np.array_equal(array, again.policy.state()[1][name]), name
+        assert np.array_equal(array, reopened.policy.state()[1][name]), name

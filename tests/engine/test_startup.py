@@ -18,34 +18,35 @@ from waggle.core import paths
 from waggle.core.errors import ModelError, SettingsError
 from waggle.core.settings import Computer, Learning, Model, Settings, Swarm
 from waggle.engine.runtime import model_fit
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
-from waggle.engine.startup import Prepared, prepare
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.startup import PreparedNode, prepare
 from waggle.engine.storage import round_saver
-from waggle.engine.system.memory_backoff import Frugality
+from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import Training
 from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing
-from waggle.rl.update_rules import dr_grpo, table
+from waggle.rl.update_rules import rule, table
 from waggle.sapo.sharing.replay import Replay
 from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def prepared(
-    folder, learning: Learning, divided: Callable[[int], int] = int, gate: Gate | None = None,
-    asked: Callable[[], Computer] | None = None, **more: Any
-) -> Prepared:  # fmt: skip
+    folder, learning: Learning, divided: Callable[[int], int] = int, gate: PauseGate | None = None,
+    requested: Callable[[], Computer] | None = None, **more: Any
+) -> PreparedNode:  # fmt: skip
     home = paths.Home(folder).prepare()
     chosen = Settings(swarm=Swarm(solo=True), learning=learning, **more)
     async with AsyncExitStack() as stack:
-        teller = Teller(home.events)
-        stack.callback(teller.close)
+        publisher = EventPublisher(home.events)
+        stack.callback(publisher.close)
         threads = stack.enter_context(ThreadPoolExecutor(1))
         return await prepare(
-            home, chosen, teller, threads, stack, gate=gate or Gate(lambda: None), stopped=asyncio.Event(), divided=divided,
-            computer=asked or (lambda: chosen.computer),
+            home, chosen, publisher, threads, stack, gate=gate or PauseGate(lambda: None),
+            stopped=asyncio.Event(), divided=divided,
+            computer=requested or (lambda: chosen.computer),
         )  # fmt: skip
 
 
@@ -69,47 +70,47 @@ def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
-    made = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
-    assert made.rules.rule is dr_grpo.RULE
-    assert made.node.specialties == ("bf", "arc_1d")
-    assert {question.dataset for question in made.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
+    node = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
+    assert node.rules.rule is rule("dr_grpo")
+    assert node.node.specialties == ("bf", "arc_1d")
+    assert {question.dataset for question in node.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
 
 
 @pytest.mark.usefixtures("lent")
 async def test_the_share_of_the_time_holds_before_a_round_is_learned_again(tmp_path):
-    gate, computer = Gate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
+    gate, computer = PauseGate(lambda: None), Computer(device="cpu", threads=1, cpu_percent=40)
     await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, computer=computer)
     assert gate.percent == 40
 
 
 @pytest.mark.usefixtures("lent")
 async def test_a_share_that_is_changed_while_rounds_are_learned_again_holds_at_once(tmp_path, monkeypatch):
-    gate, shares, held = Gate(lambda: None), [100], []
+    gate, shares, waits = PauseGate(lambda: None), [100], []
 
-    def restore(*_: object, pause_point: Callable[[], None], told: object) -> tuple[None, None, list[object]]:
+    def restore(*_: object, pause_point: Callable[[], None], report: object) -> tuple[None, None, list[object]]:
         for shares[0] in (40, 20):
             pause_point()
-            held.append(gate.percent)
+            waits.append(gate.percent)
         return None, None, []
 
     monkeypatch.setattr(round_saver, "restore", restore)
     computer = lambda: Computer(device="cpu", threads=1, cpu_percent=shares[0])  # noqa: E731
-    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, asked=computer)
-    assert held == [40, 20]
+    await prepared(tmp_path, Learning(held_out_questions=1), gate=gate, requested=computer)
+    assert waits == [40, 20]
 
 
 @pytest.mark.usefixtures("lent")
 async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monkeypatch):
-    def restore(*_: object, pause_point: object, told: Callable[[int, int], None]) -> tuple[None, None, list[object]]:
-        told(3, 40)
+    def restore(*_: object, pause_point: object, report: Callable[[int, int], None]) -> tuple[None, None, list[object]]:
+        report(3, 40)
         return None, None, []
 
     monkeypatch.setattr(round_saver, "restore", restore)
     await prepared(tmp_path, Learning(held_out_questions=1))
     (record,) = (tmp_path / "events").glob("*.jsonl")
-    told = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
-    assert [event.long for event in told if "3 of 40 rounds" in event.part] == [True]
-    assert sum(event.long for event in told) == 1
+    parts = [event for event in map(json_lines.event, record.read_bytes().splitlines()) if isinstance(event, Preparing)]
+    assert [event.long for event in parts if "3 of 40 rounds" in event.part] == [True]
+    assert sum(event.long for event in parts) == 1
 
 
 async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
@@ -126,9 +127,9 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
     pictures = tmp_path / "album"
     pictures.mkdir()
     (pictures / "r00000064.safetensors").write_bytes(b"weights")
-    made = await prepared(tmp_path, Learning(held_out_questions=1))
-    assert made.round == 0
-    assert [one.rounds for one in made.trying.moments.kept()] == [0]
+    node = await prepared(tmp_path, Learning(held_out_questions=1))
+    assert node.round == 0
+    assert [snapshot.rounds for snapshot in node.trying.moments.available()] == [0]
     assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
 
 
@@ -161,12 +162,12 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
 ):
     learning = Learning(held_out_questions=1, max_new_tokens=24)
     model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.86, device="cpu", threads=1)
-    made = await prepared(tmp_path, learning, model=model, computer=little)
-    assert made.opened.policy.training == Training("lean", "bfloat16", recompute=True)
-    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
-    assert "Fits: about " in said
-    assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in said
-    assert made.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
+    node = await prepared(tmp_path, learning, model=model, computer=little)
+    assert node.opened.policy.training == Training("lean", "bfloat16", recompute=True)
+    record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "Fits: about " in record
+    assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in record
+    assert node.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = Computer(memory_gb=0.8, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
     assert divided.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=4)
@@ -179,13 +180,13 @@ async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller
     tmp_path, twelve_million
 ):
     learning, less = Learning(held_out_questions=1, max_new_tokens=24), Computer(memory_gb=0.8, device="cpu", threads=1)
-    frugality = Frugality(paths.Home(tmp_path).prepare(), "")
-    frugality.more()
+    backoff = MemoryBackoff(paths.Home(tmp_path).prepare(), "")
+    backoff.more()
     model = Model(folder=str(twelve_million))
-    made = await prepared(tmp_path, learning, frugality.divided, model=model, computer=less)
-    assert made.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
-    said = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
-    assert "is divided into 8 parts." in said
+    node = await prepared(tmp_path, learning, backoff.divided, model=model, computer=less)
+    assert node.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
+    record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
+    assert "is divided into 8 parts." in record
 
 
 def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, tmp_path):
@@ -193,8 +194,8 @@ def test_half_of_what_a_model_can_read_is_left_to_the_question(twelve_million, t
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 256}))
     lengths = [
-        model_fit.longest(Settings(learning=Learning(max_new_tokens=wanted)), model_config.read(tmp_path))
-        for wanted in (0, 24, 512)
+        model_fit.answer_limit(Settings(learning=Learning(max_new_tokens=max_new)), model_config.read(tmp_path))
+        for max_new in (0, 24, 512)
     ]
     assert lengths == [128, 24, 128]
 

@@ -15,9 +15,9 @@ from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.core.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
 from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, days_of
-from waggle.engine.training_loop import Contribution, Plan
+from waggle.engine.training_loop import TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import Saved
 from waggle.network.identity.keys import text_of
 from waggle.protocol import events, json_lines
@@ -33,40 +33,41 @@ PEER = b"p" * 38
 
 
 @dataclass
-class Kept:
+class Recording:
     """What one life of an engine told and saved, in order, and the history it left behind."""
 
     history: History
-    told: list[events.EngineEvent] = field(default_factory=list)
+    events: list["events.EngineEvent"] = field(default_factory=list)
+    begun_after: list[int] = field(default_factory=list)  # rounds
     saved: list[Saved] = field(default_factory=list)
 
     def of(self, kind):
-        return [event for event in self.told if isinstance(event, kind)]
+        return [event for event in self.events if isinstance(event, kind)]
 
 
-class Shown(FakePolicy):
+class Uneven(FakePolicy):
     """Lets whoever watches see the completions once they are written."""
 
     def sample(self, prompts, uniforms, params):
         rows = super().sample(prompts, uniforms, params)
-        flat = [one for row in rows for one in row]
+        flat = [sample for row in rows for sample in row]
         tokens = np.zeros((len(flat), params.max_new), np.int32)
-        for line, one in zip(tokens, flat, strict=True):
-            line[: len(one.tokens)] = one.tokens
-        for written in self.seen(params.max_new):
-            lengths = [min(written, len(one.tokens)) for one in flat]
-            ended = [one.ended and length == len(one.tokens) for one, length in zip(flat, lengths, strict=True)]
+        for line, sample in zip(tokens, flat, strict=True):
+            line[: len(sample.tokens)] = sample.tokens
+        for written in self.lengths_shown(params.max_new):
+            lengths = [min(written, len(sample.tokens)) for sample in flat]
+            ended = [sample.ended and length == len(sample.tokens) for sample, length in zip(flat, lengths, strict=True)]
             params.watch(tokens, np.array(lengths), np.array(ended))
         return rows
 
-    def seen(self, most):
+    def lengths_shown(self, most):
         return (most,)
 
 
-class Growing(Shown):
+class Growing(Uneven):
     """Lets them be seen after each token."""
 
-    def seen(self, most):
+    def lengths_shown(self, most):
         return range(1, most + 1)
 
 
@@ -85,10 +86,10 @@ class Numberless(FakePolicy):
 
     def sample(self, prompts, uniforms, params):
         rows = super().sample(prompts, uniforms, params)
-        return [[replace(one, logp=one.logp * np.nan) for one in row] for row in rows]
+        return [[replace(sample, logp=sample.logp * np.nan) for sample in row] for row in rows]
 
     def logprobs(self, texts, temperature):
-        return [one * np.nan for one in super().logprobs(texts, temperature)]
+        return [values * np.nan for values in super().logprobs(texts, temperature)]
 
     def step(self, batches, params):
         return replace(super().step(batches, params), loss=float("inf"), gradient_norm=float("nan"))
@@ -96,35 +97,41 @@ class Numberless(FakePolicy):
 
 def contribute(
     folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter, rules=RULES
-) -> Kept:
+) -> Recording:
     """Play some rounds from `first` on, as an engine does that is then stopped."""
-    kept = Kept(History(folder / "history.sqlite"))
-    gate = Gate(nothing, seconds)
+    recording = Recording(History(folder / "history.sqlite"))
+    gate = PauseGate(nothing, seconds)
 
     def save(saved: Saved) -> int:
-        assert saved.round - 1 in {one.round for one in kept.history.told().rounds}, (
+        assert saved.round - 1 in {summary.round for summary in recording.history.points().rounds}, (
             "the round is in the history before its checkpoint"
         )
-        kept.saved.append(saved)
+        recording.saved.append(saved)
         return 7
 
     def round_ended() -> None:
-        if len(kept.saved) == rounds:
+        if len(recording.saved) == rounds:
             gate.stop()
 
-    Contribution(
-        node=me, rules=rules, plan=Plan(base="b", held_out=questions, held_out_every=2), history=kept.history, gate=gate,
-        tell=kept.told.append, round=first, completions=completions, steps=lambda: me.policy.steps, save=save, leave=nothing,
+    TrainingLoop(
+        node=me, rules=rules,
+        plan=TrainingPlan(base="b", held_out=questions, held_out_every=2), history=recording.history, gate=gate,
+        tell=recording.events.append, round=first, completions=completions, steps=lambda: me.policy.steps,
+        save=save, leave=nothing,
         hindered=lambda error: None,
         round_ended=round_ended, clock=lambda: 600_000.0,
+        first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
     ).run()  # fmt: skip
-    return kept
+    assert recording.begun_after == [1], "what was chosen has begun once a round was played"
+    return recording
 
 
-def in_arithmetic(one: JudgedGroup) -> JudgedGroup:
-    group = msgspec.structs.replace(one.group, id=QuestionId("basic_arithmetic", 5, one.group.id.index))
+def in_arithmetic(judged_group: JudgedGroup) -> JudgedGroup:
+    group = msgspec.structs.replace(judged_group.group, id=QuestionId("basic_arithmetic", 5, judged_group.group.id.index))
     return msgspec.structs.replace(
-        one, group=group, question=Question(dataset="basic_arithmetic", seed=one.question.seed, text="How much?")
+        judged_group,
+        group=group,
+        question=Question(dataset="basic_arithmetic", seed=judged_group.question.seed, text="How much?"),
     )
 
 
@@ -134,8 +141,8 @@ def questions(verifier):
 
 
 def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier, questions, tmp_path):
-    kept = contribute(tmp_path, node(verifier, lines=("just words",)), questions, rounds=1)
-    assert [type(event) for event in kept.told] == [
+    recording = contribute(tmp_path, node(verifier, lines=("just words",)), questions, rounds=1)
+    assert [type(event) for event in recording.events] == [
         events.HeldOutMeasured,
         events.QuestionsDrawn,
         events.GroupsJudged,
@@ -145,25 +152,25 @@ def test_every_stage_of_a_round_is_told_in_order_and_what_was_kept_last(verifier
         events.RoundCompleted,
         events.CheckpointSaved,
     ]
-    assert kept.told[-1] == events.CheckpointSaved(round=1, bytes=7)
+    assert recording.events[-1] == events.CheckpointSaved(round=1, bytes=7)
 
 
 def test_completions_are_counted_on_over_restarts(verifier, questions, tmp_path):
     each = RULES.questions * RULES.group_size
     first = contribute(tmp_path, node(verifier), questions)
     assert [(saved.round, saved.completions) for saved in first.saved] == [(1, each), (2, 2 * each), (3, 3 * each)]
-    again = contribute(tmp_path, node(verifier), questions, first=3, rounds=1, completions=3 * each)
-    assert [(saved.round, saved.completions) for saved in again.saved] == [(4, 4 * each)]
-    assert [one.round for one in again.history.told().rounds] == [0, 1, 2, 3]
+    second = contribute(tmp_path, node(verifier), questions, first=3, rounds=1, completions=3 * each)
+    assert [(saved.round, saved.completions) for saved in second.saved] == [(4, 4 * each)]
+    assert [summary.round for summary in second.history.points().rounds] == [0, 1, 2, 3]
 
 
 def test_the_honest_score_is_taken_when_it_is_due_and_never_twice(verifier, questions, tmp_path):
     first = contribute(tmp_path, node(verifier), questions, rounds=2)
     assert [event.score.round for event in first.of(events.HeldOutMeasured)] == [0, 2]
-    assert {(one.score.total, one.score.exam) for one in first.of(events.HeldOutMeasured)} == {(5, exam_of(questions))}
-    again = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
-    assert [event.score.round for event in again.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
-    assert [score.round for score in again.history.told().held_out] == [0, 2, 4]
+    assert {(event.score.total, event.score.exam) for event in first.of(events.HeldOutMeasured)} == {(5, exam_of(questions))}
+    second = contribute(tmp_path, node(verifier), questions, first=2, rounds=2)
+    assert [event.score.round for event in second.of(events.HeldOutMeasured)] == [4], "2 is in the history already"
+    assert [score.round for score in second.history.points().held_out] == [0, 2, 4]
 
 
 def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verifier, questions, tmp_path):
@@ -172,18 +179,18 @@ def test_where_training_begins_anew_so_does_its_history_and_the_days_go_on(verif
     assert before.of(events.AhaHappened)
     anew = contribute(tmp_path, node(verifier, lines=LINES), questions, rounds=2)
     assert [event.score.round for event in anew.of(events.HeldOutMeasured)] == [0, 2]
-    told = anew.history.told()
-    assert ([one.round for one in told.rounds], [one.round for one in told.held_out]) == ([0, 1], [0, 2])
-    assert told.ahas == tuple(event.aha for event in anew.of(events.AhaHappened))
-    ((again,), _newest) = days_of(tmp_path / "history.sqlite")
-    assert (again.rounds, again.answers) == (22, day.answers // 20 * 22)
+    content = anew.history.points()
+    assert ([each.round for each in content.rounds], [each.round for each in content.held_out]) == ([0, 1], [0, 2])
+    assert content.ahas == tuple(event.aha for event in anew.of(events.AhaHappened))
+    ((later_day,), _newest) = days_of(tmp_path / "history.sqlite")
+    assert (later_day.rounds, later_day.answers) == (22, day.answers // 20 * 22)
 
 
 def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, questions, tmp_path):
     longest = min(len(CHARTER.prompt_for(question.text)) for question in questions) - 1
-    kept = contribute(tmp_path, node(verifier), questions, rounds=1, rules=replace(RULES, context=longest + RULES.max_new))
-    assert not kept.of(events.HeldOutMeasured)
-    assert not kept.history.has_score(0)
+    recording = contribute(tmp_path, node(verifier), questions, rounds=1, rules=replace(RULES, context=longest + RULES.max_new))
+    assert not recording.of(events.HeldOutMeasured)
+    assert not recording.history.has_score(0)
 
 
 def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tmp_path):
@@ -193,74 +200,77 @@ def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tm
     assert not taught.of(events.AhaHappened)
 
     able = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)
-    found = [event.aha for event in able.of(events.AhaHappened)]
-    assert able.history.told().ahas == tuple(found)
-    assert len({aha.specialty for aha in found}) == len(found) > 1
-    assert {aha.specialty: aha.origin for aha in found}["Arithmetic"] == text_of(PEER)
+    successes = [event.aha for event in able.of(events.AhaHappened)]
+    assert able.history.points().ahas == tuple(successes)
+    assert len({aha.specialty for aha in successes}) == len(successes) > 1
+    assert {aha.specialty: aha.origin for aha in successes}["Arithmetic"] == text_of(PEER)
 
-    again = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)  # as after a lost checkpoint
-    assert not again.of(events.AhaHappened), "each is the first only once"
+    second = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)  # as after a lost checkpoint
+    assert not second.of(events.AhaHappened), "each is the first only once"
 
 
 def test_how_many_groups_of_peers_a_model_was_trained_on_goes_with_its_state(verifier, questions, tmp_path):
     pool = [external(number) for number in range(4)]
-    kept = contribute(tmp_path, node(verifier, lines=LINES, pool=pool), questions, rounds=3)
-    took = [event.summary.external for event in kept.of(events.RoundCompleted)]
+    recording = contribute(tmp_path, node(verifier, lines=LINES, pool=pool), questions, rounds=3)
+    took = [event.summary.external for event in recording.of(events.RoundCompleted)]
     assert sum(took) > 0
-    assert [saved.learned for saved in kept.saved] == [sum(took[: place + 1]) for place in range(3)]
+    assert [saved.learned for saved in recording.saved] == [sum(took[: place + 1]) for place in range(3)]
 
 
 def test_whoever_watches_sees_texts_without_their_stop_token(verifier, questions, tmp_path):
     me = node(verifier)
-    kept = contribute(tmp_path, replace(me, policy=Shown(LINES)), questions, rounds=1)
-    (grown,) = kept.of(events.CompletionsGrew)
+    recording = contribute(tmp_path, replace(me, policy=Uneven(LINES)), questions, rounds=1)
+    (grown,) = recording.of(events.CompletionsGrew)
     assert {text for _, _, text, _ in grown.rows} == set(LINES)
     assert [row[:2] for row in grown.rows] == [(i // RULES.group_size, i % RULES.group_size) for i in range(len(grown.rows))]
 
 
 def test_what_did_not_grow_since_it_was_told_is_not_told_again_and_nothing_is_missed(verifier, questions, tmp_path, monkeypatch):
     monkeypatch.setattr(training_loop, "GROWTH_SECONDS", 0.0)
-    kept = contribute(tmp_path, replace(node(verifier), policy=Growing(LINES)), questions, rounds=1)
-    grown, (judged,) = kept.of(events.CompletionsGrew), kept.of(events.GroupsJudged)
+    recording = contribute(tmp_path, replace(node(verifier), policy=Growing(LINES)), questions, rounds=1)
+    grown, (judged,) = recording.of(events.CompletionsGrew), recording.of(events.GroupsJudged)
     rows = [row for event in grown for row in event.rows]
     assert all(event.rows for event in grown)
     assert len(set(rows)) == len(rows)
     state = State()
-    for event in (*kept.of(events.QuestionsDrawn), *grown):
+    for event in (*recording.of(events.QuestionsDrawn), *grown):
         state = apply(state, event)
-    seen, said = ([[(one.text, one.ended) for one in each.completions] for each in some] for some in (state.cards, judged.groups))
-    assert seen == said
+    written, finished = (
+        [[(completion.text, completion.ended) for completion in each.completions] for each in some]
+        for some in (state.cards, judged.groups)
+    )
+    assert written == finished
 
 
 def test_what_is_written_as_in_the_round_before_is_told_all_the_same(verifier, questions, tmp_path, monkeypatch):
     monkeypatch.setattr(training_loop, "GROWTH_SECONDS", 0.0)
-    kept = contribute(tmp_path, replace(node(verifier), policy=Shown(("just words",))), questions, rounds=2)
-    assert [(event.round, len(event.rows)) for event in kept.of(events.CompletionsGrew)] == [(0, 32), (1, 32)]
+    recording = contribute(tmp_path, replace(node(verifier), policy=Uneven(("just words",))), questions, rounds=2)
+    assert [(event.round, len(event.rows)) for event in recording.of(events.CompletionsGrew)] == [(0, 32), (1, 32)]
 
 
 def test_of_a_long_text_as_much_is_told_as_a_window_shows(verifier, questions, tmp_path, monkeypatch):
     monkeypatch.setattr(round_events, "LONGEST_SHOWN", 4)
-    kept = contribute(tmp_path, replace(node(verifier), policy=Shown(("just words",))), questions, rounds=1)
-    (grown,), (judged,) = kept.of(events.CompletionsGrew), kept.of(events.GroupsJudged)
+    recording = contribute(tmp_path, replace(node(verifier), policy=Uneven(("just words",))), questions, rounds=1)
+    (grown,), (judged,) = recording.of(events.CompletionsGrew), recording.of(events.GroupsJudged)
     assert {text for _, _, text, _ in grown.rows} == {"just"}
-    assert {one.text for group in judged.groups for one in group.completions} == {"just"}
+    assert {completion.text for group in judged.groups for completion in group.completions} == {"just"}
 
 
 def test_what_a_model_says_that_computes_no_numbers_any_more_can_be_read(verifier, questions, tmp_path):
     me = node(verifier, pool=[external(number) for number in range(4)])
-    kept = contribute(tmp_path, replace(me, policy=Numberless(LINES)), questions, rounds=2)
+    recording = contribute(tmp_path, replace(me, policy=Numberless(LINES)), questions, rounds=2)
     state = State()
-    for event in kept.told:
+    for event in recording.events:
         assert json_lines.event(json_lines.line(event)) == event
         state = apply(state, event)
     assert json_lines.event(json_lines.line(Snapshot(state=state))) == Snapshot(state=state)
-    assert [one.metrics.entropy for one in kept.history.told().rounds] == [0.0, 0.0]
+    assert [summary.metrics.entropy for summary in recording.history.points().rounds] == [0.0, 0.0]
 
 
 def test_a_night_asleep_is_hardly_counted_as_work(tmp_path, verifier, questions):
     policy = Asleep(LINES)
-    kept = contribute(tmp_path, replace(node(verifier), policy=policy), questions, rounds=2, seconds=lambda: policy.now)
-    assert [one.summary.seconds for one in kept.of(events.RoundCompleted)] == [600.0, 600.0]
+    recording = contribute(tmp_path, replace(node(verifier), policy=policy), questions, rounds=2, seconds=lambda: policy.now)
+    assert [event.summary.seconds for event in recording.of(events.RoundCompleted)] == [600.0, 600.0]
 
 
 def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier):
@@ -268,9 +278,9 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     refused = CheckpointError("No room.", "Make some.")
     answers: list[object] = [refused, refused, 7]
     hindered: list[object] = []
-    gate = Gate(nothing)
+    gate = PauseGate(nothing)
     history = History(tmp_path / "history.sqlite")
-    told: list[events.EngineEvent] = []
+    sent: list[events.EngineEvent] = []
 
     def save(saved: Saved) -> int:
         answer = answers.pop(0)
@@ -278,18 +288,19 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
             raise answer
         return answer
 
-    Contribution(
-        node=me, rules=RULES, plan=Plan(base="b", held_out=(), held_out_every=99), history=history, gate=gate,
-        tell=told.append, round=1, completions=0, steps=lambda: 0, save=save, leave=nothing, hindered=hindered.append,
+    TrainingLoop(
+        node=me, rules=RULES,
+        plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=gate,
+        tell=sent.append, round=1, completions=0, steps=lambda: 0, save=save, leave=nothing, hindered=hindered.append,
         round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
     ).run()  # fmt: skip
     assert hindered == [refused, refused, None]
-    assert [event.summary.round for event in told if isinstance(event, events.RoundCompleted)] == [1]
+    assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1]
 
 
 def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier, questions):
     hindered: list[object] = []
-    gate = Gate(nothing)
+    gate = PauseGate(nothing)
     history = History(tmp_path / "history.sqlite")
     other = sqlite3.connect(tmp_path / "history.sqlite", isolation_level=None)
 
@@ -299,8 +310,9 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
             other.execute("drop trigger full")
 
     other.execute("create trigger full before insert on held_out begin select abs(-9223372036854775808); end")
-    Contribution(
-        node=node(verifier), rules=RULES, plan=Plan(base="b", held_out=tuple(questions), held_out_every=1), history=history,
+    TrainingLoop(
+        node=node(verifier), rules=RULES,
+        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=1), history=history,
         gate=gate, tell=lambda event: None, round=0, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
         hindered=told_of,
         round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
@@ -320,7 +332,7 @@ class Trouble:
         self._monkeypatch.setenv("PYTHONHOME", "/nowhere")
         os.kill(self.verifier.pid, signal.SIGKILL)
 
-    def told(self, error: WaggleError | None) -> None:
+    def report(self, error: WaggleError | None) -> None:
         self.hindered.append(error)
         if self.hindered[-3:].count(None) == 0 and len(self.hindered) >= 3:
             self._monkeypatch.delenv("PYTHONHOME")
@@ -328,26 +340,27 @@ class Trouble:
 
 @pytest.fixture
 def trouble(monkeypatch):
-    made = Trouble(monkeypatch)
-    yield made
-    made.verifier.close()
+    new_trouble = Trouble(monkeypatch)
+    yield new_trouble
+    new_trouble.verifier.close()
 
 
 def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played_again(tmp_path, trouble, questions):
-    me, gate, history = node(trouble.verifier), Gate(nothing), History(tmp_path / "history.sqlite")
-    told: list[events.EngineEvent] = []
+    me, gate, history = node(trouble.verifier), PauseGate(nothing), History(tmp_path / "history.sqlite")
+    sent: list[events.EngineEvent] = []
     ended: list[int] = []
 
     def round_ended() -> None:
         ended.append(len(trouble.hindered))
         (trouble.begin if len(ended) == 1 else gate.stop)()
 
-    Contribution(
-        node=me, rules=RULES, plan=Plan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
-        tell=told.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing, hindered=trouble.told,
+    TrainingLoop(
+        node=me, rules=RULES,
+        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
+        tell=sent.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing, hindered=trouble.report,
         round_ended=round_ended, clock=lambda: 600_000.0, retry=0.01,
     ).run()  # fmt: skip
-    assert [event.summary.round for event in told if isinstance(event, events.RoundCompleted)] == [1, 2]
+    assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1, 2]
     errors = [error for error in trouble.hindered if error is not None]
     assert [type(error) for error in errors] == [VerifierGone] * 3
     assert trouble.hindered[-1] is None
@@ -357,9 +370,10 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
     me, history = node(trouble.verifier), History(tmp_path / "history.sqlite")
     trouble.begin()
     with pytest.raises(VerifierGone):
-        Contribution(
-            node=me, rules=RULES, plan=Plan(base="b", held_out=(), held_out_every=99), history=history, gate=Gate(nothing),
+        TrainingLoop(
+            node=me, rules=RULES,
+            plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=PauseGate(nothing),
             tell=lambda event: None, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
-            hindered=trouble.told, round_ended=nothing, clock=lambda: 600_000.0, retry=0.01,
+            hindered=trouble.report, round_ended=nothing, clock=lambda: 600_000.0, retry=0.01,
         ).run()  # fmt: skip
-    assert len(trouble.hindered) == training_loop.TRIES - 1
+    assert len(trouble.hindered) == training_loop.VERIFIER_TRIES - 1

@@ -25,7 +25,7 @@ from waggle.cli import update
 from waggle.core import hub_token, settings
 from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removed
 from waggle.engine.control import windows_loopback
-from waggle.engine.runtime.model_source import Known
+from waggle.engine.runtime.model_source import ModelRecord
 from waggle.engine.storage.history import SCHEMA
 from waggle.engine.system import memory_backoff
 from waggle.gui.application import single_instance, window_state
@@ -58,8 +58,8 @@ FILES: dict[str, Any] = {
     "wishes": Wishes,  # asked.json
     "window": window_state.Kept,  # window.json
     "call": single_instance.Call,  # a second window to the first
-    "models": Known,  # models.json
-    "frugality": memory_backoff.Kept,
+    "models": ModelRecord,  # models.json
+    "frugality": memory_backoff.StoredBackoff,
     "swarms": Book,  # swarms.json
     "standings": list[Standing],
     "marks": list[Mark],

@@ -5,6 +5,7 @@ import re
 import sys
 import time
 
+from waggle.cli.options import add_home, text
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError
 from waggle.engine.control import server
@@ -19,6 +20,20 @@ MARKS = {True: "+", False: "-", None: "?"}
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)")
 LONGEST = 366 * 86_400.0
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+VERBS = ("status", "pause", "resume", "set", "stop", "peers", "mute", "block", "welcome")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    parser.add_argument("verb", choices=VERBS)
+    parser.add_argument(
+        "what", nargs="*", type=text,
+        help="mute, block, welcome: the peer's id; set: SECTION.NAME=VALUE, or no VALUE for the default",
+    )  # fmt: skip
+    parser.add_argument("--for", dest="span", metavar="SPAN", help="with pause: resume by itself after 90m, 1h or 2d")
+    parser.add_argument("--until-away", action="store_true", help="with pause: resume once nobody uses this computer")
+    parser.add_argument("--after-round", action="store_true", help="with pause: finish this round first")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,12 +63,12 @@ def status(home: paths.Home) -> State:
 
 def describe(state: State, now: float) -> str:
     """The same sentence as everywhere, and the figures behind it."""
-    said = sentence(state)
+    summary = sentence(state)
     lines = [
-        f"{said.word}: {said.says}",
-        said.detail,
+        f"{summary.word}: {summary.says}",
+        summary.detail,
         weather(state, now),
-        *(f"  {MARKS[tick.passes]} {tick.says}" for tick in said.why),
+        *(f"  {MARKS[tick.passes]} {tick.says}" for tick in summary.why),
     ]
     if state.ready:
         lines.append(f"{state.ready.name}, {state.ready.model} on {state.ready.device} ({state.ready.device_reason}).")
@@ -94,7 +109,9 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
                 raise EngineError(f"`waggle ctl {arguments.verb}` needs a peer's id.", "`waggle ctl peers` lists them.")
             return commands.ChoosePeer(id=commands.new_id(), peer=arguments.what[0], choice=CHOICES[arguments.verb])
         case "set":
-            return commands.ChangeSettings(id=commands.new_id(), values=dict(settings.assignment(one) for one in arguments.what))
+            return commands.ChangeSettings(
+                id=commands.new_id(), values=dict(settings.assignment(assignment) for assignment in arguments.what)
+            )
         case "resume":
             return commands.Resume(id=commands.new_id())
         case "stop":
@@ -105,10 +122,10 @@ def command_of(arguments: argparse.Namespace, now: float) -> commands.AnyCommand
 
 def seconds_of(span: str) -> float:
     """90m, 1h, 2d; raises EngineError."""
-    found = SPAN.fullmatch(span.strip())
-    if not found:
+    match = SPAN.fullmatch(span.strip())
+    if not match:
         raise EngineError(f"{span or 'Nothing'} is no span of time.", "Write it as 90m, 1h or 2d.")
-    seconds = float(found.group(1)) * SECONDS[found.group(2)]
+    seconds = float(match.group(1)) * SECONDS[match.group(2)]
     if seconds > LONGEST:
         raise EngineError(f"{span} is too long.", "Pause without a span: it ends when you resume.")
     return seconds

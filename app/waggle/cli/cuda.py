@@ -13,6 +13,12 @@ from waggle.core.errors import CudaError
 SOURCE = "It comes from the Python package index, under the licences of PyTorch and NVIDIA."
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--get", action="store_true", help="download it, or continue an interrupted download")
+    parser.add_argument("--remove", action="store_true", help="remove it")
+    parser.add_argument("--stdio", action="store_true", help="with --get: print progress as JSON lines")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Raises CudaError."""
     pack = cuda_download.shipped()
@@ -28,7 +34,7 @@ def door(pack: Pack, root: Path, arguments: argparse.Namespace) -> int:
         cuda_download.remove(root)
         return _say("CUDA is removed. The engine computes on the processor from its next start.")
     if arguments.get:
-        cuda_download.fetch(pack, root, Told(lines=arguments.stdio))
+        cuda_download.fetch(pack, root, ProgressLines(lines=arguments.stdio))
         return 0 if arguments.stdio else _say("CUDA is here. The engine uses it from its next start.")
     return _say(about(pack, root))
 
@@ -47,7 +53,7 @@ def about(pack: Pack, root: Path) -> str:
             return f"No driver of an NVIDIA graphics card was found. With one, `waggle cuda --get` gets CUDA: {sizes}. {SOURCE}"
 
 
-class Told:
+class ProgressLines:
     """Says how far a download is, whenever another hundredth has come: as lines for a window, or for a person."""
 
     def __init__(self, *, lines: bool) -> None:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import waggle
 from waggle.cli import ctl
+from waggle.cli.options import add_home
 from waggle.core import log, paths, settings
 from waggle.core.errors import WaggleError
 from waggle.core.redaction import THIS_NODE, redacted
 from waggle.engine.control import server
 from waggle.engine.runtime import model_source
 from waggle.engine.storage import history
-from waggle.engine.system.sensors import Reader
+from waggle.engine.system.sensors import SensorReader
 from waggle.models.storage import checkpoint, training_journal
 from waggle.network.identity import keys
 from waggle.protocol.schedule import Wishes, decide
@@ -29,7 +30,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 NEEDED = ("tokenizers", "reasoning_gym", "PySide6", "msgspec", "safetensors", "psutil")
 LITTLE_ROOM = 1e9  # bytes
-HELD: dict[Sandbox, str] = {
+ENFORCEMENT: dict[Sandbox, str] = {
     "filtered": "the limits of the system and a filter of its calls",
     "limited": "the limits of the system alone",
     "tripwire": "a tripwire alone",
@@ -43,6 +44,10 @@ class Finding:
     what: str
     well: bool | None
     says: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,19 +71,19 @@ def report(findings: list[Finding], home: paths.Home) -> str:
 
 def names(home: paths.Home) -> dict[str, str]:
     """What stands for the two words that a swarm knows this node by, and for the names of swarms, which persons typed."""
-    made: dict[str, str] = {}
-    kept = [*home.charters.glob("*.json")]
+    placeholders: dict[str, str] = {}
+    charter_paths = [*home.charters.glob("*.json")]
     with contextlib.suppress(WaggleError, OSError):  # settings that cannot be read name none
         if named := settings.read(home.settings).swarm.charter:
-            kept.append(paths.expanded(named))
-    for path in kept:
+            charter_paths.append(paths.expanded(named))
+    for path in charter_paths:
         with contextlib.suppress(WaggleError):
-            made[charter.read(path).name] = "a swarm"
-    made.pop(charter.first_swarm().name, None)
+            placeholders[charter.read(path).name] = "a swarm"
+    placeholders.pop(charter.first_swarm().name, None)
     with contextlib.suppress(WaggleError, OSError):  # nor does a key
         if home.identity.exists():
-            made[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
-    return made
+            placeholders[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
+    return placeholders
 
 
 def needed(system: str, machine: str, *, frozen: bool) -> tuple[str, ...]:
@@ -104,8 +109,8 @@ def _name(check: "Check") -> str:
 
 def _program(_home: paths.Home) -> Finding:
     says = f"Waggle {waggle.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    wanted = needed(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
-    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+    packages = needed(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
     says += f", {os.cpu_count()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
     return Finding("program", not missing, says)
 
@@ -143,7 +148,7 @@ def _charter(_home: paths.Home) -> Finding:
 
 def _judging(_home: paths.Home) -> Finding:
     with contextlib.closing(Verifier(charter.first_swarm())) as judging:
-        return Finding("judging", True, f"in a process of its own, which is held by {HELD[judging.sandbox]}")
+        return Finding("judging", True, f"in a process of its own, which is held by {ENFORCEMENT[judging.sandbox]}")
 
 
 def _saved_state(home: paths.Home) -> Finding:
@@ -163,14 +168,14 @@ def _history(home: paths.Home) -> Finding:
     if not home.history.exists():
         return Finding("history", None, "none yet")
     try:
-        with history.looked_at(home.history) as database:
-            (said,) = database.execute("pragma quick_check(1)").fetchone()
+        with history.open_read_only(home.history) as database:
+            (verdict,) = database.execute("pragma quick_check(1)").fetchone()
             (count,) = database.execute("select count(*) from rounds").fetchone()
     except history.DAMAGED as error:
         if not history.is_damage(error):
             return Finding("history", False, f"it cannot be read ({error})")
         return Finding("history", False, f"damaged ({error}): the engine sets it aside and rebuilds it from its record")
-    return Finding("history", said == "ok", f"{count} rounds, {said}")
+    return Finding("history", verdict == "ok", f"{count} rounds, {verdict}")
 
 
 def _of_the_model(home: paths.Home) -> paths.Home:
@@ -180,7 +185,7 @@ def _of_the_model(home: paths.Home) -> paths.Home:
 
 def _rules(home: paths.Home) -> Finding:
     rules = settings.read(home.settings).when
-    decision = decide(rules, Reader()(rules), Wishes(), time.time())
+    decision = decide(rules, SensorReader()(rules), Wishes(), time.time())
     ticks = " ".join(f"[{ctl.MARKS[tick.passes]}] {tick.says}" for tick in decision.why)
     return Finding("rules", None, f"{decision.reason or 'nothing holds contribution back.'} {ticks}".strip())
 

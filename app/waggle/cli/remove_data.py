@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import msgspec
 
+from waggle.cli.options import add_home
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError
 from waggle.core.stored_data import KINDS, Belonging, Kind, Removed
@@ -29,6 +30,16 @@ ABOUT: dict[Kind, str] = {
 AFTER = "The program goes as it came. A token of the model hub, if you stored one, goes with `waggle token --forget`.\n"
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    parser.add_argument(
+        "--remove", type=chosen, metavar="KINDS",
+        help="kinds of data from the list, separated by commas; all: everything except your identity, and with --home except "
+        "what all homes share",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="with --remove: print what was removed as JSON")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """List, or remove and say what was done; 1 where a file could not be removed. Raises EngineError, OSError."""
     home = paths.home_in(arguments.home)
@@ -43,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     _stop(home)
     done = stored_data.remove(home, paths.cache(), kinds)
     sys.stdout.write(msgspec.json.encode(done).decode() + "\n" if arguments.json else report(done))
-    return 1 if any(one.spared for one in done) else 0
+    return 1 if any(removed.spared for removed in done) else 0
 
 
 def chosen(words: str) -> frozenset[str]:
@@ -62,15 +73,15 @@ def meant(named: Collection[str], home: paths.Home) -> frozenset[Kind]:
 
 def _sure(home: paths.Home, kinds: Collection[Kind]) -> bool:
     """Show the person at the terminal what goes, and ask."""
-    going = tuple(one for one in stored_data.belongings(home, paths.cache()) if one.kind in kinds)
+    going = tuple(stored for stored in stored_data.belongings(home, paths.cache()) if stored.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def listing(found: Iterable[Belonging], home: paths.Home) -> str:
+def listing(stored: Iterable[Belonging], home: paths.Home) -> str:
     """One line a kind, and how to remove it."""
-    rows = _rows(found)
+    rows = _rows(stored)
     head = f"In {home.root} and {paths.cache()}:"
     if not rows:
         return f"{head} nothing of Waggle.\n"
@@ -80,15 +91,16 @@ def listing(found: Iterable[Belonging], home: paths.Home) -> str:
 def report(done: Iterable[Removed]) -> str:
     """What was removed, what could not be, and what is left to do by hand."""
     lines = []
-    for one in done:
-        lines.append(f"removed {one.kind}: {one.files} {_files(one.files).rstrip()}, {_size(one.size)}")
-        lines += [f"  could not be removed: {each.path}: {each.reason}" for each in one.spared]
+    for removed in done:
+        lines.append(f"removed {removed.kind}: {removed.files} {_files(removed.files).rstrip()}, {_size(removed.size)}")
+        lines += [f"  could not be removed: {each.path}: {each.reason}" for each in removed.spared]
     return "\n".join([*(lines or ["There was nothing to remove."]), AFTER])
 
 
-def _rows(found: Iterable[Belonging]) -> list[str]:
+def _rows(stored: Iterable[Belonging]) -> list[str]:
     return [
-        f"{one.kind:<12}{_size(one.size):>10}  {len(one.files):>6} {_files(len(one.files))}  {ABOUT[one.kind]}" for one in found
+        f"{kind.kind:<12}{_size(kind.size):>10}  {len(kind.files):>6} {_files(len(kind.files))}  {ABOUT[kind.kind]}"
+        for kind in stored
     ]
 
 
@@ -107,5 +119,5 @@ def _stop(home: paths.Home) -> None:
     with suppress(EngineError):  # none runs, or one that starts: it is waited for all the same
         server.ask(home, Stop(id="goodbye"), STOP_SECONDS)
     claimed = server.claim(home, STOP_SECONDS)
-    server.clear(home)
+    server.remove_socket(home)
     claimed.release()

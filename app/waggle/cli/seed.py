@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 
+from waggle.cli.options import add_home, add_settings, add_verbose, start_log
 from waggle.core import paths, settings
 from waggle.core.errors import SwarmError
 from waggle.engine.control import server
@@ -21,11 +22,18 @@ MANY = (65_536, 24_576, 10_240)  # open files, as many as are granted: a Mac ref
 PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    add_settings(parser)
+    add_verbose(parser)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Serve until stopped; the addresses to invite others with are printed, a line each, as soon as it has them.
 
     Raises EngineError where an engine or another seed works in this home: each would be the same peer.
     """
+    start_log(arguments)
     home = paths.home_in(arguments.home).prepare()
     chosen = settings.read(home.settings, tuple(arguments.set))
     claimed = server.claim(home)
@@ -62,9 +70,9 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
 def _port_of_old(home: paths.Home, host: str) -> int:
     """The port of the start before, or one that is free; raises SwarmError."""
     with contextlib.suppress(OSError, UnicodeDecodeError):  # the first start, or a file that says nothing: another one is found
-        kept = home.seed_port.read_text(encoding="ascii")
-        if PORT.fullmatch(kept) and int(kept) <= 65_535:
-            return int(kept)
+        content = home.seed_port.read_text(encoding="ascii")
+        if PORT.fullmatch(content) and int(content) <= 65_535:
+            return int(content)
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.bind((host, 0))

@@ -10,6 +10,7 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
+from waggle.cli.options import add_home, add_settings
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.protocol import events, json_lines
@@ -22,6 +23,11 @@ AT_ANY_TIME = (
     "when.idle_minutes=0", "when.only_on_power=false", "when.week=[]", "when.not_while=[]", "when.not_full_screen=false",
     "when.not_metered=false", "when.below_celsius=0", "when.kwh_a_day=0.0",
 )  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    add_settings(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,7 +44,7 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
     options = [part for value in ("swarm.solo=true", *AT_ANY_TIME, *chosen) for part in ("--set", value)]
     command = [*paths.program("waggle"), "engine", "--stdio", "--home", str(home), *options]
     state, played = State(), 0
-    held: Sentence | None = None
+    obstacle: Sentence | None = None
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as engine:
         assert engine.stdin is not None
         assert engine.stdout is not None
@@ -51,13 +57,13 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
                     "Another engine is running for this folder.", "Stop it with `waggle ctl stop`, or use another --home."
                 )
             played += isinstance(event, events.RoundCompleted)
-            if held is None and state.phase in ("paused", "waiting"):
-                held = sentence(state)
-            if not engine.stdin.closed and (played == ROUNDS or held):
+            if obstacle is None and state.phase in ("paused", "waiting"):
+                obstacle = sentence(state)
+            if not engine.stdin.closed and (played == ROUNDS or obstacle):
                 engine.stdin.write(json_lines.line(Stop(id="selftest")))
                 engine.stdin.close()
-    if held and played < ROUNDS:
-        raise EngineError(held.says, held.detail)
+    if obstacle and played < ROUNDS:
+        raise EngineError(obstacle.says, obstacle.detail)
     if engine.returncode or played < ROUNDS:
         title = f"The engine ended with code {engine.returncode} after {played} rounds."
         raise EngineError(title, "Install Waggle again, or send us what stands above.")
@@ -66,12 +72,12 @@ def _play(home: Path, chosen: tuple[str, ...]) -> None:
 def _say(event: object) -> None:
     match event:
         case events.Ready():
-            said = f"{event.backend} on {event.device} ({event.device_reason}), {event.model}, {event.parameters:,} parameters"
+            text = f"{event.backend} on {event.device} ({event.device_reason}), {event.model}, {event.parameters:,} parameters"
         case events.RoundCompleted(summary=summary):
-            said = f"round {summary.round}: reward {summary.reward:.3f}, {summary.tokens} tokens in {summary.seconds:.1f} s"
+            text = f"round {summary.round}: reward {summary.reward:.3f}, {summary.tokens} tokens in {summary.seconds:.1f} s"
         case events.EngineFailed():
-            said = f"{event.title} {event.advice}\n{event.detail}"
+            text = f"{event.title} {event.advice}\n{event.detail}"
         case _:
             return
-    sys.stdout.write(said + "\n")
+    sys.stdout.write(text + "\n")
     sys.stdout.flush()

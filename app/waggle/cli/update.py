@@ -24,7 +24,7 @@ from waggle.core.errors import UNREADABLE, UpdateError
 DOMAIN = b"waggle/updates/1\0"  # what this key signs is never mistaken for anything else
 MAX_BYTES = 256 * 1024
 SECONDS = 20.0
-AGAIN = "Try again later, or look where you got this Waggle."
+RETRY_ADVICE = "Try again later, or look where you got this Waggle."
 
 Number = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,5}(\.[0-9]{1,5}){2}\Z")]
 
@@ -67,22 +67,26 @@ class Source:
     key: str
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None: the feed and its key ship with Waggle."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Say what is newer; raises UpdateError."""
     newest = ask(shipped(), fetch)
     if newest is None:
         return _say(f"Waggle {__version__} is the newest.")
-    said = [f"Waggle {newest.version} of {newest.date} is newer than this one ({__version__}).", "", newest.notes.strip(), ""]
+    lines = [f"Waggle {newest.version} of {newest.date} is newer than this one ({__version__}).", "", newest.notes.strip(), ""]
     for file in newest.files:
         if file.system == sys.platform:
-            said += [file.url, f"  {file.size / 2**20:.0f} MiB, sha256 {file.sha256}"]
-    return _say("\n".join([*said, "", "Install it over this one whenever you like: what Waggle learned stays."]))
+            lines += [file.url, f"  {file.size / 2**20:.0f} MiB, sha256 {file.sha256}"]
+    return _say("\n".join([*lines, "", "Install it over this one whenever you like: what Waggle learned stays."]))
 
 
 def shipped() -> Source:
     """As it came with this Waggle."""
-    told = tomllib.loads((paths.resources() / "updates.toml").read_text(encoding="utf-8"))
-    return Source(feed=told["feed"], key=told["key"])
+    source = tomllib.loads((paths.resources() / "updates.toml").read_text(encoding="utf-8"))
+    return Source(feed=source["feed"], key=source["key"])
 
 
 def ask(source: Source, fetched: Callable[[str], bytes]) -> Release | None:
@@ -101,7 +105,7 @@ def read(served: bytes, key: str) -> Feed:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     if len(served) > MAX_BYTES:
-        raise UpdateError("The list of versions is too long to be one.", AGAIN)
+        raise UpdateError("The list of versions is too long to be one.", RETRY_ADVICE)
     try:
         signed = msgspec.json.decode(served, type=Signed)
         content = base64.b64decode(signed.feed, validate=True)
@@ -109,9 +113,9 @@ def read(served: bytes, key: str) -> Feed:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, DOMAIN + content)
         return msgspec.json.decode(content, type=Feed)
     except InvalidSignature as error:
-        raise UpdateError("The list of versions is not signed by Waggle's makers; it was ignored.", AGAIN) from error
+        raise UpdateError("The list of versions is not signed by Waggle's makers; it was ignored.", RETRY_ADVICE) from error
     except (*UNREADABLE, binascii.Error, ValueError) as error:
-        raise UpdateError("The list of versions cannot be read.", AGAIN) from error
+        raise UpdateError("The list of versions cannot be read.", RETRY_ADVICE) from error
 
 
 def fetch(url: str) -> bytes:
@@ -130,7 +134,7 @@ def fetch(url: str) -> bytes:
                 if len(content) > MAX_BYTES:
                     break
     except httpx2.HTTPError as error:
-        raise UpdateError("The list of versions cannot be reached.", AGAIN) from error
+        raise UpdateError("The list of versions cannot be reached.", RETRY_ADVICE) from error
     return content
 
 

@@ -1,28 +1,13 @@
-"""`waggle token`: the person's token of the model hub, kept in the keychain of the operating system and nowhere else.
+"""The person's token of the model hub, kept in the keychain of the operating system and nowhere else.
 
 It is read where it is used, and never told: not to the settings, the log, an event, or the screen.
 """
-
-import argparse
-import getpass
-import sys
 
 from waggle.core.errors import TokenError
 
 SERVICE, USER = "waggle", "huggingface"
 LONGEST = 500  # characters: it is some text pasted by mistake then
 WHERE = "Make one on https://huggingface.co/settings/tokens."
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Store the token that is typed or piped in, or forget the one that is stored; raises TokenError."""
-    if arguments.forget:
-        forget()
-        sys.stdout.write("No token is stored any more.\n")
-        return 0
-    store(_typed())
-    sys.stdout.write("The token is in the keychain of this computer.\n")
-    return 0
 
 
 def stored() -> str | None:
@@ -62,16 +47,6 @@ def forget() -> None:
         keyring.delete_password(SERVICE, USER)
     except KeyringError as error:
         raise _closed(error) from error
-
-
-def _typed() -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().strip()
-    try:
-        return getpass.getpass("Token of the hub (it is not shown): ").strip()
-    except EOFError:  # Ctrl+D, which ends no line
-        sys.stderr.write("\n")
-        return ""
 
 
 def _closed(error: Exception) -> TokenError:

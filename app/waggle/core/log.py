@@ -24,7 +24,8 @@ class Discreet(logging.Formatter):
 
 
 def start(level: str = "WARNING", folder: Path | None = None) -> None:
-    """Send every log line of this process to stderr and, with INFO and above, to a file in this folder."""
+    """Send every log line of this process to stderr and, with INFO and above, to a file in this folder; with DEBUG, both get
+    that level of Waggle's own modules."""
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     handlers[0].setLevel(level)
     if folder is not None:
@@ -36,6 +37,9 @@ def start(level: str = "WARNING", folder: Path | None = None) -> None:
     for handler in handlers:
         handler.setFormatter(Discreet(FORMAT))
     logging.basicConfig(level="INFO" if len(handlers) > 1 else level, handlers=handlers, force=True)
+    if level == "DEBUG":  # of Waggle alone: libraries log each call at this level
+        logging.getLogger().setLevel("INFO")
+        logging.getLogger("waggle").setLevel("DEBUG")
     logging.raiseExceptions = False  # a full disk: a log line is lost, not the engine
 
 

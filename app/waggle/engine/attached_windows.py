@@ -6,6 +6,7 @@ would have been started, and passes lines on in both directions.
 
 import asyncio
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -14,39 +15,41 @@ from dataclasses import dataclass
 from waggle.core.errors import EngineError
 from waggle.core.paths import Home
 from waggle.engine.control import server
-from waggle.engine.control.command_queue import Desk
+from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.control.stdio import Writer
-from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import AnyCommand, Follow, Stop
 from waggle.protocol.state import AnyEvent, Snapshot
 
+log = logging.getLogger(__name__)
+
 # For who starts a service anew, and for its beginning: half a minute after it was killed, on Windows five.
-AGAIN_SECONDS, AGAIN_LOOK_SECONDS = 330.0 if sys.platform == "win32" else 90.0, 0.5
-MOST_AHEAD, LOOK_SECONDS = 256 * 1024, 0.05  # bytes that the window has not read, before the engine has to wait for it
+RECONNECT_SECONDS, RECONNECT_POLL_SECONDS = 330.0 if sys.platform == "win32" else 90.0, 0.5
+MAX_UNREAD_BYTES, POLL_SECONDS = 256 * 1024, 0.05  # bytes that the window has not read, before the engine has to wait for it
 
 ANSWER = b'{"type":"Command'
 
 
-def told_to(teller: Teller, desk: Desk) -> server.Follow:
+def follower(publisher: EventPublisher, queue: CommandQueue) -> server.Follow:
     """What a control socket does for whoever follows: everything is told to that connection, from the State of now on."""
 
     def follow(writer: asyncio.StreamWriter) -> Callable[[], None]:
-        if desk.stopped:
+        if queue.stopped:
             raise EngineError("The engine is leaving.", "Try again in a moment.")
-        writer.write(json_lines.line(teller.stamp(Snapshot(state=teller.state))))
-        return teller.attach(writer.write, writer.transport.get_write_buffer_size)
+        writer.write(json_lines.line(publisher.stamp(Snapshot(state=publisher.state))))
+        return publisher.attach(writer.write, writer.transport.get_write_buffer_size)
 
     return follow
 
 
-async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> bool:
+async def follow(home: Home, queue: CommandQueue, writer: Writer, *, overruled: bool) -> bool:
     """Follow the engine of this folder until the window leaves, or that one for good; False where none lets itself be followed.
 
     `overruled`: settings came along for an engine of the window's own, which there is not.
     """
-    met = await _meet(home)
+    met = await _connect(home)
     if met is None:
         return False
     last: AnyEvent | None = None
@@ -56,18 +59,18 @@ async def follow(home: Home, desk: Desk, writer: Writer, *, overruled: bool) -> 
             if overruled:
                 writer(json_lines.line(_left_out()))
             overruled = False
-            last = await _pass_on(met, writer, desk)
-        if desk.stopped or isinstance(last, events.EngineFailed):
+            last = await _pass_on(met, writer, queue)
+        if queue.stopped or isinstance(last, events.EngineFailed):
             return True
-        met = await _met_again(home, desk, writer)
-    if not desk.stopped:
+        met = await _reconnect(home, queue, writer)
+    if not queue.stopped:
         failed = events.EngineFailed(title="The engine that ran without a window has ended.", advice="", at=time.time())
         writer(json_lines.line(last if isinstance(last, events.EngineStopped) else failed))
     return True
 
 
 @dataclass(frozen=True)
-class _Met:
+class _Connection:
     """A connection to the engine that is followed, and the State of it that came first."""
 
     reader: asyncio.StreamReader
@@ -75,29 +78,31 @@ class _Met:
     first: bytes
 
 
-async def _meet(home: Home) -> _Met | None:
+async def _connect(home: Home) -> _Connection | None:
     """None where nobody is, or lets itself be followed."""
     try:
-        connection = await asyncio.to_thread(server.connect, home, server.KNOCK)
+        connection = await asyncio.to_thread(server.connect, home, server.CONNECT_SECONDS)
         connection.setblocking(False)
         reader, way = await asyncio.open_connection(sock=connection, limit=json_lines.MAX_LINE)
-    except OSError:
+    except OSError as error:
+        log.debug("no engine to follow: %s", error)
         return None
-    first = await _begun(reader, way)
+    first = await _first_snapshot(reader, way)
     if not first:
         way.close()
         return None
-    return _Met(reader, way, first)
+    return _Connection(reader, way, first)
 
 
-async def _met_again(home: Home, desk: Desk, writer: Writer) -> _Met | None:
+async def _reconnect(home: Home, queue: CommandQueue, writer: Writer) -> _Connection | None:
     """The engine that was started in place of the one that ended; None where there is none for long, or the window is gone."""
     part = "Waiting for the engine that runs without a window"
     writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
-    ends = time.monotonic() + AGAIN_SECONDS
-    while not desk.stopped and time.monotonic() < ends:
-        await asyncio.sleep(AGAIN_LOOK_SECONDS)
-        if met := await _meet(home):
+    log.info("the followed engine is gone, reconnect for %.0f s", RECONNECT_SECONDS)
+    ends = time.monotonic() + RECONNECT_SECONDS
+    while not queue.stopped and time.monotonic() < ends:
+        await asyncio.sleep(RECONNECT_POLL_SECONDS)
+        if met := await _connect(home):
             return met
     return None
 
@@ -107,51 +112,51 @@ def _left_out() -> events.Warned:
     return events.Warned(title=title, advice="Change them on the page Settings.", at=time.time())
 
 
-async def _begun(reader: asyncio.StreamReader, way: asyncio.StreamWriter) -> bytes:
+async def _first_snapshot(reader: asyncio.StreamReader, way: asyncio.StreamWriter) -> bytes:
     """The State of the engine that is followed from now on; empty where it refuses, ends, or says nothing for long."""
     way.write(json_lines.line(Follow(id="follow")))
     try:
-        async with asyncio.timeout(server.KNOCK):
+        async with asyncio.timeout(server.CONNECT_SECONDS):
             line = await reader.readline()
     except (OSError, ValueError):  # a TimeoutError is one; a line without an end is the other
         return b""
     return line if line.endswith(b"\n") and isinstance(json_lines.event(line), Snapshot) else b""
 
 
-async def _pass_on(met: _Met, writer: Writer, desk: Desk) -> AnyEvent | None:
+async def _pass_on(met: _Connection, writer: Writer, queue: CommandQueue) -> AnyEvent | None:
     """Until the connection ends, or the window is gone; the last that was told."""
-    last, followed = b"", Followed(met.way)
-    desk.sit(followed)
+    last, followed = b"", FollowedEngine(met.way)
+    queue.sit(followed)
     with contextlib.suppress(ConnectionError, ValueError):  # the latter: a line without an end
-        while (line := await met.reader.readline()).endswith(b"\n") and not desk.stopped:  # a killed engine leaves half of one
+        while (line := await met.reader.readline()).endswith(b"\n") and not queue.stopped:  # a killed engine leaves half of one
             writer(line)
             last = line
             followed.hear(line)
-            while writer.waiting() > MOST_AHEAD and not desk.stopped:
-                await asyncio.sleep(LOOK_SECONDS)
-    desk.rise()
-    for name in () if desk.stopped else followed.asked:
+            while writer.waiting() > MAX_UNREAD_BYTES and not queue.stopped:
+                await asyncio.sleep(POLL_SECONDS)
+    queue.rise()
+    for name in () if queue.stopped else followed.unanswered:
         refused = events.CommandRefused(id=name, title="The engine ended before it answered.", advice="", at=time.time())
         writer(json_lines.line(refused))
     return json_lines.event(last) if last else None
 
 
-class Followed:
-    """The engine that is followed, at the desk of the window's own process: what is asked goes there, but for a stop.
+class FollowedEngine:
+    """The engine that is followed, at the queue of the window's own process: what is asked goes there, but for a stop.
 
-    `asked`: the commands that it has not answered yet.
+    `unanswered`: the commands that it has not answered yet.
     """
 
     def __init__(self, way: asyncio.StreamWriter) -> None:
         self._way = way
-        self.asked: list[str] = []
+        self.unanswered: list[str] = []
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
         """Pass it on; the answer comes among what is told. A window that stops its engine only leaves this one."""
         if isinstance(command, Stop):
             self.stop()
             return (events.CommandDone(id=command.id),)
-        self.asked.append(command.id)
+        self.unanswered.append(command.id)
         self._way.write(json_lines.line(command))
         return ()
 
@@ -160,7 +165,7 @@ class Followed:
         if line.startswith(ANSWER):
             answered = json_lines.event(line)
             assert isinstance(answered, events.CommandDone | events.CommandRefused)
-            self.asked = [name for name in self.asked if name != answered.id]
+            self.unanswered = [name for name in self.unanswered if name != answered.id]
 
     def stop(self) -> None:
         """Leave."""

@@ -7,50 +7,28 @@ Lives on the engine's loop; the policy thread meets it at the gate only.
 """
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable, Mapping
-from typing import TypeVar, assert_never
+from collections.abc import Callable
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
-from waggle.core.settings import Value, When
-from waggle.engine.control.command_queue import WayBack
+from waggle.core.settings import When
+from waggle.engine.control.command_queue import UndoStep
 from waggle.engine.control.server import PAUSE_SECONDS
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
-from waggle.engine.services.chat import Talking
-from waggle.engine.services.identity import Person
-from waggle.engine.services.models import Models
-from waggle.engine.services.playground import Trying
-from waggle.engine.services.swarms import Swarms
-from waggle.engine.storage.history import History
-from waggle.engine.storage.pause_request import Asked
-from waggle.network.limits.reputation import Choice
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol import commands, events
-from waggle.protocol.events_identity import Day
-from waggle.protocol.events_outbox import SentMessage, SentTold
 from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
-from waggle.protocol.state import AnyEvent, Snapshot
-from waggle.rl.batch import nothing
+from waggle.protocol.state import AnyEvent
 
-Part = TypeVar("Part")
+log = logging.getLogger(__name__)
+
+Moving = commands.Pause | commands.Resume | commands.Stop
 ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long
-
-
-def _no_swarm_yet(_peer: str, _choice: Choice) -> None:
-    raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
-
-
-def _no_settings_yet(_values: Mapping[str, Value]) -> None:
-    raise EngineError("The engine is only just starting.", "Try again in a moment.")
-
-
-def _there(part: Part | None) -> Part:
-    """A part of the engine that has begun; raises EngineError for one that has not."""
-    if part is None:
-        raise EngineError("The engine is still starting.", "Try again in a moment.")
-    return part
 
 
 def _ends(error: WaggleError) -> str:
@@ -63,42 +41,29 @@ def _ends(error: WaggleError) -> str:
 class Lifecycle:
     """Obeys commands, rules and the clock. What was `asked` of the one before holds until it ends as it was said to."""
 
-    def __init__(self, teller: Teller, history: History, rules: When | None = None, asked: Asked | None = None) -> None:
+    def __init__(self, publisher: EventPublisher, rules: When | None = None, request: PauseRequest | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._teller = teller
-        self._history = history
+        self._publisher = publisher
         self._rules = rules or When()
         self._readings = Readings()
-        self._asked = asked or Asked()
-        self._wishes = self._asked.wishes
+        self._request = request or PauseRequest()
+        self._wishes = self._request.wishes
         self._decision = Decision(standing="contributing")
         self._hindrance: Tick | None = None
         self._reached = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._round_ended = False
         self._deciding = threading.Lock()  # a resume and the end of a round may come at once
-        self._began = self._played = False
+        self._began = False
         self.stopped = asyncio.Event()
-        self.gate = Gate(self._gate_waits)
-        self.again = ""  # why the engine prepares anew after this stop; empty: it ends
-        self.swarms: Swarms | None = None
-        self.person: Person | None = None
-        self.models: Models | None = None
-        self.trying: Trying | None = None
-        self.talking: Talking | None = None
-        self.back: list[WayBack] = []  # out of what the engine starts again for, the newest last
-        self.begun: Callable[[], object] = nothing  # called once, in the loop: a round has been played
-        self.choose_peer: Callable[[str, Choice], None] = _no_swarm_yet
-        self.sent: Callable[[], tuple[SentMessage, ...]] = tuple  # nothing, until a swarm is joined
-        self.change_settings: Callable[[Mapping[str, Value]], object] = _no_settings_yet
+        self.gate = PauseGate(self._gate_waits)
+        self.restart_reason = ""  # why the engine prepares anew after this stop; empty: it ends
+        self.back: list[UndoStep] = []  # out of what the engine starts again for, the newest last
         if self._wishes.paused:
             self.consider(self._readings)
 
     def round_ended(self) -> None:
         """Told by the policy thread after each round: a pause that was to come after it comes now."""
-        if not self._played:
-            self._played = True
-            self._loop.call_soon_threadsafe(self.begun)
         with self._deciding:
             if self._wishes.after_round:
                 self._round_ended = True
@@ -107,13 +72,13 @@ class Lifecycle:
     def begin(self) -> None:
         """Everything is ready; a pause that was asked for meanwhile holds."""
         self._began = True
-        if self._teller.state.phase == "preparing" and not self.gate.closed:
+        if self._publisher.state.phase == "preparing" and not self.gate.closed:
             self._tell_phase(self._moving)
 
     def stop(self) -> None:
         """End after the step in progress."""
         self.stopped.set()
-        self._set_timer(self._teller.now())
+        self._set_timer(self._publisher.now())
         self._release()
         self.gate.stop()
 
@@ -122,19 +87,16 @@ class Lifecycle:
     ) -> None:
         """End after the step in progress, for something else to begin; `back` is called where that cannot begin, unless it is
         `innocent` of why."""
-        self.again = reason
+        log.info("restart: %s", reason)
+        self.restart_reason = reason
         if back is not None:
-            self.back.append(WayBack(back, innocent))
+            self.back.append(UndoStep(back, innocent))
         self.stop()
 
     @property
     def until_away(self) -> bool:
         """Whether a pause waits until the person is away."""
         return self._wishes.until_away
-
-    def days(self) -> tuple[Day, ...]:
-        """What was contributed day by day, as far as it is known yet."""
-        return self.person.days() if self.person else ()
 
     def follow(self, rules: When) -> tuple[str, ...]:
         """These rules hold from now on: all of them at once."""
@@ -161,7 +123,7 @@ class Lifecycle:
         with self._deciding:
             if self._round_ended and self._wishes.after_round:
                 self._wishes, self._round_ended = replace(self._wishes, after_round=False, anyway_until=None), False
-            now = self._teller.now()
+            now = self._publisher.now()
             self._wishes = in_step(self._wishes, now)
             decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, hindrance=self._hindrance)
             goes_on = decision.standing == "contributing"
@@ -169,23 +131,23 @@ class Lifecycle:
                 self.gate.open()
             else:
                 self.gate.close()
-        if decision != self._teller.state.decision:
-            self._teller.tell(events.RulesChecked(decision=decision))
+        if decision != self._publisher.state.decision:
+            log.debug("rules: %s %s", decision.standing, decision.reason)
+            self._publisher.tell(events.RulesChecked(decision=decision))
         self._decision = decision
         if decision.standing != "paused":
             asked_at = None if decision.anyway_until is None else self._wishes.asked_at
             holding = self._wishes if self._wishes.after_round else Wishes(asked_at=asked_at)
             self._wishes = replace(holding, anyway_until=decision.anyway_until)
-        self._asked.keep(self._wishes)
+        self._request.keep(self._wishes)
         self._set_timer(now)
         if goes_on:
             self._go_on()
-        elif self._teller.state.phase in ("paused", "waiting"):
+        elif self._publisher.state.phase in ("paused", "waiting"):
             self._tell_held()
 
-    async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
-        """Do it, then answer: any events that are meant for the asker alone, and CommandDone last."""
-        answers: list[AnyEvent] = []
+    async def obey(self, command: Moving) -> tuple[AnyEvent, ...]:
+        """Do it, then answer CommandDone; raises EngineError where it cannot be done."""
         match command:
             case commands.Pause():
                 await self._pause(command)
@@ -193,52 +155,24 @@ class Lifecycle:
                 self._resume(command.anyway_until)
             case commands.Stop():
                 self.stop()
-            case commands.ChoosePeer():
-                self.choose_peer(command.peer, command.choice)
-            case (
-                commands.ListSwarms() | commands.CreateSwarm() | commands.ReadInvite() | commands.ChooseSwarm()
-                | commands.ForgetSwarm() | commands.WriteInvite()
-            ):  # fmt: skip
-                answers += await _there(self.swarms).obey(command)
-            case (
-                commands.QueryDays() | commands.BackUpIdentity() | commands.CheckBackup() | commands.RestoreIdentity()
-                | commands.RenewIdentity()
-            ):  # fmt: skip
-                answers += await _there(self.person).obey(command)
-            case commands.PoseQuestion() | commands.AskModel():
-                answers += await _there(self.trying).obey(command)
-            case commands.OfferTalk() | commands.Say() | commands.Hush() | commands.ClearTalk():
-                answers += await _there(self.talking).obey(command)
-            case commands.ListModels() | commands.ChooseModel() | commands.RemoveModel() | commands.ExportModel():
-                answers += await _there(self.models).obey(command)
-            case commands.ChangeSettings():
-                self.change_settings(command.values)
-            case commands.Status():
-                answers.append(Snapshot(state=self._teller.state))
-            case commands.Follow():  # of stdin: one through the control socket does not come this far
-                raise EngineError("This engine belongs to a window.", "Close that window first.")
-            case commands.QueryHistory():
-                answers.append(self._history.told())
-            case commands.QuerySent():
-                answers.append(SentTold(messages=self.sent()))
             case _:
                 assert_never(command)
-        return tuple(self._teller.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+        return (self._publisher.stamp(events.CommandDone(id=command.id)),)
 
     async def _pause(self, command: commands.Pause) -> None:
         if command.until_away and self._readings.idle_seconds is None:
             raise EngineError("This computer does not tell whether you are using it.", "Pause until a moment instead.")
-        phase = self._teller.state.phase
+        phase = self._publisher.state.phase
         later = command.after_round and phase in ("contributing", "finishing")
         anyway = self._wishes.anyway_until if later else None
         with self._deciding:
             self._wishes = Wishes(
                 paused=True, until=command.until, until_away=command.until_away, after_round=later, anyway_until=anyway,
-                asked_at=self._teller.now(),
+                asked_at=self._publisher.now(),
             )  # fmt: skip
             self._round_ended = self._round_ended and later
         if later:
-            self._asked.keep(self._wishes)
+            self._request.keep(self._wishes)
             self._tell_phase("finishing")
             return
         self.consider(self._readings)
@@ -248,11 +182,12 @@ class Lifecycle:
             async with asyncio.timeout(PAUSE_SECONDS):
                 await self._reached.wait()
         except TimeoutError as error:
+            log.debug("no step ended within %.0f s of a pause", PAUSE_SECONDS)
             raise EngineError("The model is still in the middle of a step.", "It pauses as soon as that step ends.") from error
 
     def _resume(self, anyway_until: float | None) -> None:
         """End a pause; where it is the rules that hold back, they wait themselves, and as long as they were told to."""
-        now = self._teller.now()
+        now = self._publisher.now()
         with self._deciding:
             held_back = self._decision.standing == "waiting" and not self._hindrance
             anyway_until = anyway_until or (now + ANYWAY_SECONDS if held_back else self._wishes.anyway_until)
@@ -261,7 +196,7 @@ class Lifecycle:
 
     def _go_on(self) -> None:
         self._release()
-        phase = self._teller.state.phase
+        phase = self._publisher.state.phase
         if phase in ("paused", "waiting") or (phase == "finishing" and not self._wishes.after_round):
             self._tell_phase(self._moving if self._began else "preparing")
 
@@ -289,7 +224,7 @@ class Lifecycle:
     def _tell_held(self) -> None:
         """Nothing moves: say why, once."""
         phase: events.Phase = "paused" if self._decision.standing == "paused" else "waiting"
-        if (self._teller.state.phase, self._teller.state.until) != (phase, self._until(phase)):
+        if (self._publisher.state.phase, self._publisher.state.until) != (phase, self._until(phase)):
             self._tell_phase(phase)
 
     def _set_timer(self, now: float) -> None:
@@ -306,7 +241,7 @@ class Lifecycle:
         self.consider(self._readings)
 
     def _tell_phase(self, phase: events.Phase) -> None:
-        self._teller.tell(events.PhaseChanged(phase=phase, round=self._teller.state.round, until=self._until(phase)))
+        self._publisher.tell(events.PhaseChanged(phase=phase, round=self._publisher.state.round, until=self._until(phase)))
 
     def _until(self, phase: events.Phase) -> float | None:
         return self._wishes.until if phase in ("paused", "finishing") else None

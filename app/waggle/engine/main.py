@@ -11,8 +11,9 @@ import logging
 import signal
 import time
 import traceback
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,38 +23,43 @@ from msgspec import structs
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsError, Stopped, WaggleError
 from waggle.engine import attached_windows
+from waggle.engine.command_handler import EngineHandler, NodeServices, Services
 from waggle.engine.control import server, stdio
-from waggle.engine.control.command_queue import OF_MODELS, OF_SWARMS, Desk
+from waggle.engine.control.command_queue import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, CommandQueue
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime import model_source
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.services import models, swarms
-from waggle.engine.services.identity import Person
-from waggle.engine.startup import Prepared, prepare
+from waggle.engine.services.identity import IdentityService
+from waggle.engine.startup import PreparedNode, prepare
 from waggle.engine.storage.history import History
-from waggle.engine.storage.history_recovery import opened
-from waggle.engine.storage.pause_request import Asked
-from waggle.engine.system.energy_meter import Meter
-from waggle.engine.system.memory_backoff import Frugality
-from waggle.engine.system.resource_limits import GB, be_nice, memory_used
-from waggle.engine.system.sensors import Reader
-from waggle.engine.training_loop import Contribution, Plan
+from waggle.engine.storage.history_recovery import open_or_rebuild
+from waggle.engine.storage.pause_request import PauseRequest
+from waggle.engine.system.energy_meter import EnergyMeter
+from waggle.engine.system.memory_backoff import MemoryBackoff
+from waggle.engine.system.resource_limits import GB, memory_used, set_priority
+from waggle.engine.system.sensors import SensorReader
+from waggle.engine.training_loop import TrainingLoop, TrainingPlan
 from waggle.models.backend import let_go
 from waggle.protocol import events, json_lines
+from waggle.protocol.events_identity import Day
 from waggle.protocol.events_swarms import StartedAgain
 
-LOOK_SECONDS = 2.0
-LEAVING_SECONDS, LEAVING_LOOK_SECONDS = 60.0, 0.2  # an engine that is still loading its model hears late that its window is gone
-SMALLER = "It goes on in smaller parts, which take less memory."
+SENSOR_SECONDS = 2.0
+HANDOVER_SECONDS, HANDOVER_POLL_SECONDS = (
+    60.0,
+    0.2,
+)  # an engine that is still loading its model hears late that its window is gone
+SMALLER_PARTS_ADVICE = "It goes on in smaller parts, which take less memory."
 log = logging.getLogger(__name__)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the engine to its end; the exit code."""
-    kept = stdio.claim_stdout()
-    writer = stdio.Writer(kept)
+    events_descriptor = stdio.claim_stdout()
+    writer = stdio.Writer(events_descriptor)
     try:
         return asyncio.run(_run(arguments, writer))
     finally:
@@ -61,49 +67,49 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
-    desk = Desk()
-    _listen(desk, writer if arguments.stdio else None)
+    queue = CommandQueue()
+    _listen(queue, writer if arguments.stdio else None)
     try:
         home = _home(arguments.home)
-        claimed = await _claimed(home, desk, writer, overruled=bool(arguments.set)) if arguments.stdio else server.claim(home)
+        claimed = await _claimed(home, queue, writer, overruled=bool(arguments.set)) if arguments.stdio else server.claim(home)
         if claimed is None:
             return 0  # its window is gone, or followed an engine that was here already
-        teller = Teller(home.events, service=not arguments.stdio)
+        publisher = EventPublisher(home.events, service=not arguments.stdio)
     except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
         return _not_begun(writer, error)
     except OSError as error:  # read-only, or full to the last byte
         title = f"The folder {home.root} cannot be written: {error.strerror}."
         return _not_begun(writer, EngineError(title, "Mend its rights, make room, or choose another."))
-    teller.attach(writer, writer.waiting)
+    publisher.attach(writer, writer.waiting)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(claimed.release)
-        stack.callback(teller.close)
+        stack.callback(publisher.close)
         try:
-            choices = Choices(home.settings, tuple(arguments.set), teller)
-            desk.asked = Asked(home.root / "asked.json")
-            desk.back += models.way_back(home, choices.now.model, choices.change)
-            desk.back += swarms.way_back(home, choices.now)
-            frugality = Frugality(home)
-            stack.callback(frugality.end)
-            desk.leaving = frugality.end
-            if desk.stopped:
-                frugality.end()
-            if frugality.was_killed:
-                advice = SMALLER if frugality.smaller else "Choose a smaller model, or close other programs."
-                teller.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
-            be_nice(choices.now.computer.priority)  # before there are children
-            follow = server.of_a_window if arguments.stdio else attached_windows.told_to(teller, desk)
-            await stack.enter_async_context(server.serving(home, desk.obey, follow))
-            while await _contribute_or_go_back(home, choices, teller, desk, frugality):
+            choices = LiveSettings(home.settings, tuple(arguments.set), publisher)
+            queue.pause_request = PauseRequest(home.root / "asked.json")
+            queue.back += models.undo_steps(home, choices.now.model, choices.change)
+            queue.back += swarms.undo_steps(home, choices.now)
+            backoff = MemoryBackoff(home)
+            stack.callback(backoff.end)
+            queue.leaving = backoff.end
+            if queue.stopped:
+                backoff.end()
+            if backoff.was_killed:
+                advice = SMALLER_PARTS_ADVICE if backoff.smaller else "Choose a smaller model, or close other programs."
+                publisher.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
+            set_priority(choices.now.computer.priority)  # before there are children
+            follow = server.refuse_follower if arguments.stdio else attached_windows.follower(publisher, queue)
+            await stack.enter_async_context(server.serving(home, queue.obey, follow))
+            while await _contribute_or_go_back(home, choices, publisher, queue, backoff):
                 pass
         except WaggleError as error:
-            teller.tell(events.EngineFailed(title=error.title, advice=error.advice))
+            publisher.tell(events.EngineFailed(title=error.title, advice=error.advice))
             return 1
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):  # somebody ends it: no crash
             raise
         except BaseException as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
             # a panic of what is written in Rust is no Exception
-            teller.tell(_crashed(error, desk))
+            publisher.tell(_crashed(error, queue))
             return 1
     return 0
 
@@ -115,36 +121,36 @@ def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
     return 1
 
 
-def _crashed(error: BaseException, desk: Desk) -> events.EngineFailed:
+def _crashed(error: BaseException, queue: CommandQueue) -> events.EngineFailed:
     """What was chosen and led here is taken back, so that the next start is no crash."""
     with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
-        desk.go_back(type(error))
+        queue.go_back(type(error))
     detail = "".join(traceback.format_exception(error))[-8000:]
     title = f"The engine met an unexpected error: {type(error).__name__}."
     return events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail)
 
 
-async def _claimed(home: paths.Home, desk: Desk, writer: stdio.Writer, *, overruled: bool) -> FileLock | None:
+async def _claimed(home: paths.Home, queue: CommandQueue, writer: stdio.Writer, *, overruled: bool) -> FileLock | None:
     """The folder, once an engine whose window has just gone has left it; None where this one's window is gone before that.
 
     An engine that no window started is followed for as long as the window likes, and then too the answer is None.
 
     Raises EngineError when that does not leave, OSError.
     """
-    ends, told = time.monotonic() + LEAVING_SECONDS, False
-    while not desk.stopped:
+    ends, announced = time.monotonic() + HANDOVER_SECONDS, False
+    while not queue.stopped:
         try:
             return server.claim(home)
         except EngineError:
-            if await attached_windows.follow(home, desk, writer, overruled=overruled):
+            if await attached_windows.follow(home, queue, writer, overruled=overruled):
                 return None
             if time.monotonic() > ends:
                 raise
-        if not told:
+        if not announced:
             part = "Waiting until another engine has left this folder"
             writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
-            told = True
-        await asyncio.sleep(LEAVING_LOOK_SECONDS)
+            announced = True
+        await asyncio.sleep(HANDOVER_POLL_SECONDS)
     return None
 
 
@@ -156,74 +162,86 @@ def _home(chosen: Path | None) -> paths.Home:
         raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
 
 
-async def _contribute_or_go_back(home: paths.Home, choices: Choices, teller: Teller, desk: Desk, frugality: Frugality) -> bool:
+async def _contribute_or_go_back(
+    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, backoff: MemoryBackoff
+) -> bool:
     """A swarm that cannot be joined, or a model that cannot be had, must not be chosen for good. Raises WaggleError."""
     try:
-        return await _contribute(home, choices, teller, desk, frugality)
+        return await _contribute(home, choices, publisher, queue, backoff)
     except WaggleError as error:
-        if undone := desk.go_back(type(error)):
-            desk.reason = "Going back."
-            teller.tell(events.Warned(title=error.title, advice=undone[0].advice(error)))
+        if undone := queue.go_back(type(error)):
+            queue.reason = "Going back."
+            publisher.tell(events.Warned(title=error.title, advice=undone[0].advice(error)))
             return True
-        if not isinstance(error, MemoryShort) or desk.stopped or not frugality.more():
+        if not isinstance(error, MemoryShort) or queue.stopped or not backoff.more():
             raise
-        teller.tell(events.Warned(title=error.title, advice=SMALLER))
-        desk.reason = "Memory is short."
+        publisher.tell(events.Warned(title=error.title, advice=SMALLER_PARTS_ADVICE))
+        queue.reason = "Memory is short."
         return True
 
 
-async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: Desk, frugality: Frugality) -> bool:
+async def _contribute(
+    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, backoff: MemoryBackoff
+) -> bool:
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
-    await swarms.look_again(home, choices.now)
-    chosen = swarms.applied(home, choices.begin())
+    await swarms.retry_direct_connection(home, choices.now)
+    chosen = swarms.with_chosen_swarm(home, choices.begin())
     let_go()
-    frugality.begin(chosen.model.name or chosen.model.folder)
+    backoff.begin(chosen.model.name or chosen.model.folder)
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
         home = model_source.home_of(home, chosen.model).prepare()
-        history = await _history(home, chosen, teller)
+        history = await _history(home, chosen, publisher)
         stack.callback(history.close)
-        lifecycle = Lifecycle(teller, history, chosen.when, desk.asked)
-        lifecycle.change_settings = choices.change
+        lifecycle = Lifecycle(publisher, chosen.when, queue.pause_request)
         choices.applied.append(lambda now: lifecycle.follow(now.when))
         choices.apply_to(_prioritise)
         stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
-        if desk.reason:
-            teller.tell(StartedAgain(reason=desk.reason))
-        lifecycle.person = Person(home, lifecycle.start_again)
-        lifecycle.models = models.Models(home, chosen, choices.change, partial(lifecycle.start_again, innocent=OF_MODELS))
-        to_swarm = partial(lifecycle.start_again, innocent=OF_SWARMS)
-        known = swarms.Swarms(home, chosen, to_swarm, choices.change, lambda: choices.now.swarm.light)
-        lifecycle.swarms = known
-        desk.sit(lifecycle)
-        stack.callback(desk.rise)
-        looking = asyncio.ensure_future(_look_around(lifecycle, choices, teller, frugality))
+        if queue.reason:
+            publisher.tell(StartedAgain(reason=queue.reason))
+        fits: Future[models.Fits] = Future()
+        services = Services(
+            identity=IdentityService(home, lifecycle.start_again),
+            models=models.ModelService(
+                home, chosen, choices.change, partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_MODEL), fits
+            ),
+            swarms=swarms.SwarmService(
+                home, chosen, partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_SWARM), choices.change,
+                lambda: choices.now.swarm.light,
+            ),
+            change_settings=choices.change,
+        )  # fmt: skip
+        handler = EngineHandler(lifecycle, publisher, history, services)
+        queue.sit(handler)
+        stack.callback(queue.rise)
+        looking = asyncio.ensure_future(_look_around(lifecycle, choices, publisher, backoff, services.identity.days))
         looking.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
         stack.push_async_callback(_end, looking)
         try:
             prepared = await prepare(
-                home, chosen, teller, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
-                divided=frugality.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
-                patient=not (desk.reason and desk.to_blame(ModelMissing)),
+                home, chosen, publisher, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
+                divided=backoff.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
+                patient=not (queue.reason and queue.to_blame(ModelMissing)),
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
             _raise_faults(looking)
-            if isinstance(error, WaggleError) and not lifecycle.again:
+            if isinstance(error, WaggleError) and not lifecycle.restart_reason:
                 raise
             # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin
-            return _ended(lifecycle, teller, desk, teller.state.round)
-        contribution = _contribution(home, chosen, prepared, history, lifecycle, teller)
-        lifecycle.choose_peer = prepared.choose_peer
-        choices.apply_to(
-            lambda now: prepared.limits.hold(now.computer), prepared.follow, lambda now: frugality.allow(now.computer.memory_gb)
+            return _ended(lifecycle, publisher, queue, publisher.state.round)
+        first_round_ended = partial(loop.call_soon_threadsafe, _has_begun, queue, services.swarms.begun, services.models.begun)
+        contribution = _contribution(chosen, prepared, history, lifecycle, publisher, first_round_ended)
+        node = NodeServices(
+            choose_peer=prepared.choose_peer, sent=prepared.sent, playground=prepared.trying, chat=prepared.talking
         )
-        await known.joined(prepared.node.charter, prepared.addresses)
-        lifecycle.sent = prepared.sent
-        lifecycle.models.fits = prepared.fits
-        lifecycle.trying, lifecycle.talking = prepared.trying, prepared.talking
-        lifecycle.begun = partial(_has_begun, desk, known.begun, lifecycle.models.begun)
+        choices.apply_to(
+            lambda now: prepared.limits.hold(now.computer), prepared.follow, lambda now: backoff.allow(now.computer.memory_gb)
+        )
+        await services.swarms.joined(prepared.node.charter, prepared.addresses)
+        fits.set_result(prepared.fits)
+        queue.sit(replace(handler, node=node))
         lifecycle.begin()
         watching = asyncio.ensure_future(prepared.watch_swarm())
         watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
@@ -231,19 +249,19 @@ async def _contribute(home: paths.Home, choices: Choices, teller: Teller, desk: 
         await loop.run_in_executor(policy_thread, contribution.run)
         _raise_faults(watching, looking)
         await _end(watching)
-    return _ended(lifecycle, teller, desk, contribution.round)
+    return _ended(lifecycle, publisher, queue, contribution.round)
 
 
 def _prioritise(now: settings.Settings) -> tuple[str, ...]:
     """Named where this system lets it change only at the next start."""
-    return () if be_nice(now.computer.priority) else ("computer.priority",)
+    return () if set_priority(now.computer.priority) else ("computer.priority",)
 
 
-async def _history(home: paths.Home, chosen: settings.Settings, teller: Teller) -> History:
+async def _history(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> History:
     """Opened, and rebuilt where it was damaged; raises HistoryError."""
-    history, rebuilt = await asyncio.to_thread(opened, home.history, home.events, chosen.model)
+    history, rebuilt = await asyncio.to_thread(open_or_rebuild, home.history, home.events, chosen.model)
     if rebuilt:
-        teller.tell(
+        publisher.tell(
             events.Warned(
                 title=f"The history was damaged; {rebuilt.rounds} rounds of it were rebuilt from the record of events.",
                 advice=f"The damaged file is kept as {rebuilt.aside}.",
@@ -252,49 +270,52 @@ async def _history(home: paths.Home, chosen: settings.Settings, teller: Teller) 
     return history
 
 
-def _has_begun(desk: Desk, *begun: Callable[[], None]) -> None:
-    desk.back.clear()
+def _has_begun(queue: CommandQueue, *begun: Callable[[], None]) -> None:
+    queue.back.clear()
     for each in begun:
         each()
 
 
-def _ended(lifecycle: Lifecycle, teller: Teller, desk: Desk, number: int) -> bool:
+def _ended(lifecycle: Lifecycle, publisher: EventPublisher, queue: CommandQueue, number: int) -> bool:
     """Whether this end is the beginning of something else."""
-    desk.reason = "" if desk.stopped else lifecycle.again
-    desk.back += lifecycle.back
-    if not desk.reason:
-        teller.tell(events.EngineStopped(round=number))
-    return bool(desk.reason)
+    queue.reason = "" if queue.stopped else lifecycle.restart_reason
+    queue.back += lifecycle.back
+    if not queue.reason:
+        publisher.tell(events.EngineStopped(round=number))
+    return bool(queue.reason)
 
 
-def _spare_memory(lifecycle: Lifecycle, teller: Teller, frugality: Frugality, cap_gb: float) -> bool:
+def _spare_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: MemoryBackoff, cap_gb: float) -> bool:
     """More memory is used than the person allows: begin again in smaller parts; False where there are none."""
     words = f"The engine used more than the {cap_gb:g} GB of memory that you allow"
-    if not frugality.more():
+    if not backoff.more():
         lifecycle.hindered(MemoryShort(f"{words}, also in its smallest parts.", "Allow more: computer.memory_gb."))
         return False
-    teller.tell(events.Warned(title=f"{words}.", advice=SMALLER))
+    publisher.tell(events.Warned(title=f"{words}.", advice=SMALLER_PARTS_ADVICE))
     lifecycle.start_again("Memory is short.")
     return True
 
 
-async def _look_around(lifecycle: Lifecycle, choices: Choices, teller: Teller, frugality: Frugality) -> None:
+async def _look_around(
+    lifecycle: Lifecycle, choices: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
+    days: Callable[[], Iterable[Day]] = tuple,
+) -> None:  # fmt: skip
     """See what the rules ask about, again and again."""
-    read, short, meter = Reader(), False, Meter(await asyncio.to_thread(lifecycle.days))
+    read, short, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
     while True:
         readings = await asyncio.to_thread(read, choices.now.when, until_away=lifecycle.until_away)
-        used = meter.read(lifecycle.gate.seconds, teller.state, choices.now.computer, teller.now())
+        used = meter.read(lifecycle.gate.seconds, publisher.state, choices.now.computer, publisher.now())
         lifecycle.consider(structs.replace(readings, kwh_today=used))
         cap = choices.now.computer.memory_gb
-        playing = teller.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.again
+        playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.restart_reason
         if cap and playing and await asyncio.to_thread(memory_used) > cap * GB:
-            short = not _spare_memory(lifecycle, teller, frugality, cap)
+            short = not _spare_memory(lifecycle, publisher, backoff, cap)
         elif short:
             short = False
             lifecycle.hindered(None)
-        elif teller.state.phase == "contributing":
-            frugality.sufficed(LOOK_SECONDS)
-        await asyncio.sleep(LOOK_SECONDS)
+        elif publisher.state.phase == "contributing":
+            backoff.sufficed(SENSOR_SECONDS)
+        await asyncio.sleep(SENSOR_SECONDS)
 
 
 async def _end(task: asyncio.Future[None]) -> None:
@@ -314,27 +335,23 @@ def _failed(task: asyncio.Future[None]) -> bool:
 
 
 def _contribution(
-    home: paths.Home,
-    chosen: settings.Settings,
-    prepared: Prepared,
-    history: History,
-    lifecycle: Lifecycle,
-    teller: Teller,
-) -> Contribution:
+    chosen: settings.Settings, prepared: PreparedNode, history: History, lifecycle: Lifecycle, publisher: EventPublisher,
+    first_round_ended: Callable[[], object],
+) -> TrainingLoop:  # fmt: skip
     policy = prepared.opened.policy
-    plan = Plan(
+    plan = TrainingPlan(
         base=prepared.base,
         hub=prepared.hub,
         held_out=prepared.held_out,
         held_out_every=chosen.learning.held_out_every,
     )
-    return Contribution(
+    return TrainingLoop(
         node=prepared.node,
         rules=prepared.rules,
         plan=plan,
         history=history,
         gate=lifecycle.gate,
-        tell=teller.tell_soon,
+        tell=publisher.tell_soon,
         round=prepared.round,
         completions=prepared.completions,
         learned=prepared.learned,
@@ -345,21 +362,22 @@ def _contribution(
         hindered=lifecycle.hindered,
         before_round=prepared.limits.before_round,
         round_ended=lifecycle.round_ended,
+        first_round_ended=first_round_ended,
     )
 
 
-def _listen(desk: Desk, writer: stdio.Writer | None) -> None:
+def _listen(queue: CommandQueue, writer: stdio.Writer | None) -> None:
     """Take commands from stdin (where a window writes them) and stop signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop: stdin's end and ctl remain
-            loop.add_signal_handler(name, desk.stop)
+            loop.add_signal_handler(name, queue.stop)
     if writer is None:
         return
     answering: set[asyncio.Task[None]] = set()
 
     async def answer(line: bytes) -> None:
-        for event in await server.answers_to(line, desk.obey):
+        for event in await server.answers_to(line, queue.obey):
             writer(json_lines.line(event))
 
     def got(line: bytes) -> None:
@@ -367,4 +385,4 @@ def _listen(desk: Desk, writer: stdio.Writer | None) -> None:
         answering.add(task)
         task.add_done_callback(answering.discard)
 
-    stdio.read_lines(loop, got, desk.stop)
+    stdio.read_lines(loop, got, queue.stop)

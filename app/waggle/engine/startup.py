@@ -15,16 +15,16 @@ import waggle
 from waggle.core import paths
 from waggle.core.settings import Computer, Settings
 from waggle.engine.runtime import model_fit, model_source
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.startup_parts import PARTS
 from waggle.engine.services import swarm_connection, swarms
-from waggle.engine.services.chat import Talking
-from waggle.engine.services.leaderboard_exam import Sitting
-from waggle.engine.services.playground import Trying
-from waggle.engine.services.snapshots import Moments
+from waggle.engine.services.chat import ChatService
+from waggle.engine.services.leaderboard_exam import LeaderboardExam
+from waggle.engine.services.playground import PlaygroundService
+from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.storage import round_saver, snapshot_archive
-from waggle.engine.system.resource_limits import Limits, make_room, share_of_time
+from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.models.backend import Opened, open_policy, threads_for
 from waggle.models.memory_fit import Fit, Machine
 from waggle.models.shared import model_config
@@ -45,13 +45,13 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
 
-One = TypeVar("One")
-Other = TypeVar("Other")
+First = TypeVar("First")
+Second = TypeVar("Second")
 STARTER_NOTE = "The starter knows many answers but hardly ever writes them in the answer tag. It learns that first."
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedNode:
     """A node that can play from `round` on."""
 
     node: Node
@@ -63,10 +63,10 @@ class Prepared:
     sit: Callable[[int, int], None]
     follow: Callable[[Settings], tuple[str, ...]]  # what of changed settings is the swarm's
     opened: Opened
-    keeper: round_saver.Keeper
-    limits: Limits
-    trying: Trying
-    talking: Talking
+    keeper: round_saver.RoundSaver
+    limits: ResourceLimits
+    trying: PlaygroundService
+    talking: ChatService
     base: str
     hub: str
     round: int
@@ -77,71 +77,73 @@ class Prepared:
 
 
 async def prepare(
-    home: paths.Home, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
-    *, gate: Gate, stopped: asyncio.Event, divided: Callable[[int], int] = int, computer: Callable[[], Computer] = Computer,
+    home: paths.Home, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
+    *, gate: PauseGate, stopped: asyncio.Event, divided: Callable[[int], int] = int, computer: Callable[[], Computer] = Computer,
     may_share: Callable[[], bool] = lambda: False, patient: bool = False,
-) -> Prepared:  # fmt: skip
+) -> PreparedNode:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
-    _tell_part(teller, 0)
+    _tell_part(publisher, 0)
     charter = await swarm_connection.charter_of(home, chosen)
     specialties = swarm_connection.specialties(chosen, charter)
     myself = keys.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.checkpoints, chosen.model.name)
-    folder = await model_source.find(chosen.model, teller, gate, stopped, examine, limit=traffic, patient=patient, commit=commit)
-    _hold(folder, stack)
+    folder = await model_source.find(
+        chosen.model, publisher, gate, stopped, examine, limit=traffic, patient=patient, commit=commit
+    )
+    _lock_model(folder, stack)
 
-    _tell_part(teller, 1)
-    (verifier, held_out), (machine, fit, opened) = await _both(
-        _judging(charter, chosen, teller, stack), _opened(home, folder, chosen, teller, policy_thread, divided)
+    _tell_part(publisher, 1)
+    (verifier, held_out), (machine, fit, opened) = await _side_by_side(
+        _start_verifier(charter, chosen, publisher, stack), _open_fitted(home, folder, chosen, publisher, policy_thread, divided)
     )
 
-    _tell_part(teller, 3)
+    _tell_part(publisher, 3)
     base = checkpoint.base_of(folder)
-    saved, checkpointed = await _restored(home, opened, base, policy_thread, teller, gate, computer)
+    saved, checkpointed = await _restored(home, opened, base, policy_thread, publisher, gate, computer)
 
-    _tell_part(teller, 4)
-    swarm = await swarm_connection.join(home, chosen, charter, myself, verifier, teller, stack, held=lambda: gate.closed)
-    remembering = round_saver.Remembering(opened.policy)
+    _tell_part(publisher, 4)
+    swarm = await swarm_connection.join(home, chosen, charter, myself, verifier, publisher, stack, is_paused=lambda: gate.closed)
+    remembering = round_saver.RecordingPolicy(opened.policy)
     node = Node(
         policy=remembering, tokenizer=opened.tokenizer, swarm=swarm, verifier=verifier, charter=charter, origin=myself.peer_id,
         seed=_seed(myself.peer_id), model=_model_name(folder, opened.policy.parameters),
         sharing=sharing.strategy(chosen.learning.sharing).make(), specialties=specialties,
     )  # fmt: skip
-    keeper = _keeper(home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder), teller)
+    keeper = _keeper(home, opened, remembering, (saved, checkpointed), partial(_make_room, home, computer, folder), publisher)
     played = _rules(chosen, charter, model_config.read(folder), fit.training.method)
     moments = await asyncio.get_running_loop().run_in_executor(
-        policy_thread, _moments, home, folder, opened, stopped.is_set, computer
+        policy_thread, _snapshots, home, folder, opened, stopped.is_set, computer
     )
-    prepared = Prepared(
+    prepared = PreparedNode(
         node=node,
         watch_swarm=swarm.run,
         choose_peer=partial(swarm_connection.choose, swarm),
         addresses=swarm.addresses,
         sent=partial(swarm_connection.sent, swarm),
         rules=played,
-        sit=_sitting(node, played, swarm, gate),
-        follow=partial(_follow, swarm),
+        sit=_exam_of(node, played, swarm, gate),
+        follow=partial(_apply_settings, swarm),
         opened=opened,
         keeper=keeper,
-        limits=Limits(gate, opened, swarm.limit, keeper.leave),
-        trying=Trying(moments, node, played, may_share, lambda: teller.state.round),
-        talking=Talking(moments, charter.prompt_for, played.max_new, teller.pass_on),
+        limits=ResourceLimits(gate, opened, swarm.limit, keeper.leave),
+        trying=PlaygroundService(moments, node, played, may_share, lambda: publisher.state.round),
+        talking=ChatService(moments, charter.prompt_for, played.max_new, publisher.pass_on),
         base=base,
         hub=hub_download.named(chosen.model.name, paths.models()) if chosen.model.name else "",
         round=saved.round if saved else 0,
         completions=saved.completions if saved else 0,
         learned=saved.learned if saved else 0,
         held_out=held_out,
-        fits=partial(model_fit.words, machine, chosen),
+        fits=partial(model_fit.fit_sentence, machine, chosen),
     )
-    teller.tell(_ready(prepared, myself, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
+    publisher.tell(_ready(prepared, myself, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
     return prepared
 
 
-async def _both(one: Awaitable[One], other: Awaitable[Other]) -> tuple[One, Other]:
+async def _side_by_side(task: Awaitable[First], other_task: Awaitable[Second]) -> tuple[First, Second]:
     """What they give, side by side: the checker starts in a process of its own. Each ends before anything is raised."""
-    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    first, second = await asyncio.gather(task, other_task, return_exceptions=True)
     if isinstance(first, BaseException):
         raise first
     if isinstance(second, BaseException):
@@ -149,27 +151,27 @@ async def _both(one: Awaitable[One], other: Awaitable[Other]) -> tuple[One, Othe
     return first, second
 
 
-async def _judging(
-    charter: Charter, chosen: Settings, teller: Teller, stack: AsyncExitStack
+async def _start_verifier(
+    charter: Charter, chosen: Settings, publisher: EventPublisher, stack: AsyncExitStack
 ) -> tuple[Verifier, tuple[Question, ...]]:
-    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, teller))
+    verifier = await asyncio.to_thread(Verifier, charter, restarted=partial(_tell_restarted, publisher))
     stack.callback(verifier.close)
     held_out = await asyncio.to_thread(_check_and_reserve, verifier, charter, chosen.learning.held_out_questions)
-    _tell_part(teller, 2)  # which is what is waited for now, if anything
+    _tell_part(publisher, 2)  # which is what is waited for now, if anything
     return verifier, held_out
 
 
-async def _opened(
-    home: paths.Home, folder: Path, chosen: Settings, teller: Teller, policy_thread: ThreadPoolExecutor,
+async def _open_fitted(
+    home: paths.Home, folder: Path, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor,
     divided: Callable[[int], int],
 ) -> tuple[Machine, Fit, Opened]:  # fmt: skip
     loop = asyncio.get_running_loop()
-    machine = await loop.run_in_executor(policy_thread, model_fit.measured, chosen)
-    fit = model_fit.fitted(machine, model_config.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
-    return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, teller))
+    machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
+    fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
+    return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, publisher))
 
 
-def _hold(folder: Path, stack: AsyncExitStack) -> None:
+def _lock_model(folder: Path, stack: AsyncExitStack) -> None:
     """No engine of another home removes it meanwhile."""
     if folder.is_relative_to(paths.models()):
         with suppress(OSError):  # removed this very moment: whoever loads it says so
@@ -177,35 +179,36 @@ def _hold(folder: Path, stack: AsyncExitStack) -> None:
 
 
 def _keeper(
-    home: paths.Home, opened: Opened, remembering: round_saver.Remembering, restored: tuple[checkpoint.Saved | None, int | None],
-    make_room_here: Callable[[Teller], None], teller: Teller,
-) -> round_saver.Keeper:  # fmt: skip
+    home: paths.Home, opened: Opened, remembering: round_saver.RecordingPolicy,
+    restored: tuple[checkpoint.Saved | None, int | None],
+    make_room_here: Callable[[EventPublisher], None], publisher: EventPublisher,
+) -> round_saver.RoundSaver:  # fmt: skip
     saved, checkpointed = restored
-    refused, room = partial(_tell_refused, teller), partial(make_room_here, teller)
-    return round_saver.Keeper(home.checkpoints, opened.policy, remembering, checkpointed, room, refused, restored=saved)
+    refused, room = partial(_tell_refused, publisher), partial(make_room_here, publisher)
+    return round_saver.RoundSaver(home.checkpoints, opened.policy, remembering, checkpointed, room, refused, restored=saved)
 
 
-def _follow(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
+def _apply_settings(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
     swarm.compare(on=now.swarm.leaderboard)
     return ()
 
 
-def _sitting(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: Gate) -> Callable[[int, int], None]:
-    return nothing if isinstance(swarm, SoloSwarm) else Sitting(node, rules, swarm, gate)
+def _exam_of(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: PauseGate) -> Callable[[int, int], None]:
+    return nothing if isinstance(swarm, SoloSwarm) else LeaderboardExam(node, rules, swarm, gate)
 
 
-def _tell_restarted(teller: Teller, reason: str) -> None:
-    teller.tell_soon(events.PartRestarted(part="verifier", reason=reason))
+def _tell_restarted(publisher: EventPublisher, reason: str) -> None:
+    publisher.tell_soon(events.PartRestarted(part="verifier", reason=reason))
 
 
-def _moments(
+def _snapshots(
     home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool], computer: Callable[[], Computer]
-) -> Moments:
+) -> Snapshots:
     """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
     way, torch = opened.policy.training, opened.backend == "torch"
     training = Training("lean", way.precision) if torch and way.method != "lora" else way
     device = "cpu" if torch else "mlx"
-    moments = Moments(home, folder, device, computer, (training,), leaving)
+    moments = Snapshots(home, folder, device, computer, (training,), leaving)
     return moments.on_the_processor() if torch and opened.device != "cpu" else moments
 
 
@@ -214,18 +217,18 @@ def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) 
     policy_thread.submit(model_fit.require_fit, folder, chosen).result()
 
 
-def _open(folder: Path, chosen: Settings, training: Training, teller: Teller) -> Opened:
+def _open(folder: Path, chosen: Settings, training: Training, publisher: EventPublisher) -> Opened:
     return open_policy(
         folder,
         device=chosen.computer.device,
         threads=threads_for(chosen.computer.threads),
         training=training,
-        short=partial(_tell_short, teller),
+        short=partial(_tell_short, publisher),
     )
 
 
 async def _restored(
-    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, teller: Teller, gate: Gate,
+    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher, gate: PauseGate,
     computer: Callable[[], Computer],
 ) -> tuple[checkpoint.Saved | None, int | None]:  # fmt: skip
     """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
@@ -239,18 +242,20 @@ async def _restored(
         gate()
 
     gate.percent = share()
-    told = partial(_tell_replay, teller)
-    load = partial(round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, told=told)
+    report = partial(_tell_replay, publisher)
+    load = partial(
+        round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
+    )
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
-    snapshot_archive.go_on_from(home.album, saved.round if saved else 0)
-    for one in aside:
-        teller.tell(events.CheckpointSetAside(folder=one.folder.name, reason=one.reason))
+    snapshot_archive.set_aside_after(home.album, saved.round if saved else 0)
+    for folder in aside:
+        publisher.tell(events.CheckpointSetAside(folder=folder.folder.name, reason=folder.reason))
     if saved and saved.optimiser != opened.policy.training.optimiser:
-        teller.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
+        publisher.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
     return saved, checkpointed
 
 
-def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, teller: Teller) -> None:
+def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, publisher: EventPublisher) -> None:
     cap_gb = computer().disk_gb
     snapshot_archive.keep(home.checkpoints, home.album)
     try:
@@ -258,8 +263,8 @@ def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path,
     except OSError:  # files that another program moves or removes meanwhile: room is made after the next checkpoint
         return
     if removed:
-        told = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
-        teller.tell_soon(told)
+        warning = events.Warned(title=f"Removed to keep to {cap_gb:g} GB: {', '.join(removed)}.", advice="See computer.disk_gb.")
+        publisher.tell_soon(warning)
 
 
 def _check_and_reserve(verifier: Verifier, charter: Charter, count: int) -> tuple[Question, ...]:
@@ -286,17 +291,17 @@ def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Met
         local=learning.local,
         external=learning.external,
         group_size=learning.group_size,
-        max_new=model_fit.longest(chosen, model),
+        max_new=model_fit.answer_limit(chosen, model),
         context=model.max_position_embeddings,
         temperature=learning.temperature,
         top_p=learning.top_p,
-        learning_rate=model_fit.rate(chosen, model, method),
+        learning_rate=model_fit.learning_rate(chosen, model, method),
         warmup_steps=learning.warmup_steps,
         rule=update_rules.rule(learning.rule),
     ).under(charter)
 
 
-def _ready(prepared: Prepared, myself: keys.Identity, charter: Charter, note: str) -> events.Ready:
+def _ready(prepared: PreparedNode, myself: keys.Identity, charter: Charter, note: str) -> events.Ready:
     opened = prepared.opened
     return events.Ready(
         protocol=PROTOCOL,
@@ -305,7 +310,9 @@ def _ready(prepared: Prepared, myself: keys.Identity, charter: Charter, note: st
         name=keys.name_of(myself.peer_id),
         swarm=charter.name,
         charter=charter.digest.hex(),
-        specialties=tuple(events.SpecialtyInfo(dataset=one.dataset, title=one.title) for one in charter.specialties),
+        specialties=tuple(
+            events.SpecialtyInfo(dataset=specialty.dataset, title=specialty.title) for specialty in charter.specialties
+        ),
         model=prepared.node.model,
         base=prepared.base,
         model_note=note,
@@ -321,8 +328,8 @@ def _ready(prepared: Prepared, myself: keys.Identity, charter: Charter, note: st
     )
 
 
-def _tell_refused(teller: Teller) -> None:
-    teller.tell_soon(
+def _tell_refused(publisher: EventPublisher) -> None:
+    publisher.tell_soon(
         events.Warned(
             title="The disk did not take a checkpoint.",
             advice="The journal has every round since the last one. Make room on the disk.",
@@ -330,14 +337,14 @@ def _tell_refused(teller: Teller) -> None:
     )
 
 
-def _tell_short(teller: Teller, what: str) -> None:
-    teller.tell_soon(events.Warned(title=what, advice="Nothing was lost. Closing other programs makes room."))
+def _tell_short(publisher: EventPublisher, what: str) -> None:
+    publisher.tell_soon(events.Warned(title=what, advice="Nothing was lost. Closing other programs makes room."))
 
 
-def _tell_replay(teller: Teller, done: int, total: int) -> None:
+def _tell_replay(publisher: EventPublisher, done: int, total: int) -> None:
     part = f"Learning again what came after the last checkpoint: {done} of {total} rounds"
-    teller.tell_soon(events.Preparing(part=part, done=3, parts=len(PARTS), long=True))
+    publisher.tell_soon(events.Preparing(part=part, done=3, parts=len(PARTS), long=True))
 
 
-def _tell_part(teller: Teller, number: int) -> None:
-    teller.tell(events.Preparing(part=PARTS[number], done=number, parts=len(PARTS)))
+def _tell_part(publisher: EventPublisher, number: int) -> None:
+    publisher.tell(events.Preparing(part=PARTS[number], done=number, parts=len(PARTS)))

@@ -1,5 +1,6 @@
 """Contribution: plays round after round in the policy thread, tells each stage, and saves after each round."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import CheckpointError, HistoryError, Stopped, VerifierError, WaggleError
 from waggle.engine.runtime import round_events
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History
 from waggle.models.storage import checkpoint
 from waggle.protocol import events
@@ -20,16 +21,18 @@ from waggle.sapo import round as sapo
 from waggle.sapo.first_success import Aha, Ahas
 from waggle.tasks.questions import Question, epoch_at
 
+log = logging.getLogger(__name__)
+
 GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
 RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no more
-LONGEST_RETRY = 64  # times as long a verifier is left alone at last, which costs a process each time
-TRIES = 3  # of a verifier that never yet did its part in a round
+MAX_RETRY_FACTOR = 64  # times as long a verifier is left alone at last, which costs a process each time
+VERIFIER_TRIES = 3  # of a verifier that never yet did its part in a round
 Tell = Callable[[events.EngineEvent], None]
-Kept = TypeVar("Kept")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What contribution needs to know beyond the node and its rules."""
 
     base: str  # of the model that training began from
@@ -39,14 +42,14 @@ class Plan:
 
 
 @dataclass
-class Contribution:
+class TrainingLoop:
     """Plays rounds from `round` on until the gate says stop. `tell` may be called from any thread."""
 
     node: stages.Node
     rules: stages.Rules
-    plan: Plan
+    plan: TrainingPlan
     history: History
-    gate: Gate
+    gate: PauseGate
     tell: Tell
     round: int
     completions: int
@@ -60,6 +63,7 @@ class Contribution:
     before_round: Callable[[], None] = nothing
     learned: int = 0  # groups of peers that this model was trained on
     sit: Callable[[int, int], None] = nothing
+    first_round_ended: Callable[[], object] = nothing  # called once, in the policy thread
     _grown: float = field(default=0.0, init=False)
     _written: dict[int, tuple[str, bool]] = field(default_factory=dict, init=False)  # of this round, as it was told last
     _ahas: Ahas = field(init=False)
@@ -72,11 +76,15 @@ class Contribution:
 
     def run(self) -> None:
         """Contribute until stopped; every other error ends the engine through its main."""
+        is_begun = False
         try:
             self._judging(self._measure_if_due)
             while True:
                 self.gate()
                 self._judging(self._play)
+                if not is_begun:
+                    is_begun = True
+                    self.first_round_ended()
                 self.round_ended()
         except Stopped:
             self.leave()
@@ -93,7 +101,7 @@ class Contribution:
                     self.tell(round_events.drawn(stage, titles, self.rules.group_size))
                 case stages.Judged():
                     own = stage
-                    found = self._ahas.judged(stage)
+                    successes = self._ahas.judged(stage)
                     self.tell(round_events.judged(stage, titles))
                 case stages.Shared():
                     self.tell(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
@@ -116,9 +124,13 @@ class Contribution:
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )
                     summary = round_events.summary(self.clock(), self.gate.seconds - started, own, gathered, stage, titles)
-        self._finish(summary, epoch, found, taught)
+        log.debug(
+            "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,
+            summary.local, summary.external,
+        )  # fmt: skip
+        self._finish(summary, epoch, successes, taught)
 
-    def _finish(self, summary: events.RoundSummary, epoch: int, found: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
+    def _finish(self, summary: events.RoundSummary, epoch: int, successes: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
         """Keep the round, then say so: what the window says is kept must be."""
         self.round += 1
         self.completions += summary.completions
@@ -127,8 +139,11 @@ class Contribution:
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
             hub=self.plan.hub, completions=self.completions, learned=self.learned,
         )  # fmt: skip
-        ahas = [(one.dataset, round_events.aha(one, summary.at, round_events.Titles(self.node.charter))) for one in found]
-        written = self._kept(lambda: self._keep(saved, summary, ahas, taught))
+        ahas = [
+            (success.dataset, round_events.aha(success, summary.at, round_events.Titles(self.node.charter)))
+            for success in successes
+        ]
+        written = self._retry_until_stored(lambda: self._keep(saved, summary, ahas, taught))
         self.tell(events.RoundCompleted(summary=summary))
         for _, aha in ahas:
             self.tell(events.AhaHappened(aha=aha))
@@ -148,17 +163,18 @@ class Contribution:
             self.history.keep_teacher(dataset, origin)
         return self.save(saved)
 
-    def _kept(self, keep: Callable[[], Kept]) -> Kept:
+    def _retry_until_stored(self, keep: Callable[[], Result]) -> Result:
         """Until it is kept nothing goes on: a full disk is waited for, and a person is told what it waits for."""
         while True:
             try:
-                kept = keep()
+                result = keep()
             except (CheckpointError, HistoryError) as error:
+                log.info("round %d is not stored, retry in %.0f s: %s", self.round - 1, self.retry, error)
                 self.hindered(error)
                 self.gate.rest(self.retry)
                 continue
             self.hindered(None)
-            return kept
+            return result
 
     def _judging(self, work: Callable[[], None]) -> None:
         """Do it anew from its beginning until the verifier does its part, which comes before anything is shared or learned.
@@ -174,10 +190,12 @@ class Contribution:
                 work()
             except VerifierError as error:
                 failures += 1
-                if failures == TRIES and not self._played:
+                if failures == VERIFIER_TRIES and not self._played:
                     raise
+                seconds = self.retry * min(2 ** (failures - 1), MAX_RETRY_FACTOR)
+                log.info("verifier failed %d times, retry in %.0f s: %s", failures, seconds, error)
                 self.hindered(error)
-                self.gate.rest(self.retry * min(2 ** (failures - 1), LONGEST_RETRY))
+                self.gate.rest(seconds)
                 continue
             return
 
@@ -190,18 +208,18 @@ class Contribution:
         if not score.total:  # the model can read none of the questions
             return
         exam = evaluation.exam_of(self.plan.held_out)
-        told = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
-        self._kept(lambda: self.history.keep_score(told))
-        self.tell(events.HeldOutMeasured(score=told))
+        measured = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
+        self._retry_until_stored(lambda: self.history.keep_score(measured))
+        self.tell(events.HeldOutMeasured(score=measured))
 
     def _watch(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
         now = time.monotonic()
         if now - self._grown < GROWTH_SECONDS:
             return
         self._grown = now
-        size, most = self.rules.group_size, round_events.room(len(lengths))
+        size, most = self.rules.group_size, round_events.text_limit(len(lengths))
         written = [(self._words(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
-        rows = tuple((i // size, i % size, *one) for i, one in enumerate(written) if self._written.get(i) != one)
+        rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._written.get(i) != row)
         self._written = dict(enumerate(written))
         if rows:
             self.tell(events.CompletionsGrew(round=self.round, rows=rows))

@@ -33,9 +33,9 @@ async def obey(command):
 @pytest.fixture(params=["a unix socket", "a port and a secret, as on Windows"])
 async def home(tmp_path, request, monkeypatch):
     monkeypatch.setattr(control, "UNIX", request.param == "a unix socket")
-    made = Home(tmp_path / "h").prepare()
-    async with control.serving(made, obey):
-        yield made
+    new_home = Home(tmp_path / "h").prepare()
+    async with control.serving(new_home, obey):
+        yield new_home
 
 
 async def test_a_command_is_answered_through_the_socket(home):
@@ -45,7 +45,7 @@ async def test_a_command_is_answered_through_the_socket(home):
 
 def test_whoever_asks_waits_longer_than_the_engine_takes_to_say_why_it_does_not():
     waits = inspect.signature(control.ask).parameters["seconds"].default
-    assert waits > command_queue.AGAIN_SECONDS + lifecycle.PAUSE_SECONDS
+    assert waits > command_queue.RESTART_SECONDS + lifecycle.PAUSE_SECONDS
 
 
 async def test_only_this_user_can_reach_the_socket(home):
@@ -56,9 +56,9 @@ async def test_a_port_that_anybody_can_reach_answers_nobody_without_the_secret(t
     monkeypatch.setattr(control, "UNIX", False)
     home = Home(tmp_path / "h").prepare()
     async with control.serving(home, obey) as server:
-        for said in (b"\n", b"guess\n", json_lines.line(commands.Resume(id="1"))):
+        for line in (b"\n", b"guess\n", json_lines.line(commands.Resume(id="1"))):
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(said + json_lines.line(commands.Resume(id="2")))
+            writer.write(line + json_lines.line(commands.Resume(id="2")))
             assert await reader.read() == b""
             writer.close()
 
@@ -106,9 +106,9 @@ def test_of_two_engines_that_start_at_once_one_has_the_folder_until_it_dies(tmp_
         subprocess.Popen([sys.executable, "-c", code, home.root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = {start.stdout.readline().strip(): start for start in starts}
-    assert set(said) == {"mine", "Another engine, or a seed, is running for this folder."}
-    said["mine"].kill()
+    lines = {start.stdout.readline().strip(): start for start in starts}
+    assert set(lines) == {"mine", "Another engine, or a seed, is running for this folder."}
+    lines["mine"].kill()
     control.claim(home, seconds=10).release()
     for start in starts:
         start.communicate()
@@ -169,7 +169,7 @@ def test_a_span_of_ages_is_refused_in_words():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("words_given", "words"),
     [
         ("pause 1h", "Write `waggle ctl pause --for 1h`"),
         ("status all", "`waggle ctl status` knows no all"),
@@ -181,9 +181,9 @@ def test_a_span_of_ages_is_refused_in_words():
         ("status --until-away", "knows no"),
     ],
 )
-def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(given, words):
+def test_a_word_that_would_do_nothing_is_refused_with_what_to_write(words_given, words):
     with pytest.raises(EngineError, match=words):
-        ctl.command_of(main.parsed(["ctl", *given.split()]), 0.0)
+        ctl.command_of(main.parsed(["ctl", *words_given.split()]), 0.0)
 
 
 def test_a_pause_may_end_after_a_while_and_begin_after_the_round():
@@ -245,19 +245,19 @@ async def test_an_engine_of_a_long_folder_name_is_found_by_this_user_alone_and_g
 
 
 @ONLY_UNIX
-@pytest.mark.parametrize("made", ["a folder of another user", "a folder for everybody", "a link", "a file"])
-async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user_could_listen(far, made, monkeypatch):
-    if made == "a folder of another user":
+@pytest.mark.parametrize("prepared", ["a folder of another user", "a folder for everybody", "a link", "a file"])
+async def test_neither_an_engine_nor_who_asks_it_uses_a_place_where_another_user_could_listen(far, prepared, monkeypatch):
+    if prepared == "a folder of another user":
         monkeypatch.setattr(os, "getuid", lambda: 1_234_567)
     place = control.socket_path(far).parent
-    if made == "a file":
+    if prepared == "a file":
         place.touch()
-    elif made == "a link":
+    elif prepared == "a link":
         far.control.chmod(0o700)
         place.symlink_to(far.control)
     else:
         place.mkdir()
-        place.chmod(0o777 if made == "a folder for everybody" else 0o700)
+        place.chmod(0o777 if prepared == "a folder for everybody" else 0o700)
     with pytest.raises(EngineError, match="not yours alone"):
         control.ask(far, commands.Status(id="1"))
     with pytest.raises(EngineError, match="not yours alone"):

@@ -23,15 +23,15 @@ async def test_what_waits_for_a_reader_that_is_gone_is_dropped():
 
 
 async def test_a_stdin_that_cannot_be_read_has_ended(tmp_path):
-    ended, heard = asyncio.Event(), []
-    kept, unreadable = os.dup(0), os.open(tmp_path / "for writing", os.O_WRONLY | os.O_CREAT)
+    ended, lines = asyncio.Event(), []
+    stdin_copy, unreadable = os.dup(0), os.open(tmp_path / "for writing", os.O_WRONLY | os.O_CREAT)
     try:
         os.dup2(unreadable, 0)
         async with asyncio.timeout(60):
-            stdio.read_lines(asyncio.get_running_loop(), heard.append, ended.set)
+            stdio.read_lines(asyncio.get_running_loop(), lines.append, ended.set)
             await ended.wait()
     finally:
-        os.dup2(kept, 0)
-        for descriptor in (kept, unreadable):
+        os.dup2(stdin_copy, 0)
+        for descriptor in (stdin_copy, unreadable):
             os.close(descriptor)
-    assert heard == []
+    assert lines == []

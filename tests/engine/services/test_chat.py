@@ -12,9 +12,9 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import Computer
-from waggle.engine.services.chat import Talking
-from waggle.engine.services.snapshots import READY, Moment, Moments
-from waggle.engine.startup import _moments
+from waggle.engine.services.chat import ChatService
+from waggle.engine.services.snapshots import COPIES_WHILE_LOADING, ModelSnapshot, Snapshots
+from waggle.engine.startup import _snapshots
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import open_policy
 from waggle.models.shared.training_mode import Training
@@ -32,26 +32,26 @@ SAVED = checkpoint.Saved(round=5, step=5, epoch=1, charter="ab" * 32, base="")
 
 
 @dataclass
-class Heard:
+class Listener:
     """What was told while it was written; `then` happens at the first of it."""
 
-    told: list[TurnGrew] = field(default_factory=list)
+    events: list[TurnGrew] = field(default_factory=list)
     then: asyncio.Event = field(default_factory=asyncio.Event)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def __call__(self, event: TurnGrew) -> None:
-        self.told.append(event)
+        self.events.append(event)
         self.loop.call_soon_threadsafe(self.then.set)
 
 
 @pytest.fixture
-async def heard():
-    return Heard()
+async def listener():
+    return Listener()
 
 
 @pytest.fixture
 def moments(tmp_path):
-    return Moments(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: Computer(threads=1))
+    return Snapshots(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: Computer(threads=1))
 
 
 @pytest.fixture
@@ -63,16 +63,16 @@ def taught(tmp_path, moments):
     return replace(moments, folder=folder)
 
 
-def talking_with(moments: Moments, heard: Heard) -> Talking:
-    return Talking(moments, "{}\nAnswer:".format, 24, heard)
+def talking_with(moments: Snapshots, listener: Listener) -> ChatService:
+    return ChatService(moments, "{}\nAnswer:".format, 24, listener)
 
 
-async def say(talking: Talking, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
-    (told,) = await talking.obey(commands.Say(id="7", words=words, number=number, earlier=earlier, before=before))
-    return told.turn
+async def say(talking: ChatService, words: str = "What is 3/6?", number: int = 0, earlier=(), before: int = 0) -> Turn:
+    (answer,) = await talking.obey(commands.Say(id="7", words=words, number=number, earlier=earlier, before=before))
+    return answer.turn
 
 
-def learned(moments: Moments, method: str) -> None:
+def learned(moments: Snapshots, method: str) -> None:
     """Leave a checkpoint of a model that is another one than the starter."""
     policy = open_policy(paths.starter(), device="cpu", threads=1, training=Training(method=method)).policy
     weights, state = policy.state()
@@ -81,11 +81,11 @@ def learned(moments: Moments, method: str) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "mlx"])
-async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_while_they_write(moments, heard, device):
+async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_while_they_write(moments, listener, device):
     if device == "mlx":
         pytest.importorskip("mlx.core")
     learned(moments, "full")
-    talking = talking_with(replace(moments, device=device), heard)
+    talking = talking_with(replace(moments, device=device), listener)
     assert await talking.obey(commands.OfferTalk(id="")) == (TalkOffered(moments=(0, 5), taught=False),)
     turn = await say(talking)
     assert turn.finished
@@ -93,15 +93,15 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
     assert [reply.rounds for reply in turn.replies] == [5, 0]
     assert turn.replies[1].text.startswith("1/"), "the starter knows this one"
     assert turn.replies[0].text != turn.replies[1].text
-    assert heard.told, "it was heard before it was finished"
-    assert not any(event.turn.finished for event in heard.told)
-    assert {event.said for event in heard.told} == {"7"}
-    for event in heard.told:
+    assert listener.events, "it was heard before it was finished"
+    assert not any(event.turn.finished for event in listener.events)
+    assert {event.said for event in listener.events} == {"7"}
+    for event in listener.events:
         assert all(whole.text.startswith(part.text) for part, whole in zip(event.turn.replies, turn.replies, strict=True))
 
 
 @pytest.mark.parametrize(
-    ("device", "precision", "found"),
+    ("device", "precision", "precisions"),
     [
         ("cuda", "bfloat16", ("float32", "bfloat16")),
         ("cuda", "float32", ("float32",)),
@@ -109,31 +109,31 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
     ],
 )
 def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_processor_while_memory_allows(
-    moments, device, precision, found
+    moments, device, precision, precisions
 ):
     """Of a small model that is fp32. What memory allows is asked each time anew."""
     opened = open_policy(moments.folder, device="cpu", threads=1, training=Training("lean", precision))
     opened = replace(opened, device=device)
     allowed, models = [0.0], 100
-    made = _moments(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
-    assert (made.device, [training.precision for training in made.trainings]) == ("cpu", [*found])
-    bfloat16 = models * READY * 2 * opened.policy.parameters / GB
-    for more, wanted in ((3.0, found[0]), (1.5, "bfloat16"), (3.0, found[0])):
+    snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
+    assert (snapshots.device, [training.precision for training in snapshots.trainings]) == ("cpu", [*precisions])
+    bfloat16 = models * COPIES_WHILE_LOADING * 2 * opened.policy.parameters / GB
+    for more, expected in ((3.0, precisions[0]), (1.5, "bfloat16"), (3.0, precisions[0])):
         allowed[0] = memory_used() / GB + more * bfloat16
-        if wanted not in found:
+        if expected not in precisions:
             with pytest.raises(EngineError, match="of memory that you allow"):
-                made.require_room(models)
+                snapshots.require_room(models)
             continue
-        training = made.require_room(models)
-        assert training == Training("lean", wanted)
-        with made.opened(Moment(0), training) as again:
-            assert again.policy.training == training
+        training = snapshots.require_room(models)
+        assert training == Training("lean", expected)
+        with snapshots.opened(ModelSnapshot(0), training) as reopened:
+            assert reopened.policy.training == training
     allowed[0] = memory_used() / GB + 0.5 * bfloat16
     with pytest.raises(EngineError, match="of memory that you allow"):
-        made.require_room(models)
+        snapshots.require_room(models)
 
 
-async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engine_began_again(moments, heard):
+async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engine_began_again(moments, listener):
     """MLX never gives back what it keeps for a thread, not even when that has ended."""
     writing: set[threading.Thread] = set()
 
@@ -142,15 +142,15 @@ async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engi
         return False
 
     for _ in range(2):
-        talking = talking_with(replace(moments, leaving=leaving), heard)
+        talking = talking_with(replace(moments, leaving=leaving), listener)
         for number in range(2):
             await say(talking, number=number)
     assert len(writing) == 2
 
 
-async def test_two_conversations_at_once_are_both_written(moments, heard):
+async def test_two_conversations_at_once_are_both_written(moments, listener):
     """As while the engine begins again."""
-    turns = await asyncio.gather(*(say(talking_with(moments, heard)) for _ in range(4)))
+    turns = await asyncio.gather(*(say(talking_with(moments, listener)) for _ in range(4)))
     assert all(turn.finished for turn in turns)
 
 
@@ -158,17 +158,17 @@ async def test_two_conversations_at_once_are_both_written(moments, heard):
 def test_what_was_learned_is_there_whether_as_weights_or_as_adapters(moments, method):
     learned(moments, method)
     training = Training(method=method)
-    before, now = moments.kept()
+    before, now = moments.available()
     assert (before.rounds, now.rounds) == (0, 5)
     text = Written(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
     with moments.opened(before, training) as first, moments.opened(now, training) as last:
         assert not np.allclose(first.policy.logprobs([text], 1.0)[0], last.policy.logprobs([text], 1.0)[0])
 
 
-async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go_on(taught, heard):
-    talking = talking_with(taught, heard)
+async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go_on(taught, listener):
+    talking = talking_with(taught, listener)
     saying = asyncio.ensure_future(say(talking))
-    await heard.then.wait()
+    await listener.then.wait()
     with pytest.raises(EngineError, match="still being written"):
         await say(talking, "And this?")
     assert await talking.obey(commands.Hush(id="")) == ()
@@ -176,46 +176,48 @@ async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go
     assert turn.stopped
     assert turn.finished
     assert not any(reply.ended for reply in turn.replies)
-    again = asyncio.ensure_future(talking.obey(commands.Say(id="", words="And this?", number=1)))
-    heard.then.clear()
-    await heard.then.wait()
+    second = asyncio.ensure_future(talking.obey(commands.Say(id="", words="And this?", number=1)))
+    listener.then.clear()
+    await listener.then.wait()
     assert await talking.obey(commands.ClearTalk(id="")) == (TalkCleared(),)
-    assert await again == (), "what was cleared does not come back"
+    assert await second == (), "what was cleared does not come back"
 
 
-async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_on_its_way(taught, heard, monkeypatch):
+async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_on_its_way(taught, listener, monkeypatch):
     monkeypatch.setattr("waggle.engine.services.chat.GROWTH_SECONDS", 0.0)
     steps = threading.Semaphore(0)
-    talking = talking_with(replace(taught, leaving=lambda: steps.release() is not None), heard)
+    talking = talking_with(replace(taught, leaving=lambda: steps.release() is not None), listener)
     saying = asyncio.ensure_future(talking.obey(commands.Say(id="", words="Hello", number=0)))
-    await heard.then.wait()
+    await listener.then.wait()
     while steps.acquire(blocking=False):
         pass
     for _ in range(8):  # meanwhile this loop hears nothing
         assert steps.acquire(timeout=20)
     assert await talking.obey(commands.ClearTalk(id="")) == (TalkCleared(),)
-    told = len(heard.told)
+    count = len(listener.events)
     assert await saying == ()
-    assert len(heard.told) == told
+    assert len(listener.events) == count
 
 
-async def test_an_engine_that_ends_waits_for_no_answer(taught, heard):
+async def test_an_engine_that_ends_waits_for_no_answer(taught, listener):
     with pytest.raises(EngineError, match="ending"):
-        await say(talking_with(replace(taught, leaving=heard.then.is_set), heard))
+        await say(talking_with(replace(taught, leaving=listener.then.is_set), listener))
 
 
-async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(moments, heard, monkeypatch):
+async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(
+    moments, listener, monkeypatch
+):
     monkeypatch.setattr("waggle.engine.services.snapshots.memory_used", lambda: GB)
     allowed = [1.001]
-    talking = talking_with(replace(moments, computer=lambda: Computer(threads=1, memory_gb=allowed[0])), heard)
+    talking = talking_with(replace(moments, computer=lambda: Computer(threads=1, memory_gb=allowed[0])), listener)
     with pytest.raises(EngineError, match="of memory that you allow"):
         await say(talking)
     allowed[0] += 100.0
     assert (await say(talking)).finished
 
 
-async def test_turns_that_do_not_fit_are_left_out_and_counted(taught, heard):
-    talking = talking_with(taught, heard)
+async def test_turns_that_do_not_fit_are_left_out_and_counted(taught, listener):
+    talking = talking_with(taught, listener)
     long = Turn(words="a" * 350, replies=(Reply(rounds=0, text="b" * 10), Reply(rounds=0, text="c" * 350)), finished=True)
     short = replace_words(long, "x")
     assert talking._prompts(commands.Say(id="", words="x", number=2, earlier=(short, short)))[1] == 0
@@ -225,15 +227,15 @@ async def test_turns_that_do_not_fit_are_left_out_and_counted(taught, heard):
     assert len(now) < len(before), "each reads its own answers"
 
 
-async def test_a_message_that_is_too_long_or_empty_is_refused_in_words(taught, heard):
-    talking = talking_with(taught, heard)
+async def test_a_message_that_is_too_long_or_empty_is_refused_in_words(taught, listener):
+    talking = talking_with(taught, listener)
     with pytest.raises(EngineError, match="reads 768 tokens at a time"):
         await say(talking, "a" * 2000)
     with pytest.raises(EngineError, match="nothing to answer"):
         await say(talking, "  \n")
     with pytest.raises(EngineError, match="not kept any more"):
         await say(talking, before=3)
-    assert (await say(talking_with(replace(taught, folder=paths.starter()), heard))).finished, "and nothing is stuck"
+    assert (await say(talking_with(replace(taught, folder=paths.starter()), listener))).finished, "and nothing is stuck"
 
 
 def replace_words(turn: Turn, words: str) -> Turn:
@@ -241,8 +243,8 @@ def replace_words(turn: Turn, words: str) -> Turn:
     return Turn(words=words, replies=(reply, reply), finished=turn.finished)
 
 
-async def test_what_is_longer_than_can_be_told_is_cut(taught, heard, monkeypatch):
+async def test_what_is_longer_than_can_be_told_is_cut(taught, listener, monkeypatch):
     monkeypatch.setattr(protocol, "LONGEST_REPLY", 7)
-    turn = await say(talking_with(taught, heard))
+    turn = await say(talking_with(taught, listener))
     assert [len(reply.text) for reply in turn.replies] == [7, 7]
-    assert max(len(reply.text) for told in heard.told for reply in told.turn.replies) == 7
+    assert max(len(reply.text) for event in listener.events for reply in event.turn.replies) == 7

@@ -33,7 +33,7 @@ CHARTER = "ab" * 32
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch) -> Iterator[Path]:
+def token_file(tmp_path, monkeypatch) -> Iterator[Path]:
     """The file of a keychain that is in use."""
     monkeypatch.setenv("KEYCHAIN_FILE", str(tmp_path / "keychain.json"))
     before = keyring.get_keyring()
@@ -63,9 +63,9 @@ def trained(home: Path, model: Path, **training: Any) -> TorchPolicy:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Path:
-    made = tmp_path_factory.mktemp("trained")
-    trained(made, paths.starter())
-    return made
+    folder = tmp_path_factory.mktemp("trained")
+    trained(folder, paths.starter())
+    return folder
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
@@ -143,14 +143,14 @@ def test_the_folder_has_all_that_is_needed_and_says_what_it_is(home, tmp_path, c
     names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "README.md"}
     assert {path.name for path in (tmp_path / "mine").iterdir()} == names
     card = (tmp_path / "mine/README.md").read_text()
-    for said in (
+    for title in (
         "# mine",
         "| began as | the starter that ships with Waggle |",
         "| rounds trained | 12 |",
         CHARTER,
         "transformers",
     ):
-        assert said in card
+        assert title in card
     assert len({path.stat().st_mode for path in (tmp_path / "mine").iterdir()}) == 1, "whoever may read one may read all"
     assert [path.name for path in tmp_path.iterdir()] == ["mine"], "nothing half written is left"
 
@@ -183,7 +183,7 @@ def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "title"),
     [
         ([], "Where to?"),
         (["--push", "nonsense"], "is not the name of a model"),
@@ -192,10 +192,10 @@ def test_a_place_that_cannot_be_written_is_named(home, tmp_path, capsys):
         (["out", "--set", "model.name=bees/none"], "bees/none is not on this computer yet."),
     ],
 )
-def test_what_is_missing_is_said_before_anything_is_made(home, kept, tmp_path, monkeypatch, capsys, words, said):
+def test_what_is_missing_is_said_before_anything_is_made(home, token_file, tmp_path, monkeypatch, capsys, words, title):
     monkeypatch.chdir(tmp_path)
     assert main.main(["export", "--home", str(home), *words]) == 1
-    assert said in capsys.readouterr().err
+    assert title in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -210,12 +210,12 @@ def test_a_model_of_which_nothing_is_saved_is_not_exported_also_where_something_
     assert "tokenizer.json is missing" in capsys.readouterr().err
 
 
-def program(hub: Hub, kept: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+def program(hub: Hub, token_file: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """`waggle` as a person runs it, its keychain in a file; by Git LFS, because Xet has no server that fits into a test."""
     tests, app = Path(__file__).parents[2], Path(main.__file__).parents[2]
     environment = os.environ | {
         "PYTHONPATH": f"{app}{os.pathsep}{tests}", "PYTHON_KEYRING_BACKEND": "engine.file_keyring.FileKeyring",
-        "KEYCHAIN_FILE": str(kept), "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1",
+        "KEYCHAIN_FILE": str(token_file), "HF_ENDPOINT": hub.endpoint, "HF_HUB_DISABLE_XET": "1",
     }  # fmt: skip
     return subprocess.run(
         [sys.executable, "-m", "waggle", *words], input=typed, capture_output=True, text=True, env=environment, check=False
@@ -223,13 +223,15 @@ def program(hub: Hub, kept: Path, *words: str, typed: str = "") -> subprocess.Co
 
 
 def test_a_model_is_pushed_with_the_token_of_the_keychain_and_the_token_is_seen_nowhere(home, tmp_path):
-    kept = tmp_path / "keychain.json"
+    token_file = tmp_path / "keychain.json"
     with local_hub() as hub:
-        stored = program(hub, kept, "token", typed=f"{TOKEN}\n")
-        pushed = program(hub, kept, "export", "--push", "me/maths", "--home", str(home))
+        stored = program(hub, token_file, "token", typed=f"{TOKEN}\n")
+        pushed = program(hub, token_file, "export", "--push", "me/maths", "--home", str(home))
         assert (stored.returncode, pushed.returncode) == (0, 0), pushed.stderr
         assert f"Pushed to {hub.endpoint}/me/maths" in pushed.stdout
-        assert [(one["organization"], one["name"], one["visibility"]) for one in hub.created] == [("me", "maths", "private")]
+        assert [(repository["organization"], repository["name"], repository["visibility"]) for repository in hub.created] == [
+            ("me", "maths", "private")
+        ]
         assert TOKEN not in stored.stdout + stored.stderr + pushed.stdout + pushed.stderr
         uploaded = tmp_path / "uploaded"
         uploaded.mkdir()
@@ -250,11 +252,11 @@ def test_a_token_that_may_not_write_and_a_hub_that_is_away_are_told_apart(tmp_pa
         export.push(tmp_path, "me/maths", TOKEN, endpoint)
 
 
-def test_a_token_is_stored_read_and_forgotten(kept, monkeypatch, capsys):
+def test_a_token_is_stored_read_and_forgotten(token_file, monkeypatch, capsys):
     assert hub_token.stored() is None
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"  {TOKEN} \n"))
     assert main.main(["token"]) == 0
-    assert json.loads(kept.read_text()) == {"waggle/huggingface": TOKEN}
+    assert json.loads(token_file.read_text()) == {"waggle/huggingface": TOKEN}
     assert hub_token.stored() == TOKEN
     for _ in range(2):
         assert main.main(["token", "--forget"]) == 0
@@ -263,11 +265,11 @@ def test_a_token_is_stored_read_and_forgotten(kept, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("typed", ["", "\n", "two words\n", "t" * 501, "naïve\n"])
-def test_what_is_no_token_is_not_stored(kept, monkeypatch, capsys, typed):
+def test_what_is_no_token_is_not_stored(token_file, monkeypatch, capsys, typed):
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     assert main.main(["token"]) == 1
     assert "That is no token of the hub." in capsys.readouterr().err
-    assert not kept.exists()
+    assert not token_file.exists()
 
 
 def test_whoever_ends_the_question_for_a_token_has_given_none():
@@ -275,28 +277,28 @@ def test_whoever_ends_the_question_for_a_token_has_given_none():
     command, environment = [sys.executable, "-m", "waggle", "token"], {**os.environ, "PYTHONPATH": "app"}
     with subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
-    ) as asked:  # fmt: skip
+    ) as prompt:  # fmt: skip
         os.close(theirs)
-        said = b""
-        while b"it is not shown" not in said:
-            said += os.read(ours, 4096)
+        output = b""
+        while b"it is not shown" not in output:
+            output += os.read(ours, 4096)
         os.write(ours, b"\x04")
         with contextlib.suppress(OSError):  # as Linux says that the other end was closed
             while more := os.read(ours, 4096):
-                said += more
+                output += more
     os.close(ours)
-    assert asked.returncode == 1
-    assert b"\nwaggle: That is no token of the hub." in said.replace(b"\r", b"")
-    assert b"Traceback" not in said
+    assert prompt.returncode == 1
+    assert b"\nwaggle: That is no token of the hub." in output.replace(b"\r", b"")
+    assert b"Traceback" not in output
 
 
-def test_a_locked_keychain_and_none_at_all_are_named(kept, monkeypatch, capsys):
-    monkeypatch.setenv("KEYCHAIN_FILE", f"{kept}.locked")
+def test_a_locked_keychain_and_none_at_all_are_named(token_file, monkeypatch, capsys):
+    monkeypatch.setenv("KEYCHAIN_FILE", f"{token_file}.locked")
     for keychain_here in (keyring.get_keyring(), NoKeyring()):
         keyring.set_keyring(keychain_here)
         monkeypatch.setattr(sys, "stdin", io.StringIO(TOKEN))
         assert main.main(["token"]) == 1
-        said = capsys.readouterr().err
-        assert "keychain of this computer cannot be used" in said
-        assert TOKEN not in said
+        errors = capsys.readouterr().err
+        assert "keychain of this computer cannot be used" in errors
+        assert TOKEN not in errors
     assert hub_token.stored() is None, "without a keychain nothing can have been stored"

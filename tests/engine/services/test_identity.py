@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from network.loopback import fresh_identity
 from waggle.core import paths
 from waggle.core.errors import IdentityError
-from waggle.engine.services.identity import Person
+from waggle.engine.services.identity import IdentityService
 from waggle.engine.storage.history import History
 from waggle.network.identity import keys
 from waggle.network.limits import reputation_file
@@ -27,9 +27,9 @@ def home(tmp_path):
 
 @pytest.fixture
 def history(home):
-    made = History(home.history)
-    yield made
-    made.close()
+    new_history = History(home.history)
+    yield new_history
+    new_history.close()
 
 
 @pytest.fixture
@@ -40,27 +40,27 @@ def reasons():
 
 @pytest.fixture
 def person(home, history, reasons):
-    return Person(home, reasons.append)
+    return IdentityService(home, reasons.append)
 
 
 async def test_days_are_those_of_this_computers_calendar(person, history):
     noon = time.mktime((2026, 3, 9, 12, 0, 0, 0, 0, -1))
     for number, at in enumerate((noon, noon + 60, noon + 86_400)):
         history.keep_round(replace(PLAYED, round=number, at=at))
-    (told,) = await person.obey(commands.QueryDays(id="1"))
-    assert [(day.date, day.rounds, day.answers, day.right) for day in told.days] == [
+    (days,) = await person.obey(commands.QueryDays(id="1"))
+    assert [(day.date, day.rounds, day.answers, day.right) for day in days.days] == [
         ("2026-03-09", 2, 128, 32),
         ("2026-03-10", 1, 64, 16),
     ]
-    assert (told.all.answers, told.all.learned, told.all.date) == (192, 9, "2026-03-09")
+    assert (days.all.answers, days.all.learned, days.all.date) == (192, 9, "2026-03-09")
 
 
 async def test_a_damaged_row_costs_no_more_than_itself(person, history):
     history.keep_round(replace(PLAYED, at=1e9))
     with history._database as database:
         database.execute("insert into rounds values (7, x'ff00')")
-    (told,) = await person.obey(commands.QueryDays(id="1"))
-    assert told.all.rounds == 1
+    (days,) = await person.obey(commands.QueryDays(id="1"))
+    assert days.all.rounds == 1
 
 
 async def test_histories_of_other_models_are_only_looked_at(person, history, home):
@@ -71,8 +71,8 @@ async def test_histories_of_other_models_are_only_looked_at(person, history, hom
     damaged = home.root / "models" / "damaged" / "history.sqlite"
     damaged.parent.mkdir()
     damaged.write_bytes(b"this is no database" * 100)
-    (told,) = await person.obey(commands.QueryDays(id="1"))
-    assert told.all.rounds == 2
+    (days,) = await person.obey(commands.QueryDays(id="1"))
+    assert days.all.rounds == 2
     assert damaged.read_bytes().startswith(b"this is no database"), "whoever goes on with it is to hear that it is damaged"
     assert [path.name for path in damaged.parent.iterdir()] == ["history.sqlite"]
 
@@ -88,23 +88,23 @@ async def test_days_are_counted_while_the_engine_goes_on(person, history, home):
     counting = asyncio.create_task(person.obey(commands.QueryDays(id="1")))
     await asyncio.sleep(0)
     other._database.rollback()
-    (told,) = await counting
-    assert (told.all.rounds, told.newest) == (2, (3, 1e9))
+    (days,) = await counting
+    assert (days.all.rounds, days.newest) == (2, (3, 1e9))
     other.close()
 
 
 async def test_before_the_first_round_there_is_nothing_to_count(person):
-    (told,) = await person.obey(commands.QueryDays(id="1"))
-    assert (told.days, told.all.answers, told.used_by) == ((), 0, 0)
+    (days,) = await person.obey(commands.QueryDays(id="1"))
+    assert (days.days, days.all.answers, days.used_by) == ((), 0, 0)
 
 
 async def test_peers_that_took_something_are_counted_from_what_is_remembered(person, home, tmp_path):
     counts = ((0, 0), (0, 7), (5, 0), (10, 2))  # taken from here, received here: the first is a seed
     peers = [(fresh_identity(tmp_path, name).peer_id, *count) for name, count in zip("abcd", counts, strict=True)]
-    known = [Standing(id=peer, name="", taken=taken, received=received) for peer, taken, received in peers]
+    known = [Standing(id=peer, name="", taken=used, received=received) for peer, used, received in peers]
     reputation_file.write(home.standings, known)
-    (told,) = await person.obey(commands.QueryDays(id="1"))
-    assert (told.used_by, told.taken, told.met) == (2, 15, 3)
+    (days,) = await person.obey(commands.QueryDays(id="1"))
+    assert (days.used_by, days.taken, days.met) == (2, 15, 3)
 
 
 async def test_an_identity_moves_from_one_home_to_another(person, home, tmp_path, reasons):

@@ -10,8 +10,8 @@ import pytest
 from network.loopback import Ear, fresh_identity, options
 from sapo.test_round import CHARTER, RULES, node
 from waggle.core.errors import Stopped
-from waggle.engine.runtime.pause_gate import Gate
-from waggle.engine.services.leaderboard_exam import Sitting
+from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.network.messages import answer_sheet
 from waggle.network.messages.events import SheetsMarked
 from waggle.network.open_node import open_node
@@ -30,7 +30,7 @@ async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_ear
     await swarm.start()
     try:
         me = node(verifier)
-        sit = Sitting(me, RULES, swarm, Gate(nothing), clock=lambda: moment[0])
+        sit = LeaderboardExam(me, RULES, swarm, PauseGate(nothing), clock=lambda: moment[0])
         await asyncio.to_thread(sit, 12, 34)
         (entrant,) = (await ear.hear(SheetsMarked)).comparison.entrants
         assert (entrant.round, entrant.together, entrant.model, entrant.total) == (12, True, "fake", 16)
@@ -58,7 +58,7 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
         exam = swarm.exams.of(epoch_at(NOW))
         lengths = sorted(len(CHARTER.prompt_for(question.text)) for question in exam.questions)
         context = lengths[readable] - 1 + RULES.max_new
-        sit = Sitting(node(verifier), replace(RULES, context=context), swarm, Gate(nothing), clock=lambda: NOW)
+        sit = LeaderboardExam(node(verifier), replace(RULES, context=context), swarm, PauseGate(nothing), clock=lambda: NOW)
         await asyncio.to_thread(sit, 12, 34)
         await ear.hear(SheetsMarked)
         published = answer_sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
@@ -77,12 +77,12 @@ async def test_a_pause_in_the_midst_of_it_is_not_earned(tmp_path: Path, verifier
         moment[0] += 8 * 3600.0
         loop.call_soon_threadsafe(gate.open)
 
-    gate = Gate(eight_hours_go_by, clock=lambda: moment[0])
+    gate = PauseGate(eight_hours_go_by, clock=lambda: moment[0])
     gate()
     gate.close()
     await swarm.start()
     try:
-        sit = Sitting(node(verifier), RULES, swarm, gate, clock=lambda: NOW)
+        sit = LeaderboardExam(node(verifier), RULES, swarm, gate, clock=lambda: NOW)
         await asyncio.to_thread(sit, 12, 34)
         await ear.hear(SheetsMarked)
         assert moment[0] > 0.0
@@ -96,10 +96,10 @@ async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_noth
     swarm = open_node(options(), CHARTER, fresh_identity(tmp_path, "me"), verifier, ear)
     await swarm.start()
 
-    gate = Gate(nothing)
+    gate = PauseGate(nothing)
     gate.stop()
     try:
-        sit = Sitting(node(verifier), RULES, swarm, gate)
+        sit = LeaderboardExam(node(verifier), RULES, swarm, gate)
         await asyncio.to_thread(sit, 1, 0)  # it would have raised, had it asked the model
         swarm.compare(on=True)
         with pytest.raises(Stopped):

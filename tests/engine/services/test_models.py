@@ -12,9 +12,9 @@ from waggle.core import paths, settings
 from waggle.core.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
 from waggle.core.settings import Model, Settings
 from waggle.engine.runtime import model_fit, model_source
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.live_settings import Choices
-from waggle.engine.services.models import Models, way_back
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.live_settings import LiveSettings
+from waggle.engine.services.models import ModelService, undo_steps
 from waggle.models.memory_fit import Machine
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.models.torch.policy import TorchPolicy
@@ -36,11 +36,11 @@ def changes():
 def change(changes):
     """Changes settings, and takes that back."""
 
-    def made(values):
+    def apply(values):
         changes.append(values)
         return lambda: changes.append("taken back")
 
-    return made
+    return apply
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def starts():
 
 @pytest.fixture
 def models(home, change, starts):
-    return Models(home, Settings(), change, lambda reason, back: starts.append((reason, back)))
+    return ModelService(home, Settings(), change, lambda reason, back: starts.append((reason, back)))
 
 
 def downloaded(name: str) -> None:
@@ -63,10 +63,13 @@ def downloaded(name: str) -> None:
 async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
     downloaded("Qwen/Tiny")
     (home.checkpoints / "r00000007").mkdir()
-    (told,) = await models.obey(commands.ListModels(id="1"))
-    assert [(one.kind, one.name, one.active) for one in told.models] == [("starter", "", True), ("hub", "Qwen/Tiny", False)]
-    assert told.models[0].rounds == 7
-    assert told.models[0].bytes > 1e6
+    (models_event,) = await models.obey(commands.ListModels(id="1"))
+    assert [(model.kind, model.name, model.active) for model in models_event.models] == [
+        ("starter", "", True),
+        ("hub", "Qwen/Tiny", False),
+    ]
+    assert models_event.models[0].rounds == 7
+    assert models_event.models[0].bytes > 1e6
 
 
 async def test_a_model_that_another_engine_uses_is_not_removed(models):
@@ -91,18 +94,18 @@ async def test_what_another_program_downloads_now_is_not_removed_under_it(models
 
 async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, monkeypatch):
     downloaded("Qwen/Tiny")
-    part, seen = paths.models() / "Qwen/Tiny/model.part", Path.stat
+    part, stat = paths.models() / "Qwen/Tiny/model.part", Path.stat
     part.write_bytes(b"12345")
 
     def moved_away(path: Path, **how: bool) -> object:
-        found = seen(path, **how)
+        status = stat(path, **how)
         if path == part:
             path.unlink()
-        return found
+        return status
 
     monkeypatch.setattr(Path, "stat", moved_away)
-    (told,) = await models.obey(commands.ListModels(id="1"))
-    assert told.models[1].bytes == len(b"{}12345")
+    (models_event,) = await models.obey(commands.ListModels(id="1"))
+    assert models_event.models[1].bytes == len(b"{}12345")
 
 
 async def test_each_model_says_whether_it_fits_this_computer(models):
@@ -113,12 +116,12 @@ async def test_each_model_says_whether_it_fits_this_computer(models):
     shape = {"model_type": "qwen2", "hidden_size": 8192, "num_hidden_layers": 80, "intermediate_size": 29568,
              "vocab_size": 152_064, "num_attention_heads": 64, "num_key_value_heads": 8}  # fmt: skip
     (big / "config.json").write_text(json.dumps(shape))
-    models.fits = partial(model_fit.words, machine, Settings())
-    (told,) = await models.obey(commands.ListModels(id="1"))
-    said = {one.name: one.fit for one in told.models}
-    assert said[""].startswith("Fits: about ")
-    assert said["Qwen/Tiny"] == "", "nothing is known of it"
-    assert said["Qwen/Big"].startswith("This model does not fit: it needs ")
+    models._fits.set_result(partial(model_fit.fit_sentence, machine, Settings()))
+    (models_event,) = await models.obey(commands.ListModels(id="1"))
+    fits = {model.name: model.fit for model in models_event.models}
+    assert fits[""].startswith("Fits: about ")
+    assert fits["Qwen/Tiny"] == "", "nothing is known of it"
+    assert fits["Qwen/Big"].startswith("This model does not fit: it needs ")
 
 
 async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_keeps_its(models, home, changes, starts):
@@ -147,11 +150,11 @@ async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, ch
     (home.checkpoints / "r00000007").mkdir()
     downloaded("Qwen/Tiny")
     for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
-        training = Models(home, Settings(model=Model(name=name, **how)), change, lambda reason, back: None)
-        (told,) = await training.obey(commands.ListModels(id="1"))
-        assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
-        assert [one.active for one in told.models] == [name == "", name != ""]
-        assert [one.rounds for one in told.models] == rounds
+        training = ModelService(home, Settings(model=Model(name=name, **how)), change, lambda reason, back: None)
+        (models_event,) = await training.obey(commands.ListModels(id="1"))
+        assert [model.name for model in models_event.models] == ["", "Qwen/Tiny"]
+        assert [model.active for model in models_event.models] == [name == "", name != ""]
+        assert [model.rounds for model in models_event.models] == rounds
         with pytest.raises(EngineError, match="trained already"):
             await training.obey(commands.ChooseModel(id="1", name=name))
 
@@ -181,66 +184,66 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
     first, second = (Model(name=name) for name in order)
     assert gone_on_with(home, first) == 0
     if written:
-        Models(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
-    assert [gone_on_with(home, one) for one in (second, first, second)] == [0, 1, 1]
-    Models(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
-    known = model_source.known(home)
+        ModelService(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
+    assert [gone_on_with(home, model) for model in (second, first, second)] == [0, 1, 1]
+    ModelService(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
+    known = model_source.read_record(home)
     assert (known and known.name) == (first.name if written else None), (
         "a model that has a place of its own says nothing of the home"
     )
-    assert [gone_on_with(home, one) for one in (first, second)] == [2, 2]
+    assert [gone_on_with(home, model) for model in (first, second)] == [2, 2]
 
 
 def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
     assert gone_on_with(home, Model()) == 0
     assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
-    Models(home, Settings(), change, lambda reason, back: None).begun()
+    ModelService(home, Settings(), change, lambda reason, back: None).begun()
     shutil.rmtree(home.checkpoints)
     assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
 
 
 @pytest.fixture
-async def teller(home):
-    made = Teller(home.events)
-    yield made
-    made.close()
+async def publisher(home):
+    publisher = EventPublisher(home.events)
+    yield publisher
+    publisher.close()
 
 
-def begun(home: paths.Home, choices: Choices) -> None:
+def begun(home: paths.Home, choices: LiveSettings) -> None:
     """A round is played with what is chosen."""
     own = model_source.home_of(home, choices.now.model)
-    Models(own, choices.now, choices.change, lambda reason, back: None).begun()
+    ModelService(own, choices.now, choices.change, lambda reason, back: None).begun()
 
 
-async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(home, teller):
-    choices = Choices(home.settings, (), teller)
-    assert way_back(home, choices.now.model, choices.change) == [], "nothing was ever played"
+async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(home, publisher):
+    choices = LiveSettings(home.settings, (), publisher)
+    assert undo_steps(home, choices.now.model, choices.change) == [], "nothing was ever played"
     begun(home, choices)
-    assert way_back(home, choices.now.model, choices.change) == []
+    assert undo_steps(home, choices.now.model, choices.change) == []
     choices.change({"model.folder": "/nowhere", "model.training": "lora"})
-    again = Choices(home.settings, (), teller)  # as after a start in between
-    (back,) = way_back(home, again.now.model, again.change)
+    choices_after = LiveSettings(home.settings, (), publisher)  # as after a start in between
+    (back,) = undo_steps(home, choices_after.now.model, choices_after.change)
     assert issubclass(HistoryError, back.innocent), "a full disk is no fault of the model"
     back.go()
     assert settings.read(home.settings).model == Model(training="lora")
     downloaded("Qwen/Tiny")
-    again.change({"model.name": "Qwen/Tiny"})
-    begun(home, again)
-    assert way_back(home, again.now.model, again.change) == [], "another way of training it is no other model"
-    choices = Choices(home.settings, ("model.name=Qwen/Other",), teller)
-    (back,) = way_back(home, choices.now.model, choices.change)
+    choices_after.change({"model.name": "Qwen/Tiny"})
+    begun(home, choices_after)
+    assert undo_steps(home, choices_after.now.model, choices_after.change) == [], "another way of training it is no other model"
+    choices = LiveSettings(home.settings, ("model.name=Qwen/Other",), publisher)
+    (back,) = undo_steps(home, choices.now.model, choices.change)
     back.go()
     assert choices.now.model.name == "Qwen/Tiny"
-    said = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
-    assert said == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
+    advice = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
+    assert advice == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
 
 
-async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, teller):
+async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_not_for_want_of_memory(home, publisher):
     downloaded("Qwen/Tiny")
-    choices = Choices(home.settings, ("model.name=Qwen/Tiny",), teller)
+    choices = LiveSettings(home.settings, ("model.name=Qwen/Tiny",), publisher)
     begun(home, choices)
     (paths.models() / "Qwen/Tiny").rename(paths.models() / "Qwen/Moved")
-    (back,) = way_back(home, choices.now.model, choices.change)
+    (back,) = undo_steps(home, choices.now.model, choices.change)
     assert (issubclass(MemoryShort, back.innocent), issubclass(ModelMissing, back.innocent)) == (True, False)
     back.go()
     assert choices.now.model == Model()
@@ -249,27 +252,27 @@ async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_n
 
 
 @pytest.mark.parametrize(
-    ("wanted", "error", "said"),
+    ("model", "error", "title"),
     [
         ({}, EngineError, "trained already"),
         ({"name": "no name"}, ModelError, "is not the name of a model"),
         ({"folder": "/nowhere"}, ModelError, "There is no model in /nowhere"),
     ],
 )
-async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, wanted, error, said):
-    with pytest.raises(error, match=said):
-        await models.obey(commands.ChooseModel(id="1", **wanted))
+async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, model, error, title):
+    with pytest.raises(error, match=title):
+        await models.obey(commands.ChooseModel(id="1", **model))
     assert (changes, starts) == ([], [])
 
 
 async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change):
     downloaded("Qwen/Tiny")
     downloaded("Qwen/Other")
-    training = Models(home, Settings(model=Model(name="Qwen/Tiny")), change, lambda reason, back: None)
+    training = ModelService(home, Settings(model=Model(name="Qwen/Tiny")), change, lambda reason, back: None)
     with pytest.raises(EngineError, match="is trained now"):
         await training.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
-    (told,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))
-    assert [one.name for one in told.models] == ["", "Qwen/Tiny"]
+    (models_event,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))
+    assert [model.name for model in models_event.models] == ["", "Qwen/Tiny"]
 
 
 async def test_an_export_needs_something_trained_and_a_place_that_is_named_whole(models, tmp_path):

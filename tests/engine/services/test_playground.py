@@ -10,8 +10,8 @@ import pytest
 from waggle.core import paths
 from waggle.core.errors import EngineError
 from waggle.core.settings import Computer
-from waggle.engine.services.playground import Trying
-from waggle.engine.services.snapshots import Moments
+from waggle.engine.services.playground import PlaygroundService
+from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
 from waggle.network.exchange import verification
 from waggle.network.identity.keys import load_or_create
@@ -34,10 +34,10 @@ CHARTER = first_swarm()
 class Overheard(SoloSwarm):
     """Everything that was handed to the network."""
 
-    heard: list[tuple[int, int, Sequence[Group]]] = field(default_factory=list)
+    shared_groups: list[tuple[int, int, Sequence[Group]]] = field(default_factory=list)
 
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:  # noqa: A002 - the word it is
-        self.heard.append((round, epoch, groups))
+        self.shared_groups.append((round, epoch, groups))
         blob = rollout_record.encode(
             Record(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
         )
@@ -57,61 +57,61 @@ def trying(tmp_path, swarm, verifier):
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
-    moments = Moments(home, paths.starter(), "cpu", lambda: Computer(threads=1))
-    return Trying(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
+    moments = Snapshots(home, paths.starter(), "cpu", lambda: Computer(threads=1))
+    return PlaygroundService(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 
-async def pose(trying: Trying, *, to_share: bool) -> QuestionPosed:
+async def pose(trying: PlaygroundService, *, to_share: bool) -> QuestionPosed:
     (posed,) = await trying.obey(commands.PoseQuestion(id="", specialty="bf", number=7, to_share=to_share))
     return posed
 
 
-async def ask(trying: Trying, epoch: int, mine: str = "42"):
+async def ask(trying: PlaygroundService, epoch: int, mine: str = "42"):
     return await trying.obey(commands.AskModel(id="", specialty="bf", number=7, mine=mine, epoch=epoch))
 
 
 async def test_without_the_settings_word_nothing_leaves_whatever_is_asked(trying, swarm):
     posed = await pose(trying, to_share=True)
-    (told,) = await ask(trying, posed.epoch)
-    assert (told.mine.text, told.shared, swarm.heard) == ("<answer>42</answer>", False, [])
+    (answer,) = await ask(trying, posed.epoch)
+    assert (answer.mine.text, answer.shared, swarm.shared_groups) == ("<answer>42</answer>", False, [])
 
 
 @pytest.mark.parametrize("to_share", [True, False])
 async def test_a_question_is_looked_for_a_few_at_a_time_and_no_further_than_it_is_found(trying, verifier, to_share, monkeypatch):
-    asked: list[int] = []
+    numbers: list[int] = []
     make = verifier.questions
-    monkeypatch.setattr(verifier, "questions", lambda keys: asked.append(len(keys)) or make(keys))
+    monkeypatch.setattr(verifier, "questions", lambda keys: numbers.append(len(keys)) or make(keys))
     for number in range(30):
-        asked.clear()
+        numbers.clear()
         await trying.obey(commands.PoseQuestion(id="", specialty="bf", number=number, to_share=to_share))
-        assert set(asked) == {16}
-        assert len(asked) <= 16
+        assert set(numbers) == {16}
+        assert len(numbers) <= 16
     if to_share:
-        assert asked == [16], "most questions are for training"
+        assert numbers == [16], "most questions are for training"
 
 
 async def test_an_answer_to_a_reserved_question_never_leaves(trying, swarm):
     willing = replace(trying, may_share=lambda: True)
     posed = await pose(willing, to_share=False)
     assert posed.epoch == 0
-    (told,) = await ask(willing, 0)
-    assert (told.mine.human, told.shared, swarm.heard) == (False, False, [])
+    (answer,) = await ask(willing, 0)
+    assert (answer.mine.human, answer.shared, swarm.shared_groups) == (False, False, [])
 
 
 async def test_without_an_answer_of_ones_own_nothing_leaves(trying, swarm):
     willing = replace(trying, may_share=lambda: True)
     posed = await pose(willing, to_share=True)
-    (told,) = await ask(willing, posed.epoch, mine="  ")
-    assert isinstance(told, QuestionAnswered)
-    assert swarm.heard == []
+    (answer,) = await ask(willing, posed.epoch, mine="  ")
+    assert isinstance(answer, QuestionAnswered)
+    assert swarm.shared_groups == []
 
 
 async def test_what_would_have_been_right_is_told_with_the_answers(trying):
     await pose(trying, to_share=False)
-    (told,) = await ask(trying, 0, mine="")
-    assert told.truth
-    (again,) = await ask(trying, 0, mine=told.truth)
-    assert again.mine.reward == 1.0
+    (answer,) = await ask(trying, 0, mine="")
+    assert answer.truth
+    (second,) = await ask(trying, 0, mine=answer.truth)
+    assert second.mine.reward == 1.0
 
 
 async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(trying, verifier):
@@ -126,28 +126,28 @@ async def test_what_a_dataset_calls_right_and_its_scorer_does_not_is_not_told(tr
 async def test_whoever_takes_it_back_in_the_meantime_is_obeyed(trying, swarm):
     words = iter([True, False])
     posed = await pose(trying, to_share=True)
-    (told,) = await ask(replace(trying, may_share=lambda: next(words)), posed.epoch)
-    assert (told.shared, swarm.heard) == (False, [])
+    (answer,) = await ask(replace(trying, may_share=lambda: next(words)), posed.epoch)
+    assert (answer.shared, swarm.shared_groups) == (False, [])
 
 
 async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_and_judge(trying, swarm, verifier):
     willing = replace(trying, may_share=lambda: True)
     posed = await pose(willing, to_share=True)
     assert split_of("bf", posed.question) == "train", "reserved questions are refused by every peer"
-    shared, told = await ask(willing, posed.epoch)
-    assert told.shared
-    ((number, epoch, (group,)),) = swarm.heard
+    shared, answer = await ask(willing, posed.epoch)
+    assert answer.shared
+    ((number, epoch, (group,)),) = swarm.shared_groups
     assert (number, epoch) == (7, posed.epoch)
-    assert [one.by for one in group.completions] == ["policy"] * 3 + ["human"]
+    assert [completion.by for completion in group.completions] == ["policy"] * 3 + ["human"]
     assert group.completions[-1].text == "<answer>42</answer>"
     assert isinstance(shared, AnswerShared)
-    assert [one.human for one in shared.group.completions] == [False] * 3 + [True]
+    assert [completion.human for completion in shared.group.completions] == [False] * 3 + [True]
 
-    made = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
-    read = rollout_record.decode(rollout_record.encode(made, CHARTER), CHARTER, origin=group.origin, now=NOW)
+    record = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
+    read = rollout_record.decode(rollout_record.encode(record, CHARTER), CHARTER, origin=group.origin, now=NOW)
     (judged,) = verification._judged(read, CHARTER, verifier, verification.Watch())
     assert judged.question.text == posed.question
-    assert [round(reward, 4) for reward in judged.rewards] == [one.reward for one in shared.group.completions]
+    assert [round(reward, 4) for reward in judged.rewards] == [completion.reward for completion in shared.group.completions]
 
 
 async def test_a_question_is_shared_once_and_not_when_it_is_old(trying, swarm):
@@ -158,14 +158,14 @@ async def test_a_question_is_shared_once_and_not_when_it_is_old(trying, swarm):
         await ask(willing, posed.epoch)
     with pytest.raises(EngineError, match="too old"):
         await ask(replace(willing, clock=lambda: NOW + CHARTER.age_window_s), posed.epoch)
-    assert len(swarm.heard) == 1
+    assert len(swarm.shared_groups) == 1
 
 
 async def test_alone_nothing_was_shared_and_it_is_not_said_either(trying):
     alone = replace(trying, node=replace(trying.node, swarm=SoloSwarm()), may_share=lambda: True)
     posed = await pose(alone, to_share=True)
-    (told,) = await ask(alone, posed.epoch)
-    assert (told.mine is not None, told.shared) == (True, False)
+    (answer,) = await ask(alone, posed.epoch)
+    assert (answer.mine is not None, answer.shared) == (True, False)
 
 
 async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_began_again(trying):
@@ -176,12 +176,12 @@ async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_
         writing.add(threading.current_thread())
         return False
 
-    again = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
-    await asyncio.gather(*(ask(each, 0) for each in again))
+    services = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
+    await asyncio.gather(*(ask(each, 0) for each in services))
     assert len(writing) == 1
 
 
 async def test_whoever_waited_for_the_answers_of_others_until_the_engine_left_hears_so(trying):
-    left = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
+    service = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
     with pytest.raises(EngineError, match="ending"):
-        await ask(left, 0)
+        await ask(service, 0)

@@ -13,8 +13,8 @@ from waggle.cli import ctl
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
 from waggle.core.settings import Settings, Swarm
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services import swarm_connection
 from waggle.network.identity.keys import text_of
@@ -71,38 +71,42 @@ async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path)
         assert await swarm_connection.charter_of(home, chosen) == charter
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["no hivemind", "told to call no peers"])
+@pytest.mark.parametrize("is_warned", [False, True], ids=["no hivemind", "told to call no peers"])
 async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_alone_and_says_so(
-    tmp_path: Path, verifier: Verifier, monkeypatch: pytest.MonkeyPatch, told: bool
+    tmp_path: Path, verifier: Verifier, monkeypatch: pytest.MonkeyPatch, is_warned: bool
 ) -> None:
     home = paths.Home(tmp_path / "home").prepare()
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
-    chosen = Settings(swarm=Swarm(light=told, seeds=(seed,) if told else (), host="127.0.0.1"))
+    chosen = Settings(swarm=Swarm(light=is_warned, seeds=(seed,) if is_warned else (), host="127.0.0.1"))
     async with AsyncExitStack() as stack:
         windows = stack.enter_context(monkeypatch.context())
-        if not told:
+        if not is_warned:
             windows.setitem(sys.modules, "hivemind", None)  # type: ignore[arg-type] # nobody finds it there
-        teller = Teller(tmp_path)
-        stack.callback(teller.close)
+        publisher = EventPublisher(tmp_path)
+        stack.callback(publisher.close)
         own = fresh_identity(tmp_path, "own")
-        gate = Gate(lambda: None)
-        node = await swarm_connection.join(home, chosen, first_swarm(), own, verifier, teller, stack, held=lambda: gate.closed)
+        gate = PauseGate(lambda: None)
+        node = await swarm_connection.join(
+            home, chosen, first_swarm(), own, verifier, publisher, stack, is_paused=lambda: gate.closed
+        )
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
         gate.close()
         assert node._gathering._is_resting(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
-            await swarm_connection.charter_of(home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=told)))
-    assert (teller.state.reach, teller.state.way) == ("alone", "gateway")
-    (warned,) = teller.state.warnings
+            await swarm_connection.charter_of(
+                home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=is_warned))
+            )
+    assert (publisher.state.reach, publisher.state.way) == ("alone", "gateway")
+    (warned,) = publisher.state.warnings
     assert "none is named" in warned.title
     assert "swarm.gateways" in warned.advice
 
 
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:
     own, peer = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "peer").peer_id
-    told: list[object] = []
-    node = open_node(SwarmOptions(standings=tmp_path / "standings.json"), first_swarm(), own, verifier, told.append)
+    events_sent: list[object] = []
+    node = open_node(SwarmOptions(standings=tmp_path / "standings.json"), first_swarm(), own, verifier, events_sent.append)
 
     swarm_connection.choose(node, text_of(peer), "muted")
 
@@ -125,10 +129,10 @@ def test_alone_there_is_nobody_to_mute() -> None:
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
     promised = Standing(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
     for standing, taught_nothing in ((promised, False), (msgspec.structs.replace(promised, idle=40), True)):
-        told = swarm_connection.event_of(PeerSeen(peer=standing), Titles(first_swarm()))
-        assert isinstance(told, PeerChanged)
-        assert ("taught nothing" in about(told.peer, 0.0)) is taught_nothing
-        assert ("40 of its 40 groups were of use" in about(told.peer, 0.0)) is not taught_nothing
+        event = swarm_connection.event_of(PeerSeen(peer=standing), Titles(first_swarm()))
+        assert isinstance(event, PeerChanged)
+        assert ("taught nothing" in about(event.peer, 0.0)) is taught_nothing
+        assert ("40 of its 40 groups were of use" in about(event.peer, 0.0)) is not taught_nothing
 
 
 def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
@@ -141,78 +145,82 @@ def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "said"),
+    ("ahead", "title"),
     [(100.0, "100 seconds slow"), (-180.0, "3 minutes fast"), (7300.0, "2 hours slow"), (-172_800.0, "2 days fast")],
 )
-def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, said: str) -> None:
+def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, title: str) -> None:
     warned = swarm_connection.event_of(ClockSkewed(seconds=ahead), Titles(first_swarm()))
-    assert warned.title == f"This computer's clock is {said}."
+    assert warned.title == f"This computer's clock is {title}."
 
 
-@pytest.mark.parametrize(("ranked", "shown"), [(True, swarm_connection.ENTRANTS), (False, 1)])
-def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: bool, shown: int) -> None:
+@pytest.mark.parametrize(("ranked", "count"), [(True, swarm_connection.ENTRANTS), (False, 1)])
+def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: bool, count: int) -> None:
     entrants = tuple(
         Entrant(id=str(i), name=f"Node {i:04}", model="Starter", round=i, together=True, right=i % 17, total=16)
         for i in range(300)
     )
     curve = Curve(model="Starter", together=True, points=(Point(round=5, right=3, total=16, nodes=2),))
-    found = Comparison(curves=(curve,), entrants=entrants, ranked=ranked, sheets=300, since=7.0)
-    told = swarm_connection.event_of(SheetsMarked(comparison=found), Titles(first_swarm()), me="250")
-    assert isinstance(told, ModelsCompared)
-    assert len(told.entrants) == shown
-    assert [(one.id, one.round) for one in told.entrants if one.mine] == ([] if ranked else [("250", 250)])
-    assert told.curves == (ScoreCurve(model="Starter", together=True, points=(ScorePoint(round=5, right=3, total=16, nodes=2),)),)
-    assert (told.sheets, told.since) == (300, 7.0)
+    comparison = Comparison(curves=(curve,), entrants=entrants, ranked=ranked, sheets=300, since=7.0)
+    event = swarm_connection.event_of(SheetsMarked(comparison=comparison), Titles(first_swarm()), me="250")
+    assert isinstance(event, ModelsCompared)
+    assert len(event.entrants) == count
+    assert [(entrant.id, entrant.round) for entrant in event.entrants if entrant.mine] == ([] if ranked else [("250", 250)])
+    assert event.curves == (
+        ScoreCurve(model="Starter", together=True, points=(ScorePoint(round=5, right=3, total=16, nodes=2),)),
+    )
+    assert (event.sheets, event.since) == (300, 7.0)
 
 
 def shared(sign: str, *, groups: int, completions: int) -> Record:
     """The longest texts that such a swarm allows, all of one sign."""
-    said = tuple(Completion(text=sign * LONGEST_COMPLETION, ended=True) for _ in range(completions))
-    made = tuple(Group(origin=ORIGIN, id=QuestionId("bf", EPOCH, number), completions=said) for number in range(groups))
-    return Record(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=made)
+    completions_of_group = tuple(Completion(text=sign * LONGEST_COMPLETION, ended=True) for _ in range(completions))
+    shared_groups = tuple(
+        Group(origin=ORIGIN, id=QuestionId("bf", EPOCH, number), completions=completions_of_group) for number in range(groups)
+    )
+    return Record(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=shared_groups)
 
 
-def arrived(found: Record) -> GroupsArrived:
+def arrived(record: Record) -> GroupsArrived:
     question = Question(dataset="bf", seed=1, text="What is the output? " * 100)
     missed = Verdict(reward=0.0, reason="no answer tag")
     groups = tuple(
-        JudgedGroup(group=group, question=question, verdicts=(missed,) * len(group.completions)) for group in found.groups
+        JudgedGroup(group=group, question=question, verdicts=(missed,) * len(group.completions)) for group in record.groups
     )
     return GroupsArrived(origin=ORIGIN, round=1, model="m", groups=groups)
 
 
 def test_the_most_that_a_stranger_can_send_at_once_is_told_in_a_line_that_a_window_reads() -> None:
     sent = shared("\\", groups=104, completions=4)
-    found = rollout_record.decode(rollout_record.encode(sent, WORDY), WORDY, origin=ORIGIN, now=EPOCH * EPOCH_SECONDS)
-    assert len(found.groups) == 104, "a record may be so large"
-    told = swarm_connection.event_of(arrived(found), Titles(WORDY))
-    assert apply(State(), told).arrivals[0][1] == 104
-    assert len(json_lines.line(told)) < json_lines.MAX_LINE / 4
+    record = rollout_record.decode(rollout_record.encode(sent, WORDY), WORDY, origin=ORIGIN, now=EPOCH * EPOCH_SECONDS)
+    assert len(record.groups) == 104, "a record may be so large"
+    event = swarm_connection.event_of(arrived(record), Titles(WORDY))
+    assert apply(State(), event).arrivals[0][1] == 104
+    assert len(json_lines.line(event)) < json_lines.MAX_LINE / 4
 
 
 async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_rest_is_counted(
     tmp_path: Path, verifier: Verifier
 ) -> None:
     home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
-    teller = Teller(home.events)
+    publisher = EventPublisher(home.events)
     async with AsyncExitStack() as stack:
         chosen = Settings(swarm=Swarm(host="127.0.0.1", seeds=(), lan=False))
-        swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, teller, stack)
+        swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, publisher, stack)
         assert isinstance(swarm, SwarmNode)
         for _ in range(30):  # such a record packs to less than a kilobyte, and a new one may come each second
             swarm._tell(arrived(shared("\N{HONEYBEE}", groups=128, completions=16)))
         await asyncio.sleep(0)
-    teller.close()
-    assert sum(groups for _, groups in teller.state.arrivals) == 30 * 128
-    assert len(teller.state.cards) == CARDS // 2
+    publisher.close()
+    assert sum(groups for _, groups in publisher.state.arrivals) == 30 * 128
+    assert len(publisher.state.cards) == CARDS // 2
     assert sum(path.stat().st_size for path in home.events.iterdir()) < 6_000_000
 
 
 def test_a_state_full_of_the_longest_texts_is_told_in_a_line_that_a_window_reads() -> None:
-    told = swarm_connection.event_of(arrived(shared("\N{HONEYBEE}", groups=1, completions=16)), Titles(WORDY))
+    event = swarm_connection.event_of(arrived(shared("\N{HONEYBEE}", groups=1, completions=16)), Titles(WORDY))
     state = State()
     for _ in range(CARDS):
-        state = apply(state, told)
+        state = apply(state, event)
     assert len(state.cards) == CARDS // 2
     assert len(json_lines.line(Snapshot(state=state))) < json_lines.MAX_LINE / 2
 

@@ -24,11 +24,11 @@ from waggle.core.errors import (
     VerifierError,
 )
 from waggle.core.settings import Learning, Settings, Swarm, Web
-from waggle.engine.control.command_queue import Desk
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.live_settings import Choices
+from waggle.engine.control.command_queue import CommandQueue
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.services import swarm_connection, swarms
-from waggle.engine.services.swarms import Swarms
+from waggle.engine.services.swarms import SwarmService
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.identity.keys import text_of
@@ -47,9 +47,9 @@ OTHER = replace(first_swarm(), name="Another swarm")
 
 @pytest.fixture
 def home(tmp_path):
-    made = paths.Home(tmp_path / "home").prepare()
-    (made.charters / f"{OTHER.digest.hex()}.json").write_bytes(charters.encode(OTHER))
-    return made
+    new_home = paths.Home(tmp_path / "home").prepare()
+    (new_home.charters / f"{OTHER.digest.hex()}.json").write_bytes(charters.encode(OTHER))
+    return new_home
 
 
 @pytest.fixture
@@ -80,28 +80,28 @@ def noting(changes):
 @pytest.fixture
 def known(home, reasons):
     joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
-    return Swarms(home, LOOPBACK, again_to(reasons), unasked)
+    return SwarmService(home, LOOPBACK, again_to(reasons), unasked)
 
 
 async def test_the_shipped_swarm_is_always_known_and_stands_first(known):
-    (told,) = await known.obey(commands.ListSwarms(id="1"))
-    assert [(one.name, one.shipped) for one in told.swarms] == [("First light", True), ("Another swarm", False)]
-    assert "bf" in {offer.dataset for offer in told.offers}
-    assert told.swarms[0].specialties[0].sample
+    (swarms_event,) = await known.obey(commands.ListSwarms(id="1"))
+    assert [(swarm.name, swarm.shipped) for swarm in swarms_event.swarms] == [("First light", True), ("Another swarm", False)]
+    assert "bf" in {offer.dataset for offer in swarms_event.offers}
+    assert swarms_event.swarms[0].specialties[0].sample
 
 
 async def test_choosing_writes_the_choice_and_starts_again_there(home, known, reasons):
     assert await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex())) == ()
     assert reasons == ["Going to Another swarm."]
-    assert swarms.applied(home, LOOPBACK).swarm.charter == OTHER.digest.hex()
+    assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.charter == OTHER.digest.hex()
 
 
 async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    (back,) = swarms.way_back(home, LOOPBACK)  # as after a start in between
+    (back,) = swarms.undo_steps(home, LOOPBACK)  # as after a start in between
     back.go()
-    assert swarms.applied(home, LOOPBACK) == LOOPBACK
-    assert not swarms.way_back(home, LOOPBACK), "there is nothing before that"
+    assert swarms.with_chosen_swarm(home, LOOPBACK) == LOOPBACK
+    assert not swarms.undo_steps(home, LOOPBACK), "there is nothing before that"
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, kn
 )
 async def test_a_swarm_chosen_before_a_start_is_left_for_what_may_be_its_fault_alone(home, known, failure, to_blame):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    desk = Desk()
-    desk.back += swarms.way_back(home, LOOPBACK)
-    assert bool(desk.go_back(failure)) == to_blame
+    queue = CommandQueue()
+    queue.back += swarms.undo_steps(home, LOOPBACK)
+    assert bool(queue.go_back(failure)) == to_blame
     assert joined_swarms.read(home.swarms).active == ("" if to_blame else OTHER.digest.hex())
 
 
@@ -123,36 +123,36 @@ async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_wh
     joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=third.digest.hex())))
     for digest in (OTHER.digest.hex(), third.digest.hex()):
         await known.obey(commands.ChooseSwarm(id="1", charter=digest))
-    swarms.go_back(home)
+    swarms.return_to_previous_swarm(home)
     assert joined_swarms.read(home.swarms).active == "", "nobody ever played in the second one"
     await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
-    there = Swarms(home, swarms.applied(home, LOOPBACK), again_to(reasons), unasked)
+    there = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to(reasons), unasked)
     there.begun()
-    assert not swarms.way_back(home, LOOPBACK)
+    assert not swarms.undo_steps(home, LOOPBACK)
     await there.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
-    swarms.go_back(home)
+    swarms.return_to_previous_swarm(home)
     assert joined_swarms.read(home.swarms).active == OTHER.digest.hex()
 
 
 async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_which_it_was_played(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     known.begun()
-    swarms.go_back(home)
+    swarms.return_to_previous_swarm(home)
     assert joined_swarms.read(home.swarms).active == ""
 
 
 async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addresses_stays_chosen(home, known):
-    asked, told = asyncio.Event(), asyncio.Event()
+    has_asked, may_answer = asyncio.Event(), asyncio.Event()
 
     async def addresses():
-        asked.set()
-        await told.wait()
+        has_asked.set()
+        await may_answer.wait()
         return ["/ip4/192.168.1.2/tcp/4001/p2p/x"]
 
     joining = asyncio.create_task(known.joined(first_swarm(), addresses))
-    await asked.wait()
+    await has_asked.wait()
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    told.set()
+    may_answer.set()
     await joining
     after = joined_swarms.read(home.swarms)
     assert (after.active, after.entry(first_swarm().digest.hex()).port) == (OTHER.digest.hex(), 4001)
@@ -163,20 +163,22 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
         return []
 
     await known.joined(first_swarm(), addresses)
-    (told,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
-    assert (told.swarms[0].active, reasons) == (True, [])
+    (swarms_event,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
+    assert (swarms_event.swarms[0].active, reasons) == (True, [])
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "said"),
+    ("settings", "error", "title"),
     [
         (Settings(swarm=Swarm(charter="ff" * 32)), EngineError, "cannot be chosen"),
         (Settings(learning=Learning(specialties=("chess",))), SettingsError, "has no specialty chess"),
     ],
 )
-async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, said):
-    with pytest.raises(error, match=said):
-        await Swarms(home, settings, again_to(reasons), unasked).obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
+async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, title):
+    with pytest.raises(error, match=title):
+        await SwarmService(home, settings, again_to(reasons), unasked).obey(
+            commands.ChooseSwarm(id="1", charter=OTHER.digest.hex())
+        )
     assert (joined_swarms.read(home.swarms).active, reasons) == ("", [])
 
 
@@ -198,17 +200,17 @@ async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, 
     with pytest.raises(EngineError, match="taken part in now"):
         await known.obey(commands.ForgetSwarm(id="1", charter=OTHER.digest.hex()))
     known.charter = first_swarm()
-    (told,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
-    assert [one.name for one in told.swarms] == ["First light"]
+    (swarms_event,) = await known.obey(commands.ForgetSwarm(id="2", charter=OTHER.digest.hex()))
+    assert [swarm.name for swarm in swarms_event.swarms] == ["First light"]
 
 
 def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
     forgotten, chosen = "ab" * 32, OTHER.digest.hex()
     known = Book(active=chosen, before=forgotten, entries=(Entry(charter=forgotten), Entry(charter=chosen)))
     joined_swarms.write(home.swarms, known.without(forgotten))
-    swarms.go_back(home)
-    assert swarms.applied(home, LOOPBACK).swarm.charter == chosen, "not the one that is open to all"
-    assert swarms.way_back(home, LOOPBACK) == []
+    swarms.return_to_previous_swarm(home)
+    assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.charter == chosen, "not the one that is open to all"
+    assert swarms.undo_steps(home, LOOPBACK) == []
 
 
 @pytest.mark.parametrize("chosen_before", [True, False])
@@ -217,14 +219,14 @@ async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(h
     membership.keep(home.admission(digest), membership.new_key())
     await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     if chosen_before:  # the engine has started again, and is not there yet
-        known = Swarms(home, swarms.applied(home, LOOPBACK), again_to([]), unasked)
+        known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
     with pytest.raises(EngineError, match="taken part in now"):
         await known.obey(commands.ForgetSwarm(id="2", charter=digest))
-    assert swarms.applied(home, LOOPBACK).swarm.charter == digest
+    assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.charter == digest
     assert home.admission(digest).exists()
     known.charter = OTHER
     await known.obey(commands.ChooseSwarm(id="3", charter=first_swarm().digest.hex()))
-    known = Swarms(home, swarms.applied(home, LOOPBACK), again_to([]), unasked)
+    known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
     await known.obey(commands.ForgetSwarm(id="4", charter=digest))
     assert not home.admission(digest).exists()
 
@@ -236,14 +238,14 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
         return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "192.168.1.7")]
 
     await known.joined(first_swarm(), addresses)
-    (told,) = await known.obey(commands.WriteInvite(id="1"))
-    assert invite.read(told.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
-    assert told.reach.startswith("It works on your network only")
+    (invite_event,) = await known.obey(commands.WriteInvite(id="1"))
+    assert invite.read(invite_event.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
+    assert invite_event.reach.startswith("It works on your network only")
     assert joined_swarms.read(home.swarms).entry(first_swarm().digest.hex()).port == 4001, "so that the invite stays true"
 
 
 async def test_alone_by_choice_nobody_is_invited(home, reasons):
-    alone = Swarms(home, Settings(swarm=Swarm(solo=True)), again_to(reasons), unasked)
+    alone = SwarmService(home, Settings(swarm=Swarm(solo=True)), again_to(reasons), unasked)
     alone.charter = first_swarm()
     with pytest.raises(EngineError, match="chosen to be alone"):
         await alone.obey(commands.WriteInvite(id="1"))
@@ -256,29 +258,29 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
         charter=OTHER.digest.hex(), seeds=(f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}",)
     )
     changed, back = [], []
-    known = Swarms(home, solo, lambda reason, go_back: back.append(go_back), noting(changed))
+    known = SwarmService(home, solo, lambda reason, go_back: back.append(go_back), noting(changed))
     joined_swarms.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
-    (told,) = await known.obey(commands.ListSwarms(id="1"))
-    assert not any(one.ends_solo for one in told.swarms)
+    (swarms_event,) = await known.obey(commands.ListSwarms(id="1"))
+    assert not any(swarm.ends_solo for swarm in swarms_event.swarms)
     await known.obey(commands.ChooseSwarm(id="2", charter=entry.charter))
     assert changed == []
     joined_swarms.write(home.swarms, Book(entries=(entry,)))
-    (told,) = await known.obey(commands.ListSwarms(id="3"))
-    assert [one.ends_solo for one in told.swarms] == [False, True]
+    (swarms_event,) = await known.obey(commands.ListSwarms(id="3"))
+    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [False, True]
     await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
     assert changed == [{"swarm.solo": False}]
     back[-1]()
     assert changed[1:] == ["taken back"]
-    assert swarms.applied(home, solo) == solo
+    assert swarms.with_chosen_swarm(home, solo) == solo
 
 
 @pytest.mark.parametrize(("hindered", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
 async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, hindered, error):
     friend = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
     joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex(), seeds=(friend,)),)))
-    with closing(Teller(home.events)) as teller:
-        choices = Choices(home.settings, ("swarm.solo=true",), teller)
-        known = Swarms(home, choices.now, again_to(reasons), choices.change)
+    with closing(EventPublisher(home.events)) as publisher:
+        choices = LiveSettings(home.settings, ("swarm.solo=true",), publisher)
+        known = SwarmService(home, choices.now, again_to(reasons), choices.change)
         (home.root / hindered).mkdir()
         with pytest.raises(error):
             await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
@@ -290,31 +292,31 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     first = first_swarm().digest.hex()
     friend = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
     link = invite.write(invite.Invite(charter=first_swarm().digest, seeds=(friend,)))
-    joining = Swarms(home, LOOPBACK, again_to(reasons), unasked)
+    joining = SwarmService(home, LOOPBACK, again_to(reasons), unasked)
     await joining.obey(commands.ReadInvite(id="1", link=link))
     await joining.obey(commands.ChooseSwarm(id="2", charter=first))
-    assert swarms.applied(home, LOOPBACK).swarm.seeds == (friend,)
+    assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.seeds == (friend,)
     joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=OTHER.digest.hex())))
-    elsewhere = Swarms(home, LOOPBACK, again_to(reasons), unasked)  # the engine starts again with every choice
+    elsewhere = SwarmService(home, LOOPBACK, again_to(reasons), unasked)  # the engine starts again with every choice
     await elsewhere.obey(commands.ChooseSwarm(id="3", charter=OTHER.digest.hex()))
-    assert swarms.applied(home, LOOPBACK).swarm.seeds == ()
+    assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.seeds == ()
     solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
     changed = []
-    back = Swarms(home, solo, again_to(reasons), noting(changed))
-    (told,) = await back.obey(commands.ListSwarms(id="4"))
-    assert [one.ends_solo for one in told.swarms] == [True, False]
+    back = SwarmService(home, solo, again_to(reasons), noting(changed))
+    (swarms_event,) = await back.obey(commands.ListSwarms(id="4"))
+    assert [swarm.ends_solo for swarm in swarms_event.swarms] == [True, False]
     await back.obey(commands.ChooseSwarm(id="5", charter=first))
-    assert (swarms.applied(home, LOOPBACK).swarm.seeds, changed) == ((friend,), [{"swarm.solo": False}])
+    assert (swarms.with_chosen_swarm(home, LOOPBACK).swarm.seeds, changed) == ((friend,), [{"swarm.solo": False}])
 
 
 @pytest.mark.parametrize("remembered", [True, False])
 async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody_answered(home, known, monkeypatch, remembered):
     if not remembered:
         joined_swarms.write(home.swarms, Book())
-    found = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
+    previews = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
 
     async def visit(*_, **__):
-        return found.pop(0)
+        return previews.pop(0)
 
     monkeypatch.setattr(swarms, "visit", visit)
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(home.root, 'seed').peer_id)}"
@@ -323,8 +325,8 @@ async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody
         await known.obey(commands.ReadInvite(id="1", link=link))
         if not remembered:
             await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
-        (told,) = await known.obey(commands.ListSwarms(id="3"))
-        assert told.swarms[1].members == members
+        (swarms_event,) = await known.obey(commands.ListSwarms(id="3"))
+        assert swarms_event.swarms[1].members == members
 
 
 @pytest.mark.parametrize("link", ["", "https://example.org", "waggle://join?charter=1", "waggle://join?charter=" + "ab" * 32])
@@ -334,11 +336,11 @@ async def test_a_link_that_is_none_is_refused_before_anybody_is_asked(known, lin
 
 
 async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
-    wanted = commands.CreateSwarm(id="1", name="Two laptops", specialties=(("bf", "easy"),))
-    created, told = await known.obey(wanted)
-    kept = charters.read(home.charters / f"{created.swarm.charter}.json")
-    assert len(kept.questions_digest) == 64
-    assert [one.name for one in told.swarms] == ["First light", "Another swarm", "Two laptops"]
+    command = commands.CreateSwarm(id="1", name="Two laptops", specialties=(("bf", "easy"),))
+    created, swarms_event = await known.obey(command)
+    stored_charter = charters.read(home.charters / f"{created.swarm.charter}.json")
+    assert len(stored_charter.questions_digest) == 64
+    assert [swarm.name for swarm in swarms_event.swarms] == ["First light", "Another swarm", "Two laptops"]
 
 
 @pytest.mark.parametrize("light", [True, False], ids=["told to", "with no other way in"])
@@ -350,17 +352,17 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
         await lender.start()
         gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
         link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
-        known = Swarms(home, Settings(swarm=Swarm(light=light)), again_to(reasons), unasked, lambda: light)
+        known = SwarmService(home, Settings(swarm=Swarm(light=light)), again_to(reasons), unasked, lambda: light)
         (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
         assert (looked.swarm.name, looked.answered, looked.swarm.private) == ("Ours", True, True)
         await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
     finally:
         await lender.close()
     assert home.admission(private.digest.hex()).read_bytes() == key
-    chosen = swarms.applied(home, Settings(swarm=Swarm(light=light)))
+    chosen = swarms.with_chosen_swarm(home, Settings(swarm=Swarm(light=light)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
     assert is_light(swarm_connection.options_of(home, chosen)), "whatever its settings say of all swarms"
-    joined = Swarms(home, chosen, again_to(reasons), unasked)
+    joined = SwarmService(home, chosen, again_to(reasons), unasked)
     joined.charter = private
     (written,) = await joined.obey(commands.WriteInvite(id="3"))
     assert written.link == link
@@ -378,7 +380,7 @@ async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answe
             (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
             assert looked.answered
             await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
-            assert is_light(swarm_connection.options_of(home, swarms.applied(home, LOOPBACK))) == light
+            assert is_light(swarm_connection.options_of(home, swarms.with_chosen_swarm(home, LOOPBACK))) == light
     finally:
         await lender.close()
 
@@ -386,9 +388,9 @@ async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answe
 def test_gateways_of_the_settings_or_of_an_invite_to_a_swarm_created_here_make_nobody_a_light_client(home, known):
     gateway = "wss://example.org/gateway"
     entry = Entry(charter=OTHER.digest.hex(), created=True)
-    for found in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
-        joined_swarms.write(home.swarms, Book(entries=(found,), active=found.charter))
-        chosen = swarms.applied(home, replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, gateways=(gateway,))))
+    for known_entry in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
+        joined_swarms.write(home.swarms, Book(entries=(known_entry,), active=known_entry.charter))
+        chosen = swarms.with_chosen_swarm(home, replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, gateways=(gateway,))))
         assert chosen.swarm.gateways == (gateway,), "it stands in the invites that are written here"
         assert not chosen.swarm.light
 
@@ -399,9 +401,9 @@ async def test_who_goes_through_gateways_into_one_swarm_can_look_at_another_by_i
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
     link = invite.write(invite.Invite(charter=bytes(32), seeds=(seed,)))
     through = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
-    for light, said in ((False, "Nobody answers"), (True, "takes part through gateways alone")):
-        with pytest.raises(SwarmError, match=said):
-            await Swarms(home, through, again_to(reasons), unasked, lambda light=light: light).obey(
+    for light, title in ((False, "Nobody answers"), (True, "takes part through gateways alone")):
+        with pytest.raises(SwarmError, match=title):
+            await SwarmService(home, through, again_to(reasons), unasked, lambda light=light: light).obey(
                 commands.ReadInvite(id="1", link=link)
             )
 
@@ -425,10 +427,10 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
         return [f"/{host}/tcp/4001/p2p/{mine}" for host in hosts] + [f"/ip4/8.8.8.8/tcp/1/p2p/{mine}/p2p-circuit/p2p/{mine}"]
 
     web = Web(port=8080, gateway=True, host=host)
-    lending = Swarms(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
+    lending = SwarmService(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
     await lending.joined(first_swarm(), addresses)
-    (told,) = await lending.obey(commands.WriteInvite(id="1"))
-    assert invite.read(told.link).gateways == tuple(f"ws://{one}:8080/gateway#{mine}" for one in named)
+    (invite_event,) = await lending.obey(commands.WriteInvite(id="1"))
+    assert invite.read(invite_event.link).gateways == tuple(f"ws://{address}:8080/gateway#{mine}" for address in named)
 
 
 async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):
@@ -460,7 +462,7 @@ def test_how_far_an_invite_reaches_is_said_in_german_too(host):
 
 
 def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
-    fixed = Swarms(home, Settings(swarm=Swarm(charter="ff" * 32)), again_to([]), unasked)._fixed()
+    fixed = SwarmService(home, Settings(swarm=Swarm(charter="ff" * 32)), again_to([]), unasked)._fixed()
     assert fixed in told_in_german()
 
 
@@ -475,14 +477,14 @@ async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member
 
     async def starts(entry: Entry) -> bool:
         joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(entry,)))
-        await swarms.look_again(home, LOOPBACK)
-        return swarms.applied(home, LOOPBACK).swarm.light
+        await swarms.retry_direct_connection(home, LOOPBACK)
+        return swarms.with_chosen_swarm(home, LOOPBACK).swarm.light
 
     assert await starts(entry)
     async with serving(fresh_identity(tmp_path, "seed"), OTHER) as seed:
         assert not await starts(replace(entry, seeds=(lost, seed)))
         assert not joined_swarms.read(home.swarms).entries[0].only_by_web
-        told = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
+        by_web = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
         joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
-        await swarms.look_again(home, told)
-        assert swarms.applied(home, told).swarm.light, "whoever chose so stays"
+        await swarms.retry_direct_connection(home, by_web)
+        assert swarms.with_chosen_swarm(home, by_web).swarm.light, "whoever chose so stays"

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.engine.storage.history import POINTS, History, days_of
+from waggle.engine.storage.history import MAX_POINTS, History, days_of
 from waggle.protocol import events, events_identity
 
 
@@ -27,9 +27,9 @@ def test_rounds_and_scores_survive_a_restart(tmp_path):
         first.keep_round(summary(number))
     first.keep_score(score(0))
     first.close()
-    told = History(tmp_path / "history.sqlite").told()
-    assert told.rounds == tuple(summary(number) for number in range(5))
-    assert told.held_out == (score(0),)
+    content = History(tmp_path / "history.sqlite").points()
+    assert content.rounds == tuple(summary(number) for number in range(5))
+    assert content.held_out == (score(0),)
 
 
 def test_an_aha_is_kept_once_and_known_after_a_restart(tmp_path):
@@ -42,34 +42,34 @@ def test_an_aha_is_kept_once_and_known_after_a_restart(tmp_path):
     first.keep_teacher("bf", b"a" * 38)
     first.keep_teacher("bf", b"b" * 38)
     first.close()
-    again = History(tmp_path / "history.sqlite")
-    assert again.taught_by() == {"bf": b"b" * 38}
-    assert again.told().ahas == (early, late)
-    assert sorted(again.solved()) == ["binary_matrix", "propositional_logic"]
+    reopened = History(tmp_path / "history.sqlite")
+    assert reopened.taught_by() == {"bf": b"b" * 38}
+    assert reopened.points().ahas == (early, late)
+    assert sorted(reopened.solved()) == ["binary_matrix", "propositional_logic"]
 
 
 def test_a_round_played_again_after_a_kill_replaces_its_first_try(tmp_path):
     history = History(tmp_path / "history.sqlite")
     history.keep_round(summary(3, reward=0.1))
     history.keep_round(summary(3, reward=0.9))
-    assert [one.reward for one in history.told().rounds] == [0.9]
+    assert [row.reward for row in history.points().rounds] == [0.9]
 
 
 def test_a_score_taken_again_replaces_the_first(tmp_path):
     history = History(tmp_path / "history.sqlite")
     history.keep_score(score(3))
-    again = events.HeldOutScore(round=3, at=2.0, right=9, total=270)
-    history.keep_score(again)
-    assert history.told().held_out == (again,)
+    second_score = events.HeldOutScore(round=3, at=2.0, right=9, total=270)
+    history.keep_score(second_score)
+    assert history.points().held_out == (second_score,)
     assert [history.has_score(number) for number in (2, 3)] == [False, True]
 
 
 def test_a_long_history_is_thinned_evenly(tmp_path):
     history = History(tmp_path / "history.sqlite")
-    for number in range(2 * POINTS + 10):
+    for number in range(2 * MAX_POINTS + 10):
         history.keep_round(summary(number))
-    rounds = [one.round for one in history.told().rounds]
-    assert len(rounds) <= POINTS
+    rounds = [row.round for row in history.points().rounds]
+    assert len(rounds) <= MAX_POINTS
     assert {later - sooner for sooner, later in itertools.pairwise(rounds)} == {3}
 
 
@@ -82,7 +82,7 @@ def test_a_damaged_row_costs_one_point_of_a_chart(tmp_path):
     with sqlite3.connect(path) as database:
         database.execute("update rounds set summary = x'7bff' where round = 1")
     database.close()
-    assert [one.round for one in History(path).told().rounds] == [0, 2]
+    assert [row.round for row in History(path).points().rounds] == [0, 2]
 
 
 def days(folder: Path) -> tuple[events_identity.Day, ...]:
@@ -121,15 +121,15 @@ def test_a_file_with_damaged_bytes_is_read_as_far_as_it_goes_or_found_damaged(tm
         content[chance.randrange(len(content))] = chance.randrange(256)
     path.write_bytes(content[: chance.choice((len(content), chance.randrange(len(content))))])
     try:
-        again = History(path)
+        reopened = History(path)
     except HistoryDamaged:
         return
-    assert len(again.told().rounds) <= 1
-    assert all(isinstance(name, str) for name in again.solved())
-    assert all(isinstance(origin, bytes) for origin in again.taught_by().values())
-    again.keep_round(summary(2))
-    assert 2 in [one.round for one in again.told().rounds]
-    again.close()
+    assert len(reopened.points().rounds) <= 1
+    assert all(isinstance(name, str) for name in reopened.solved())
+    assert all(isinstance(origin, bytes) for origin in reopened.taught_by().values())
+    reopened.keep_round(summary(2))
+    assert 2 in [row.round for row in reopened.points().rounds]
+    reopened.close()
 
 
 def played(number: int, day: int) -> events.RoundSummary:
@@ -145,9 +145,9 @@ def test_very_many_rounds_take_bounded_room_and_the_days_still_add_up(tmp_path):
     before = days(tmp_path)
     history.thin(most=1000)
     history.thin(most=900)
-    kept = [one.round for one in history.told().rounds]
-    assert len(kept) < 800
-    assert kept[-300:] == list(range(900, 1200)), "the newer ones are all there"
+    rounds = [row.round for row in history.points().rounds]
+    assert len(rounds) < 800
+    assert rounds[-300:] == list(range(900, 1200)), "the newer ones are all there"
     assert days(tmp_path) == before
     assert [(day.rounds, day.answers, day.learned) for day in before] == [(400, 400 * 64, 1200)] * 3
 
@@ -164,8 +164,8 @@ def lived(history: History, rounds: int, learned: str = "bf") -> None:
 
 
 def known(history: History) -> tuple[list[int], list[int], tuple[str, ...], list[str]]:
-    told = history.told()
-    numbers = [one.round for one in told.rounds], [one.round for one in told.held_out]
+    content = history.points()
+    numbers = [row.round for row in content.rounds], [row.round for row in content.held_out]
     return *numbers, history.solved(), list(history.taught_by())
 
 
@@ -206,14 +206,14 @@ def test_the_chart_of_very_many_rounds_reaches_back_to_the_first_also_after_they
             history.keep_round(summary(number))
     for most in (30_000, 20_000):
         history.thin(most)
-        rounds = [one.round for one in history.told().rounds]
-        assert POINTS / 2 < len(rounds) <= POINTS
+        rounds = [row.round for row in history.points().rounds]
+        assert MAX_POINTS / 2 < len(rounds) <= MAX_POINTS
         assert rounds[0] < 10
         assert max(later - sooner for sooner, later in itertools.pairwise(rounds)) < 100
 
 
 def test_what_is_to_be_written_at_once_is_not_written_in_part_however_many_rounds_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr("waggle.engine.storage.history.MOST", 100)
+    monkeypatch.setattr("waggle.engine.storage.history.MAX_ROUNDS", 100)
     history = History(tmp_path / "history.sqlite")
 
     def keep_many_and_fail() -> None:
@@ -224,9 +224,9 @@ def test_what_is_to_be_written_at_once_is_not_written_in_part_however_many_round
 
     with pytest.raises(KeyError):
         keep_many_and_fail()
-    assert history.told().rounds == ()
+    assert history.points().rounds == ()
     history.keep_round(summary(7))
-    assert [one.round for one in History(tmp_path / "history.sqlite").told().rounds] == [7]
+    assert [row.round for row in History(tmp_path / "history.sqlite").points().rounds] == [7]
 
 
 def test_a_history_that_cannot_be_opened_just_now_is_whole_and_stays_where_it_is(tmp_path):
@@ -238,17 +238,17 @@ def test_a_history_that_cannot_be_opened_just_now_is_whole_and_stays_where_it_is
         with pytest.raises(HistoryError, match="cannot be opened"):
             History(tmp_path / "history.sqlite")
     (tmp_path / "history.sqlite-wal").rmdir()
-    again = History(tmp_path / "history.sqlite")
-    assert [one.round for one in again.told().rounds] == [7]
+    reopened = History(tmp_path / "history.sqlite")
+    assert [row.round for row in reopened.points().rounds] == [7]
 
 
 def test_a_long_row_of_scores_is_thinned_evenly_and_begins_with_the_first(tmp_path):
     history = History(tmp_path / "history.sqlite")
     with history.at_once():
-        for number in range(2 * POINTS + 10):
+        for number in range(2 * MAX_POINTS + 10):
             history.keep_score(score(25 * number))
-    rounds = [one.round for one in history.told().held_out]
-    assert POINTS / 2 < len(rounds) <= POINTS
+    rounds = [row.round for row in history.points().held_out]
+    assert MAX_POINTS / 2 < len(rounds) <= MAX_POINTS
     assert rounds[0] == 0
     assert {later - sooner for sooner, later in itertools.pairwise(rounds)} <= {50, 75}
 
@@ -260,7 +260,7 @@ def test_very_many_scores_take_bounded_room_and_the_newer_ones_all_stay(tmp_path
             history.keep_score(score(number))
     for most in (800, 600):
         history.thin(most)
-    rounds = [one.round for one in history.told().held_out]
+    rounds = [row.round for row in history.points().held_out]
     assert len(rounds) == 900 - 200 - 150
     assert rounds[-400:] == list(range(500, 900))
     assert history.has_score(899)

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from waggle.engine.lifecycle import Lifecycle
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.storage.history import History
-from waggle.engine.storage.pause_request import Asked
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol import commands
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.schedule import Readings, Wishes
@@ -17,15 +16,15 @@ HERE, AWAY = Readings(idle_seconds=0.0), Readings(idle_seconds=181.0)
 
 
 @pytest.fixture
-async def teller(tmp_path):
-    made = Teller(tmp_path, clock=lambda: 1000.0)
-    yield made
-    made.close()
+async def publisher(tmp_path):
+    publisher = EventPublisher(tmp_path, clock=lambda: 1000.0)
+    yield publisher
+    publisher.close()
 
 
-async def before(teller, folder, asked: Asked, *asked_for: commands.AnyCommand) -> None:
+async def before(publisher, folder, request: PauseRequest, *asked_for: commands.AnyCommand) -> None:
     """An engine that contributes, is asked for something, and is left for another."""
-    engine = Lifecycle(teller, History(folder / "history.sqlite"), asked=asked)
+    engine = Lifecycle(publisher, request=request)
     engine.begin()
     engine.consider(HERE)
     engine.gate.stop()
@@ -35,10 +34,10 @@ async def before(teller, folder, asked: Asked, *asked_for: commands.AnyCommand) 
     engine.stop()
 
 
-async def then(teller, folder, asked: Asked) -> Lifecycle:
+async def then(publisher, folder, request: PauseRequest) -> Lifecycle:
     """The one after it, ready to go on."""
-    teller.tell(StartedAgain(reason="Going on with another model."))
-    engine = Lifecycle(teller, History(folder / "history.sqlite"), asked=asked)
+    publisher.tell(StartedAgain(reason="Going on with another model."))
+    engine = Lifecycle(publisher, request=request)
     engine.begin()
     return engine
 
@@ -52,17 +51,17 @@ async def then(teller, folder, asked: Asked) -> Lifecycle:
         (commands.Pause(id="1", until_away=True), "Paused until you are away."),
     ],
 )
-async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(teller, tmp_path, pause, words, killed):
+async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(publisher, tmp_path, pause, words, killed):
     file = tmp_path / "asked.json"
-    asked = Asked(file)
-    await before(teller, tmp_path, asked, pause)
-    asked = Asked(file) if killed else asked
+    request = PauseRequest(file)
+    await before(publisher, tmp_path, request, pause)
+    request = PauseRequest(file) if killed else request
     for _ in range(2):  # what was chosen cannot begin, and the engine goes back
-        engine = await then(teller, tmp_path, asked)
+        engine = await then(publisher, tmp_path, request)
         assert engine.gate.closed
     engine._at_gate()  # as the policy thread does
-    assert teller.state.phase == "paused"
-    assert sentence(teller.state).says.startswith(words)
+    assert publisher.state.phase == "paused"
+    assert sentence(publisher.state).says.startswith(words)
     engine.consider(AWAY)
     assert engine.gate.closed != pause.until_away
     assert file.exists() != pause.until_away
@@ -72,8 +71,8 @@ async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(teller, 
 @pytest.mark.parametrize("asked_for", ["a pause of an hour", "to contribute anyway"])
 async def test_what_was_asked_for_while_the_clock_was_years_ahead_lasts_as_long_as_it_was_to(tmp_path, asked_for, killed):
     clock, file, battery = [2_150_000_000.0], tmp_path / "asked.json", Readings(on_power=False)
-    teller = Teller(tmp_path, clock=lambda: clock[0])
-    engine = Lifecycle(teller, History(tmp_path / "history.sqlite"), asked=Asked(file))
+    publisher = EventPublisher(tmp_path, clock=lambda: clock[0])
+    engine = Lifecycle(publisher, request=PauseRequest(file))
     engine.begin()
     engine.consider(battery)
     pause = asked_for == "a pause of an hour"
@@ -83,67 +82,67 @@ async def test_what_was_asked_for_while_the_clock_was_years_ahead_lasts_as_long_
     clock[0] = 1_800_000_000.0
     if killed:
         engine.stop()
-        engine = await then(teller, tmp_path, Asked(file))
+        engine = await then(publisher, tmp_path, PauseRequest(file))
     engine.consider(battery)
-    decision = teller.state.decision
+    decision = publisher.state.decision
     assert decision.standing == ("paused" if pause else "contributing"), "it holds"
     assert (engine._until("paused") if pause else decision.anyway_until) == clock[0] + 3600
     clock[0] += 3600
     engine.consider(battery)
-    assert teller.state.decision.standing == "waiting", "it is over, and the rules hold again"
+    assert publisher.state.decision.standing == "waiting", "it is over, and the rules hold again"
     engine.stop()
-    teller.close()
+    publisher.close()
 
 
-async def test_a_round_that_was_to_be_the_last_is_so_in_the_next_engine(teller, tmp_path):
-    asked = Asked()
-    await before(teller, tmp_path, asked, commands.Pause(id="1", after_round=True, until=4600.0))
-    engine = await then(teller, tmp_path, asked)
-    assert (teller.state.phase, teller.state.until, engine.gate.closed) == ("finishing", 4600.0, False)
+async def test_a_round_that_was_to_be_the_last_is_so_in_the_next_engine(publisher, tmp_path):
+    request = PauseRequest()
+    await before(publisher, tmp_path, request, commands.Pause(id="1", after_round=True, until=4600.0))
+    engine = await then(publisher, tmp_path, request)
+    assert (publisher.state.phase, publisher.state.until, engine.gate.closed) == ("finishing", 4600.0, False)
     engine.round_ended()
     assert engine.gate.closed
     engine._at_gate()
-    assert (teller.state.phase, teller.state.until) == ("paused", 4600.0)
+    assert (publisher.state.phase, publisher.state.until) == ("paused", 4600.0)
 
 
-async def test_what_was_taken_back_is_not_asked_for_any_more(teller, tmp_path):
+async def test_what_was_taken_back_is_not_asked_for_any_more(publisher, tmp_path):
     file = tmp_path / "asked.json"
-    await before(teller, tmp_path, Asked(file), commands.Pause(id="1"), commands.Resume(id="2"))
+    await before(publisher, tmp_path, PauseRequest(file), commands.Pause(id="1"), commands.Resume(id="2"))
     assert not file.exists()
 
 
-async def test_a_pause_for_an_hour_takes_the_place_of_one_after_the_round(teller, tmp_path):
-    asked = Asked()
+async def test_a_pause_for_an_hour_takes_the_place_of_one_after_the_round(publisher, tmp_path):
+    request = PauseRequest()
     later, hour = commands.Pause(id="1", after_round=True), commands.Pause(id="2", until=4600.0)
-    await before(teller, tmp_path, asked, later, hour)
-    assert asked.wishes == Wishes(paused=True, until=4600.0, asked_at=1000.0)
+    await before(publisher, tmp_path, request, later, hour)
+    assert request.wishes == Wishes(paused=True, until=4600.0, asked_at=1000.0)
 
 
-async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_asked_for_last(teller, tmp_path):
-    asked = Asked()
-    engine = Lifecycle(teller, History(tmp_path / "history.sqlite"), asked=asked)
+async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_asked_for_last(publisher, tmp_path):
+    request = PauseRequest()
+    engine = Lifecycle(publisher, request=request)
     engine.begin()
     engine._reached.set()  # nothing moves here
     await engine.obey(commands.Pause(id="1", until=1000.01))
     engine.start_again("Going on with another model.")
     async with asyncio.timeout(60):
         await engine.obey(commands.Pause(id="2", until=1000.02))
-    assert asked.wishes == Wishes(paused=True, until=1000.02, asked_at=1000.0)
-    asked.keep(Wishes(paused=True))  # as the next one does
+    assert request.wishes == Wishes(paused=True, until=1000.02, asked_at=1000.0)
+    request.keep(Wishes(paused=True))  # as the next one does
     await asyncio.sleep(0.1)
-    assert asked.wishes == Wishes(paused=True)
+    assert request.wishes == Wishes(paused=True)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b'{"paused":1}', b'{"paused":true,"until":1e300}'])
 def test_a_damaged_file_asks_for_nothing(tmp_path, damaged):
     (tmp_path / "asked.json").write_bytes(damaged)
-    assert Asked(tmp_path / "asked.json").wishes == Wishes()
+    assert PauseRequest(tmp_path / "asked.json").wishes == Wishes()
 
 
 def test_what_cannot_be_written_holds_as_long_as_the_process(tmp_path):
-    asked = Asked(tmp_path / "nowhere" / "asked.json")
-    asked.keep(Wishes(paused=True))
-    assert asked.wishes.paused
+    request = PauseRequest(tmp_path / "nowhere" / "asked.json")
+    request.keep(Wishes(paused=True))
+    assert request.wishes.paused
 
 
 @pytest.mark.parametrize(
@@ -152,4 +151,4 @@ def test_what_cannot_be_written_holds_as_long_as_the_process(tmp_path):
 def test_a_file_that_cannot_be_ours_asks_for_nothing(tmp_path, content):
     file = tmp_path / "asked.json"
     file.write_bytes(content)
-    assert Asked(file).wishes == Wishes()
+    assert PauseRequest(file).wishes == Wishes()

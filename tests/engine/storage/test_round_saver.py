@@ -9,7 +9,7 @@ import pytest
 
 from killing import killed_after
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.engine.storage.round_saver import AGAIN_SECONDS, Keeper, Remembering, interval, restore
+from waggle.engine.storage.round_saver import CHECKPOINT_RETRY_SECONDS, RecordingPolicy, RoundSaver, interval, restore
 from waggle.models.shared.training_mode import Training
 from waggle.models.storage import checkpoint, training_journal
 from waggle.models.storage.checkpoint import Saved
@@ -49,8 +49,8 @@ class Node:
         self.policy, self.now = slow.policy if slow else Counting(), 0.0
         saved, checkpointed, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
         self.round = saved.round if saved else 0
-        self.remembering = Remembering(self.policy)
-        self.keeper = Keeper(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
+        self.remembering = RecordingPolicy(self.policy)
+        self.keeper = RoundSaver(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
 
     def learn(self) -> None:
         self.remembering.sample([], np.zeros(0, np.float32), SampleParams(max_new=1, stop=0))
@@ -88,9 +88,9 @@ def test_rounds_are_kept_in_the_journal_until_a_checkpoint_is_due(tmp_path):
     node.play()
     assert folders(tmp_path) == ["r00000001", "r00000005"]
     node.play()
-    again = Node(tmp_path)
-    assert (again.round, again.policy.steps) == (6, 6)
-    assert np.array_equal(again.policy.weights, node.policy.weights)
+    restarted = Node(tmp_path)
+    assert (restarted.round, restarted.policy.steps) == (6, 6)
+    assert np.array_equal(restarted.policy.weights, node.policy.weights)
 
 
 def test_an_orderly_end_leaves_a_checkpoint_of_the_last_round(tmp_path):
@@ -109,10 +109,10 @@ def test_a_stop_while_a_round_cannot_be_kept_leaves_no_step_of_it_behind(tmp_pat
     node.learn()  # and the disk takes nothing until the stop
     node.keeper.leave()
     whole.play()
-    again = Node(tmp_path / "stopped")
-    assert (again.round, again.policy.steps) == (3, 3)
-    again.play()
-    assert np.array_equal(again.policy.weights, whole.policy.weights)
+    restarted = Node(tmp_path / "stopped")
+    assert (restarted.round, restarted.policy.steps) == (3, 3)
+    restarted.play()
+    assert np.array_equal(restarted.policy.weights, whole.policy.weights)
 
 
 def test_what_was_learned_again_after_a_kill_is_in_the_checkpoint_of_the_next_end_though_no_round_followed(tmp_path):
@@ -129,11 +129,11 @@ def test_a_damaged_checkpoint_costs_nothing_as_long_as_the_one_before_is_there(t
     for node.now in (0.0, 1.0, 1.0 * DAY, 1.0 * DAY):
         node.play()
     (tmp_path / "r00000003" / "model.safetensors").write_bytes(b"damaged")
-    again = Node(tmp_path)
-    assert [one.folder.name for one in again.aside] == ["damaged-r00000003"]
-    assert again.round == 4
-    assert np.array_equal(again.policy.weights, node.policy.weights)
-    again.play()
+    restarted = Node(tmp_path)
+    assert [report.folder.name for report in restarted.aside] == ["damaged-r00000003"]
+    assert restarted.round == 4
+    assert np.array_equal(restarted.policy.weights, node.policy.weights)
+    restarted.play()
     assert Node(tmp_path).round == 5
 
 
@@ -144,10 +144,10 @@ def test_where_no_checkpoint_is_whole_nothing_of_the_old_rounds_comes_back(tmp_p
     (tmp_path / "r00000001" / "model.safetensors").write_bytes(b"damaged")
     anew = Node(tmp_path)
     assert (anew.round, anew.policy.steps) == (0, 0)
-    assert [one.folder.name for one in anew.aside] == ["damaged-r00000001", "damaged-journal-r00000001"]
+    assert [report.folder.name for report in anew.aside] == ["damaged-r00000001", "damaged-journal-r00000001"]
     anew.play()
-    again = Node(tmp_path)
-    assert (again.round, again.policy.steps, again.aside) == (1, 1, [])
+    restarted = Node(tmp_path)
+    assert (restarted.round, restarted.policy.steps, restarted.aside) == (1, 1, [])
 
 
 def test_journals_go_with_the_checkpoints_they_lead_away_from(tmp_path):
@@ -171,9 +171,9 @@ def test_a_round_that_cannot_be_written_can_be_kept_later(tmp_path):
     (tmp_path / "journal-r00000001").rmdir()
     node.round -= 1
     node.keep()
-    again = Node(tmp_path)
-    assert again.round == 2
-    assert np.array_equal(again.policy.weights, node.policy.weights)
+    restarted = Node(tmp_path)
+    assert restarted.round == 2
+    assert np.array_equal(restarted.policy.weights, node.policy.weights)
 
 
 def test_a_checkpoint_that_the_disk_refuses_is_said_and_tried_again_while_the_journal_keeps_the_rounds(tmp_path):
@@ -189,7 +189,7 @@ def test_a_checkpoint_that_the_disk_refuses_is_said_and_tried_again_while_the_jo
     assert folders(tmp_path) == ["r00000001"]
     in_the_way.unlink()
     assert Node(tmp_path).round == 4
-    node.now += 2 * AGAIN_SECONDS
+    node.now += 2 * CHECKPOINT_RETRY_SECONDS
     node.play()
     assert folders(tmp_path) == ["r00000001", "r00000005"]
 
@@ -219,11 +219,11 @@ def two_rounds_and_one_of_another_version(root: Path) -> None:
 def test_rounds_behind_those_of_another_version_are_not_lost(tmp_path, seconds):
     two_rounds_and_one_of_another_version(tmp_path)
     node = Node(tmp_path, Slow(Counting(), seconds))
-    assert (node.round, [one.folder.name for one in node.aside]) == (2, ["damaged-journal-r00000001"])
+    assert (node.round, [report.folder.name for report in node.aside]) == (2, ["damaged-journal-r00000001"])
     node.play()
-    again = Node(tmp_path)
-    assert (again.round, again.aside) == (3, [])
-    assert np.array_equal(again.policy.weights, node.policy.weights)
+    restarted = Node(tmp_path)
+    assert (restarted.round, restarted.aside) == (3, [])
+    assert np.array_equal(restarted.policy.weights, node.policy.weights)
 
 
 def test_rounds_behind_a_damaged_one_are_set_aside_and_that_is_said(tmp_path):
@@ -234,10 +234,10 @@ def test_rounds_behind_a_damaged_one_are_set_aside_and_that_is_said(tmp_path):
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 4 + 60] ^= 1  # in the second of four
     path.write_bytes(damaged)
-    again = Node(tmp_path)
-    assert (again.round, [one.folder.name for one in again.aside]) == (2, ["damaged-journal-r00000001"])
-    assert again.aside[0].folder.read_bytes() == damaged
-    again.play()
+    restarted = Node(tmp_path)
+    assert (restarted.round, [report.folder.name for report in restarted.aside]) == (2, ["damaged-journal-r00000001"])
+    assert restarted.aside[0].folder.read_bytes() == damaged
+    restarted.play()
     last = Node(tmp_path)
     assert (last.round, last.aside) == (3, [])
 
@@ -255,7 +255,7 @@ def test_rounds_behind_lost_ones_are_never_learned_on_top_of_others(tmp_path):
     damaged[len(damaged) // 2] ^= 1  # in the third of five
     path.write_bytes(damaged)
     node = Node(tmp_path)
-    assert (node.round, [one.folder.name for one in node.aside]) == (
+    assert (node.round, [report.folder.name for report in node.aside]) == (
         6, ["damaged-r00000009", "damaged-journal-r00000009", "damaged-journal-r00000004"],
     )  # fmt: skip
     node.play()
@@ -264,9 +264,9 @@ def test_rounds_behind_lost_ones_are_never_learned_on_top_of_others(tmp_path):
     assert folders(tmp_path) == ["r00000004", "r00000007"]
     for _ in range(2):
         node.play()
-    again = Node(tmp_path)
-    assert (again.round, again.aside) == (9, [])
-    assert np.array_equal(again.policy.weights, node.policy.weights)
+    restarted = Node(tmp_path)
+    assert (restarted.round, restarted.aside) == (9, [])
+    assert np.array_equal(restarted.policy.weights, node.policy.weights)
 
 
 def test_where_what_another_version_wrote_finds_no_room_beside_it_stays_and_that_is_said(tmp_path):
@@ -284,9 +284,9 @@ def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
     node.play()
     node.play()
     assert folders(tmp_path) == ["r00000001"]
-    again = Counting()
-    again.training = Training("lean")
-    saved, _, _ = restore(tmp_path, again, again, "b")
+    replayed = Counting()
+    replayed.training = Training("lean")
+    saved, _, _ = restore(tmp_path, replayed, replayed, "b")
     assert (saved.round, saved.method, saved.optimiser) == (2, "lean", "adafactor")
 
 
@@ -294,8 +294,8 @@ class Slow:
     """A clock that each of the first steps moves by so many seconds, and a person who stops after so many steps."""
 
     def __init__(self, policy: Counting, seconds: float, stops_after: int = 1 << 30, quick_after: int = 1 << 30) -> None:
-        self.policy, self.now, self.told = policy, 0.0, []
-        self._seconds, self._left, self._slow = seconds, stops_after, quick_after
+        self.policy, self.now, self.reports = policy, 0.0, []
+        self._seconds, self._remaining, self._slow = seconds, stops_after, quick_after
 
     def step(self, batches, params) -> StepMetrics:
         params.pause_point()
@@ -303,12 +303,12 @@ class Slow:
         return self.policy.step(batches, params)
 
     def pause_point(self) -> None:
-        if self.policy.steps >= self._left:
+        if self.policy.steps >= self._remaining:
             raise Stopped
 
     def restore(self, root: Path):
         return restore(
-            root, self.policy, self, "b", pause_point=self.pause_point, told=lambda *how_far: self.told.append(how_far),
+            root, self.policy, self, "b", pause_point=self.pause_point, report=lambda *how_far: self.reports.append(how_far),
             clock=lambda: self.now,
         )  # fmt: skip
 
@@ -326,10 +326,10 @@ def test_a_stop_while_rounds_are_learned_again_is_heard_at_once_and_costs_nothin
     with pytest.raises(Stopped):
         Slow(Counting(), 100.0, stops_after=5).restore(tmp_path)
     assert folders(tmp_path) == ["r00000001", "r00000005"]
-    again = Slow(Counting(), 0.1)
-    saved, checkpointed, _ = again.restore(tmp_path)
-    assert (saved.round, checkpointed, again.policy.steps) == (8, 5, 8)
-    assert np.array_equal(again.policy.weights, whole.weights)
+    replayed = Slow(Counting(), 0.1)
+    saved, checkpointed, _ = replayed.restore(tmp_path)
+    assert (saved.round, checkpointed, replayed.policy.steps) == (8, 5, 8)
+    assert np.array_equal(replayed.policy.weights, whole.weights)
 
 
 def test_a_journal_is_read_once_to_be_mended_and_once_to_be_learned_from(tmp_path, monkeypatch):
@@ -344,10 +344,10 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
     many_rounds_in_the_journal(tmp_path)
     quick = Slow(Counting(), 0.1)
     quick.restore(tmp_path)
-    assert (quick.told, folders(tmp_path)) == ([], ["r00000001"])
+    assert (quick.reports, folders(tmp_path)) == ([], ["r00000001"])
     slow = Slow(Counting(), 1000.0)
     saved, checkpointed, _ = slow.restore(tmp_path)
-    assert slow.told == [(done, 7) for done in range(1, 7)]
+    assert slow.reports == [(done, 7) for done in range(1, 7)]
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
     assert (saved.round, checkpointed) == (8, 8)
     assert Node(tmp_path).round == 8
@@ -361,9 +361,9 @@ def test_a_damaged_checkpoint_costs_nothing_either_where_those_before_were_saved
         node.play()
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000010"]
     (tmp_path / "r00000010" / "model.safetensors").write_bytes(b"damaged")
-    again = Node(tmp_path)
-    assert again.round == 10
-    assert np.array_equal(again.policy.weights, node.policy.weights)
+    restarted = Node(tmp_path)
+    assert restarted.round == 10
+    assert np.array_equal(restarted.policy.weights, node.policy.weights)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -381,11 +381,11 @@ def test_a_kill_between_any_two_operations_on_files_loses_the_round_in_progress_
         if not killed_after(kills, node.play):
             break
         kills += 1
-        again = Node(tmp_path)
-        assert again.aside == [], f"at operation {kills}"
-        assert again.round in (lived, lived + 1)
-        expected = [sum(0.1 * number for number in range(again.round)), 0.1 * again.round]
-        assert np.allclose(again.policy.weights[:2], expected, rtol=1e-4)
+        restarted = Node(tmp_path)
+        assert restarted.aside == [], f"at operation {kills}"
+        assert restarted.round in (lived, lived + 1)
+        expected = [sum(0.1 * number for number in range(restarted.round)), 0.1 * restarted.round]
+        assert np.allclose(restarted.policy.weights[:2], expected, rtol=1e-4)
         assert checkpoint.newest(tmp_path, "b")[1].round >= 2
     assert kills >= (1 if now == 0.0 else 12)
     assert Node(tmp_path).round == lived + 1

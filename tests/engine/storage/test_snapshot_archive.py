@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from waggle.engine.services.playground import MOST, _spread
-from waggle.engine.services.snapshots import Moment, _model_with
+from waggle.engine.services.playground import MAX_SNAPSHOTS, _spread
+from waggle.engine.services.snapshots import ModelSnapshot, _model_with
 from waggle.engine.storage import snapshot_archive
 
 
@@ -27,9 +27,9 @@ def test_a_picture_is_kept_each_time_that_twice_as_many_rounds_were_played(tmp_p
     for number in range(1, 101):
         play(tmp_path / "checkpoints", tmp_path / "album", number)
     assert snapshot_archive.rounds(tmp_path / "album") == [1, 2, 4, 8, 16, 32, 64]
-    kept = snapshot_archive.pictures(tmp_path / "checkpoints", tmp_path / "album")
-    assert [number for number, _ in kept] == [1, 2, 4, 8, 16, 32, 64, 100]
-    assert kept[3][1].read_bytes() == b"weights of 8", "though its checkpoint is long gone"
+    archived = snapshot_archive.archived_weights(tmp_path / "checkpoints", tmp_path / "album")
+    assert [number for number, _ in archived] == [1, 2, 4, 8, 16, 32, 64, 100]
+    assert archived[3][1].read_bytes() == b"weights of 8", "though its checkpoint is long gone"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a limit of unix makes the disk full")
@@ -51,13 +51,13 @@ def test_where_there_are_no_links_a_picture_is_kept_whole_or_not_at_all(tmp_path
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.name for path in (tmp_path / "album").iterdir()] == ["r00000001.safetensors"], "no half of a picture"
     snapshot_archive.keep(tmp_path / "checkpoints", tmp_path / "album")
-    assert snapshot_archive.pictures(tmp_path / "none", tmp_path / "album")[1][1].read_bytes() == b"weights of 2"
+    assert snapshot_archive.archived_weights(tmp_path / "none", tmp_path / "album")[1][1].read_bytes() == b"weights of 2"
 
 
 def test_pictures_of_rounds_that_are_no_more_give_way_and_are_not_lost(tmp_path):
     for number in range(1, 10):
         play(tmp_path / "checkpoints", tmp_path / "album", number)
-    snapshot_archive.go_on_from(tmp_path / "album", 5)
+    snapshot_archive.set_aside_after(tmp_path / "album", 5)
     assert snapshot_archive.rounds(tmp_path / "album") == [1, 2, 4]
     assert (tmp_path / "album/earlier-r00000008.safetensors").read_bytes() == b"weights of 8"
     play(tmp_path / "checkpoints", tmp_path / "album", 8)
@@ -65,21 +65,21 @@ def test_pictures_of_rounds_that_are_no_more_give_way_and_are_not_lost(tmp_path)
 
 
 def test_a_large_model_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(snapshot_archive, "LARGEST", 4)
+    monkeypatch.setattr(snapshot_archive, "MAX_BYTES", 4)
     play(tmp_path / "checkpoints", tmp_path / "album", 1)
     assert snapshot_archive.rounds(tmp_path / "album") == []
 
 
 def test_before_the_first_checkpoint_there_is_nothing(tmp_path):
-    assert snapshot_archive.pictures(tmp_path, tmp_path / "album") == []
+    assert snapshot_archive.archived_weights(tmp_path, tmp_path / "album") == []
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST, MOST + 1, 40])
+@pytest.mark.parametrize("count", [0, 1, MAX_SNAPSHOTS, MAX_SNAPSHOTS + 1, 40])
 def test_a_long_album_is_thinned_with_its_ends_kept(tmp_path, count):
-    kept = [Moment(number, tmp_path) for number in range(count)]
-    thinned = _spread(kept, MOST)
-    assert len(thinned) == min(count, MOST)
-    assert thinned[:1] + thinned[-1:] == kept[:1] + kept[-1:]
+    snapshots = [ModelSnapshot(number, tmp_path) for number in range(count)]
+    thinned = _spread(snapshots, MAX_SNAPSHOTS)
+    assert len(thinned) == min(count, MAX_SNAPSHOTS)
+    assert thinned[:1] + thinned[-1:] == snapshots[:1] + snapshots[-1:]
 
 
 def test_a_picture_is_put_beside_the_words_also_where_folders_are_named_from_here(tmp_path, monkeypatch):
@@ -88,6 +88,6 @@ def test_a_picture_is_put_beside_the_words_also_where_folders_are_named_from_her
         (tmp_path / name).mkdir()
     (tmp_path / "base/config.json").write_text("words")
     (tmp_path / "r00000001.safetensors").write_bytes(b"weights")
-    made = _model_with(Path("base"), Path("r00000001.safetensors"), tmp_path / "scratch")
-    assert (made / "config.json").read_text() == "words"
-    assert (made / "model.safetensors").read_bytes() == b"weights"
+    folder = _model_with(Path("base"), Path("r00000001.safetensors"), tmp_path / "scratch")
+    assert (folder / "config.json").read_text() == "words"
+    assert (folder / "model.safetensors").read_bytes() == b"weights"

@@ -7,7 +7,7 @@ import pytest
 
 from gui.recorded import ready
 from waggle.core.settings import Computer
-from waggle.engine.system.energy_meter import Meter
+from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.protocol.events_identity import Day
 from waggle.protocol.state import State
 
@@ -22,27 +22,27 @@ def test_today_is_what_the_history_knows_and_each_second_that_was_worked_since_o
         Day(date="1969-12-31", rounds=1, answers=1, seconds=9 * HOUR),
         Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),
     )
-    meter = Meter(days, time.gmtime)
+    meter = EnergyMeter(days, time.gmtime)
     assert meter.read(0.0, STATE, COMPUTER, NOON) == pytest.approx(0.1)
     for _ in range(3):
         assert meter.read(HOUR, STATE, COMPUTER, NOON + HOUR) == pytest.approx(0.2)
 
 
 def test_a_new_day_begins_at_nothing():
-    meter = Meter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime)
+    meter = EnergyMeter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime)
     assert meter.read(HOUR, STATE, COMPUTER, NOON + 11 * HOUR) == pytest.approx(0.2)
     assert meter.read(HOUR, STATE, COMPUTER, NOON + 13 * HOUR) == 0.0
     assert meter.read(1.5 * HOUR, STATE, COMPUTER, NOON + 13.5 * HOUR) == pytest.approx(0.05)
 
 
 def test_a_clock_that_is_set_back_loses_no_work():
-    meter = Meter((), time.gmtime)
+    meter = EnergyMeter((), time.gmtime)
     assert meter.read(HOUR, STATE, COMPUTER, NOON) == pytest.approx(0.1)
     assert meter.read(2 * HOUR, STATE, COMPUTER, NOON - 2 * HOUR) == pytest.approx(0.2)
 
 
 def test_cores_that_are_chosen_later_count_from_then_on():
-    meter = Meter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime)
+    meter = EnergyMeter((Day(date="1970-01-01", rounds=1, answers=1, seconds=HOUR),), time.gmtime)
     cores = os.cpu_count() or 1
     for chosen in {1, cores}:
         read = meter.read(0.0, State(ready=ready(threads=99, device="cpu")), Computer(threads=chosen), NOON)

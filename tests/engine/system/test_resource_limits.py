@@ -16,10 +16,10 @@ import waggle
 from waggle.core import paths
 from waggle.core.errors import Stopped
 from waggle.core.settings import Computer
-from waggle.engine.control.command_queue import Desk
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.control.command_queue import CommandQueue
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
-from waggle.engine.system.memory_backoff import CALM, MOST_PARTS, Frugality, grew
+from waggle.engine.system.memory_backoff import CALM, MOST_PARTS, MemoryBackoff, grew
 from waggle.models import memory_fit
 from waggle.models.backend import open_policy
 from waggle.models.storage import hub_cache
@@ -39,12 +39,12 @@ class Hours:
 
 def rests(percent: int, step: float, passes: int) -> list[float]:
     """For how long a gate makes its caller wait, when each step of work takes so long."""
-    gate, found = Gate(nothing, clock=Hours(step)), []
+    gate, percentages = PauseGate(nothing, clock=Hours(step)), []
     gate.percent = percent
-    gate._changed.wait_for = lambda _ends, seconds: found.append(seconds)
+    gate._changed.wait_for = lambda _ends, seconds: percentages.append(seconds)
     for _ in range(passes):
         gate()
-    return found
+    return percentages
 
 
 @pytest.mark.parametrize(("percent", "rest"), [(50, 1.0), (25, 3.0), (80, 0.25)])
@@ -63,7 +63,7 @@ def test_nobody_rests_for_an_hour_after_one_long_step():
 
 def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_asleep():
     waits, clock = threading.Event(), Hours(0.0)
-    gate = Gate(waits.set, clock=clock)
+    gate = PauseGate(waits.set, clock=clock)
     gate()
     clock.now = 5.0
     assert gate.seconds == 5.0
@@ -85,7 +85,7 @@ def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_as
 
 def test_neither_a_download_nor_waiting_for_a_disk_counts_as_work():
     clock = Hours(0.0)
-    gate = Gate(nothing, clock=clock)
+    gate = PauseGate(nothing, clock=clock)
     gate.hold()
     clock.now = 100.0
     assert gate.seconds == 0.0
@@ -97,7 +97,7 @@ def test_neither_a_download_nor_waiting_for_a_disk_counts_as_work():
 
 
 def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
-    gate = Gate(nothing, clock=Hours(50.0))
+    gate = PauseGate(nothing, clock=Hours(50.0))
     gate.percent = 5
     gate()
     working = threading.Thread(target=gate)
@@ -110,7 +110,7 @@ def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
 
 
 def test_a_stop_ends_a_rest_at_once():
-    gate = Gate(nothing, clock=Hours(50.0))
+    gate = PauseGate(nothing, clock=Hours(50.0))
     gate.percent = 5
     gate()
     stopped = []
@@ -131,18 +131,18 @@ def test_a_stop_ends_a_rest_at_once():
 def test_a_priority_holds_for_every_thread_and_child_and_says_where_it_cannot_go_back_up():
     code = """
 import os, subprocess, sys, threading
-from waggle.engine.system.resource_limits import be_nice
+from waggle.engine.system.resource_limits import set_priority
 ends = threading.Event()
 other = threading.Thread(target=ends.wait); other.start()
 child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-lowered = be_nice("lowest")
+lowered = set_priority("lowest")
 print(lowered, os.getpriority(os.PRIO_PROCESS, other.native_id), os.getpriority(os.PRIO_PROCESS, child.pid))
-print(be_nice("normal") == (os.getpriority(os.PRIO_PROCESS, 0) == 0))
+print(set_priority("normal") == (os.getpriority(os.PRIO_PROCESS, 0) == 0))
 child.communicate(b"x"); ends.set()
 """
     environment = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
-    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert said.stdout.split() == ["True", "19", "19", "True"]
+    outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert outcome.stdout.split() == ["True", "19", "19", "True"]
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is but one core")
@@ -161,12 +161,14 @@ def test_all_is_kept_before_another_number_of_threads_learns():
     before = torch.get_num_threads()
     opened = open_policy(paths.starter(), device="cpu", threads=1)
     settled: list[int] = []
-    held = resource_limits.Limits(Gate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads()))
-    held.computer = Computer(threads=1)
-    held.before_round()
+    limits = resource_limits.ResourceLimits(
+        PauseGate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads())
+    )
+    limits.computer = Computer(threads=1)
+    limits.before_round()
     assert settled == []
-    held.computer = Computer(threads=2)
-    held.before_round()
+    limits.computer = Computer(threads=2)
+    limits.before_round()
     assert (settled, torch.get_num_threads()) == ([1], 2)
     torch.set_num_threads(before)
 
@@ -174,13 +176,13 @@ def test_all_is_kept_before_another_number_of_threads_learns():
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    made = paths.Home(tmp_path / "home").prepare()
+    new_home = paths.Home(tmp_path / "home").prepare()
     for name in ("r00000001", "r00000002", "r00000003", "damaged-r00000000"):
-        fill(made.checkpoints / name)
+        fill(new_home.checkpoints / name)
     for age, name in enumerate(("owner/newer", "owner/older")):
         fill(paths.models() / name)
         os.utime(paths.models() / name, (1000 - age, 1000 - age))
-    return made
+    return new_home
 
 
 def fill(folder: Path) -> None:
@@ -262,85 +264,85 @@ def test_what_a_person_keeps_beside_saved_states_stays_counts_for_nothing_and_is
 
 def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next_time(tmp_path):
     home = paths.Home(tmp_path)
-    first = Frugality(home, "boot:3")
+    first = MemoryBackoff(home, "boot:3")
     assert (first.was_killed, first.parts) == (False, 1)
-    second = Frugality(home, "boot:4")
+    second = MemoryBackoff(home, "boot:4")
     assert (second.was_killed, second.parts) == (True, 2)
     second.end()
-    third = Frugality(home, "boot:9")
+    third = MemoryBackoff(home, "boot:9")
     assert (third.was_killed, third.parts) == (False, 2), "others were killed after an orderly end"
     assert [third.more() for _ in range(4)] == [True, True, True, False]
-    assert Frugality(home, "boot:9").parts == 16
+    assert MemoryBackoff(home, "boot:9").parts == 16
 
 
 def test_a_kill_after_the_engine_was_told_to_leave_was_for_its_slowness_not_for_memory(tmp_path):
-    desk, home = Desk(), paths.Home(tmp_path)
-    first = Frugality(home, "boot:3")
-    desk.leaving = first.end
-    desk.stop()
+    queue, home = CommandQueue(), paths.Home(tmp_path)
+    first = MemoryBackoff(home, "boot:3")
+    queue.leaving = first.end
+    queue.stop()
     first.more()  # and then its window lost patience, while the system killed another program
-    second = Frugality(home, "boot:4")
+    second = MemoryBackoff(home, "boot:4")
     assert (second.was_killed, second.parts) == (False, 2)
 
 
 def test_a_day_of_work_for_which_memory_sufficed_takes_one_halving_back_and_running_short_begins_it_anew(tmp_path):
     home, parts = paths.Home(tmp_path), []
-    frugality = Frugality(home, "")
-    frugality.sufficed(CALM)
-    assert frugality.more()
-    assert frugality.more()
+    backoff = MemoryBackoff(home, "")
+    backoff.sufficed(CALM)
+    assert backoff.more()
+    assert backoff.more()
     for _ in range(3):
-        frugality.sufficed(CALM / 2)
-        frugality.end()
-        frugality = Frugality(home, "")
-        frugality.begin("")
-        parts.append(frugality.parts)
+        backoff.sufficed(CALM / 2)
+        backoff.end()
+        backoff = MemoryBackoff(home, "")
+        backoff.begin("")
+        parts.append(backoff.parts)
     assert parts == [4, 2, 2]
-    assert frugality.more()
-    frugality.sufficed(CALM * 0.7)
-    assert frugality.parts == 4, "half a day of before counts no more"
+    assert backoff.more()
+    backoff.sufficed(CALM * 0.7)
+    assert backoff.parts == 4, "half a day of before counts no more"
 
 
 def test_a_day_of_work_counts_also_where_each_hour_of_it_ends_with_a_kill(tmp_path):
     home = paths.Home(tmp_path)
-    Frugality(home, "").more()
+    MemoryBackoff(home, "").more()
     for hour in range(24):
-        frugality = Frugality(home, "")
-        frugality.begin("")
-        assert frugality.parts == 2, f"after {hour} hours"
-        frugality.sufficed(CALM / 24)
-    frugality = Frugality(home, "")
-    frugality.begin("")
-    assert frugality.parts == 1
+        backoff = MemoryBackoff(home, "")
+        backoff.begin("")
+        assert backoff.parts == 2, f"after {hour} hours"
+        backoff.sufficed(CALM / 24)
+    backoff = MemoryBackoff(home, "")
+    backoff.begin("")
+    assert backoff.parts == 1
 
 
 def test_an_engine_that_runs_short_after_a_day_works_in_smaller_parts_than_it_did_then(tmp_path):
-    frugality = Frugality(paths.Home(tmp_path), "")
-    frugality.more()
-    frugality.sufficed(CALM)
-    assert frugality.parts == 2, "the next start takes larger ones"
-    frugality.more()
-    assert frugality.parts == 4
+    backoff = MemoryBackoff(paths.Home(tmp_path), "")
+    backoff.more()
+    backoff.sufficed(CALM)
+    assert backoff.parts == 2, "the next start takes larger ones"
+    backoff.more()
+    assert backoff.parts == 4
 
 
 @pytest.mark.parametrize(("fitted", "parts"), [(1, [2, 4, 8, 16]), (4, [8, 16]), (16, [])])
 def test_what_fits_in_parts_only_is_halved_from_there_while_that_changes_anything(tmp_path, fitted, parts):
-    frugality = Frugality(paths.Home(tmp_path), "")
-    found = []
-    assert frugality.divided(fitted) == fitted
-    while frugality.more():
-        found.append(frugality.divided(fitted))
-    assert found == parts
+    backoff = MemoryBackoff(paths.Home(tmp_path), "")
+    measured = []
+    assert backoff.divided(fitted) == fitted
+    while backoff.more():
+        measured.append(backoff.divided(fitted))
+    assert measured == parts
     assert memory_fit.PARTS[-1] == MOST_PARTS
 
 
 @pytest.mark.parametrize(("fitted", "smaller"), [(8, True), (16, False)])
 def test_after_a_kill_smaller_parts_are_promised_only_where_there_are_any(tmp_path, fitted, smaller):
     home = paths.Home(tmp_path)
-    first = Frugality(home, "boot:1")
+    first = MemoryBackoff(home, "boot:1")
     first.begin("owner/large")
     first.divided(fitted)
-    second = Frugality(home, "boot:2")
+    second = MemoryBackoff(home, "boot:2")
     assert (second.was_killed, second.smaller) == (True, smaller)
     second.begin("owner/large")
     assert second.divided(fitted) == 16
@@ -350,33 +352,33 @@ def test_after_a_kill_smaller_parts_are_promised_only_where_there_are_any(tmp_pa
 
 def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory(tmp_path):
     home = paths.Home(tmp_path)
-    frugality = Frugality(home, "boot:1")
-    frugality.begin("owner/large")
-    again = Frugality(home, "boot:2")
-    assert again.was_killed
-    again.begin("")
-    assert again.parts == 1
-    again.begin("owner/large")
-    assert again.parts == 2
+    backoff = MemoryBackoff(home, "boot:1")
+    backoff.begin("owner/large")
+    backoff = MemoryBackoff(home, "boot:2")
+    assert backoff.was_killed
+    backoff.begin("")
+    assert backoff.parts == 1
+    backoff.begin("owner/large")
+    assert backoff.parts == 2
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "said"),
+    ("then", "now", "has_grown"),
     [("a:1", "a:2", True), ("a:1", "a:1", False), ("a:1", "b:2", False), ("", "a:2", False), ("a:1", "", False)],
 )
-def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, now, said):
-    assert grew(then, now) is said
+def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, now, has_grown):
+    assert grew(then, now) is has_grown
 
 
 @pytest.mark.parametrize(("then", "now", "parts"), [(4.0, 8.0, 1), (4.0, 0.0, 1), (4.0, 2.0, 2), (4.0, 4.0, 2), (0.0, 4.0, 2)])
 def test_whoever_allows_more_memory_gets_the_usual_parts_back(tmp_path, then, now, parts):
-    frugality = Frugality(paths.Home(tmp_path), kills="")
-    frugality.allow(then)
-    frugality.more()
-    frugality.allow(now)
-    assert Frugality(paths.Home(tmp_path), kills="").parts == parts
+    backoff = MemoryBackoff(paths.Home(tmp_path), kills="")
+    backoff.allow(then)
+    backoff.more()
+    backoff.allow(now)
+    assert MemoryBackoff(paths.Home(tmp_path), kills="").parts == parts
 
 
 def test_a_damaged_note_of_frugality_is_begun_anew(tmp_path):
     (tmp_path / "frugality.json").write_bytes(b"\xff")
-    assert Frugality(paths.Home(tmp_path), "a:1").parts == 1
+    assert MemoryBackoff(paths.Home(tmp_path), "a:1").parts == 1

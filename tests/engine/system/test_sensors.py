@@ -12,23 +12,23 @@ import pytest
 
 import waggle
 from waggle.core.settings import When
-from waggle.engine.system.sensors import Reader, linux
+from waggle.engine.system.sensors import SensorReader, linux
 from waggle.protocol.schedule import Wishes, decide, plain_name
 
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks an X11 screen")
 
 
 @pytest.mark.parametrize(
-    ("said", "means"),
+    ("output", "means"),
     [("u 1\n", True), ("u 3\n", True), ("u 2\n", False), ("u 4\n", False), ("u 0\n", None), ("", None), ("no such", None)],
 )
-def test_network_manager_is_understood(said, means):
-    assert linux.metered_of(said) is means
+def test_network_manager_is_understood(output, means):
+    assert linux.metered_of(output) is means
 
 
-@pytest.mark.parametrize(("said", "seconds"), [("t 61500\n", 61.5), ("", None), ("u 3", None)])
-def test_the_idle_monitor_is_understood(said, seconds):
-    assert linux.milliseconds_of(said) == seconds
+@pytest.mark.parametrize(("output", "seconds"), [("t 61500\n", 61.5), ("", None), ("u 3", None)])
+def test_the_idle_monitor_is_understood(output, seconds):
+    assert linux.milliseconds_of(output) == seconds
 
 
 PLUG, NO_PLUG = ({"type": "Mains", "online": online} for online in "10")
@@ -79,9 +79,9 @@ def test_programs_are_the_same_however_they_are_written(name):
 def test_a_program_that_runs_is_seen_and_only_when_asked_for():
     mine = psutil.Process().name()
     rules = When(not_while=(mine,))
-    decision = decide(rules, Reader()(rules), Wishes(), 0.0)
+    decision = decide(rules, SensorReader()(rules), Wishes(), 0.0)
     assert (decision.standing, decision.reason) == ("waiting", f"{mine} is running.")
-    assert Reader()(When()).programs is None
+    assert SensorReader()(When()).programs is None
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows does not tell a process that runs")
@@ -89,7 +89,7 @@ def test_the_hours_of_a_week_are_those_of_where_the_computer_is_now(monkeypatch)
     try:
         for zone, hour in (("EST+5", 19), ("JST-9", 9)):
             monkeypatch.setenv("TZ", zone)
-            Reader()(When())
+            SensorReader()(When())
             assert time.localtime(0.0).tm_hour == hour
     finally:
         monkeypatch.undo()
@@ -99,31 +99,31 @@ def test_the_hours_of_a_week_are_those_of_where_the_computer_is_now(monkeypatch)
 @ONLY_LINUX
 def test_idleness_that_nobody_asks_for_costs_hardly_a_process_and_is_none(tmp_path, monkeypatch):
     monkeypatch.setattr(linux, "SECONDS", 60.0)  # of each of many processes: a busy computer is no unknown
-    asked = tmp_path / "asked"
+    log = tmp_path / "asked"
     bus = tmp_path / "busctl"
-    bus.write_text(f"#!/bin/sh\necho once >> {asked}\necho t 600000\n")
+    bus.write_text(f"#!/bin/sh\necho once >> {log}\necho t 600000\n")
     bus.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
     now, rules = [0.0], When(not_metered=False, not_full_screen=False)
-    read = Reader(clock=lambda: now[0])
+    read = SensorReader(clock=lambda: now[0])
 
-    def told(looks: int, rules: When, *, until_away: bool = False) -> tuple[set[float | None], int]:
+    def readings(looks: int, rules: When, *, until_away: bool = False) -> tuple[set[float | None], int]:
         """What each look, two seconds after the one before, told, and how many processes all of them took."""
-        asked.write_text("")
-        said = set()
+        log.write_text("")
+        idle = set()
         for _ in range(looks):
-            said.add(read(rules, until_away=until_away).idle_seconds)
+            idle.add(read(rules, until_away=until_away).idle_seconds)
             now[0] += 2.0
-        return said, len(asked.read_text().splitlines())
+        return idle, len(log.read_text().splitlines())
 
-    assert told(60, rules) == ({0.0}, 4)
-    assert told(3, rules, until_away=True) == ({600.0}, 3)
-    assert told(3, When(not_metered=False, not_full_screen=False, idle_minutes=3)) == ({600.0}, 3)
+    assert readings(60, rules) == ({0.0}, 4)
+    assert readings(3, rules, until_away=True) == ({600.0}, 3)
+    assert readings(3, When(not_metered=False, not_full_screen=False, idle_minutes=3)) == ({600.0}, 3)
     bus.write_text("#!/bin/sh\nexit 1\n")
-    assert told(60, rules)[0] == {0.0, None}
-    assert told(3, rules, until_away=True) == ({722.0, 724.0, 726.0}, 0), "whoever was there has left"
-    assert Reader()(rules).idle_seconds is None, "a pause until one is away is refused then"
+    assert readings(60, rules)[0] == {0.0, None}
+    assert readings(3, rules, until_away=True) == ({722.0, 724.0, 726.0}, 0), "whoever was there has left"
+    assert SensorReader()(rules).idle_seconds is None, "a pause until one is away is refused then"
 
 
 @ONLY_LINUX
@@ -141,8 +141,8 @@ def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
         )
         environment = {**os.environ, "DISPLAY": f":{number}", "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
         environment.pop("WAYLAND_DISPLAY", None)
-        said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-        assert (said.stdout.split(), said.stderr) == (["True", "None"], "")
+        outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+        assert (outcome.stdout.split(), outcome.stderr) == (["True", "None"], "")
     finally:
         screen.terminate()
         screen.wait()
@@ -150,7 +150,7 @@ def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("said", "screen"),
+    ("output", "screen"),
     [
         ('as 3 "LANG=C.UTF-8" "DISPLAY=:0" "XAUTHORITY=/run/user/1000/x"', {"DISPLAY": ":0", "XAUTHORITY": "/run/user/1000/x"}),
         ('as 2 "WAYLAND_DISPLAY=wayland-0" "NOT_DISPLAY=:1"', {"WAYLAND_DISPLAY": "wayland-0"}),
@@ -159,8 +159,8 @@ def test_a_screen_that_nobody_touched_tells_for_how_long(tmp_path):
         ("", {}),
     ],
 )
-def test_the_screen_that_systemd_was_told_of_is_understood(said, screen):
-    assert linux.screen_of(said) == screen
+def test_the_screen_that_systemd_was_told_of_is_understood(output, screen):
+    assert linux.screen_of(output) == screen
 
 
 @ONLY_LINUX
@@ -182,5 +182,5 @@ def test_without_a_screen_nothing_is_told():
     environment = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
     code = "from waggle.engine.system.sensors import linux; print(linux.idle_seconds(), linux.full_screen())"
     environment["PYTHONPATH"] = str(Path(waggle.__file__).parents[1])
-    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert said.stdout.split() == ["None", "None"]
+    outcome = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert outcome.stdout.split() == ["None", "None"]

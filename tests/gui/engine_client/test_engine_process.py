@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from waggle.core.settings import Settings
-from waggle.engine.main import LEAVING_SECONDS
+from waggle.engine.main import HANDOVER_SECONDS
 from waggle.gui.engine_client import engine_process
 from waggle.gui.engine_client.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
 from waggle.protocol import events, json_lines
@@ -117,7 +117,7 @@ def test_an_engine_that_is_not_understood_is_ended(engine: Callable[[str], Made]
 
 
 def test_an_engine_that_is_started_meanwhile_waits_longer_for_the_one_before_than_its_window_does() -> None:
-    assert FAREWELL < LEAVING_SECONDS
+    assert FAREWELL < HANDOVER_SECONDS
 
 
 def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:

@@ -1,6 +1,7 @@
-"""The desk: where commands are taken while the engine may start again behind it; they wait for the lifecycle of then."""
+"""The queue: where commands are taken while the engine may start again behind it; they wait for the lifecycle of then."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,17 +17,22 @@ from waggle.core.errors import (
     SwarmError,
     WaggleError,
 )
-from waggle.engine.control.server import AGAIN_SECONDS
-from waggle.engine.storage.pause_request import Asked
+from waggle.engine.control.server import RESTART_SECONDS
+from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
 from waggle.rl.batch import nothing
 
-OF_MODELS, OF_SWARMS = (SwarmError, CharterError), (ModelMissing,)  # failures that the choice of one has nothing to do with
-OF_NEITHER = (MemoryShort, CheckpointError, HistoryError, IdentityError)  # unless it was chosen just now
+log = logging.getLogger(__name__)
+
+NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM = (
+    (SwarmError, CharterError),
+    (ModelMissing,),
+)  # failures that the choice of one has nothing to do with
+NOT_CAUSED_BY_EITHER = (MemoryShort, CheckpointError, HistoryError, IdentityError)  # unless it was chosen just now
 
 
-class Sitter(Protocol):
+class CommandHandler(Protocol):
     """Who obeys: a lifecycle, or an engine that is followed."""
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]: ...
@@ -35,7 +41,7 @@ class Sitter(Protocol):
 
 
 @dataclass(frozen=True)
-class WayBack:
+class UndoStep:
     """Undoes something that was chosen and has not begun; no failure of the kinds that it is `innocent` of is its own.
 
     `settles`: what the failure advises is no more to be done then.
@@ -51,19 +57,19 @@ class WayBack:
         return self.says if self.settles else f"{error.advice} {self.says}".strip()
 
 
-class Desk:
+class CommandQueue:
     """One for the life of the process. `reason` says why the engine starts again; empty when it does not."""
 
     def __init__(self) -> None:
-        self._sitter: Sitter | None = None
+        self._sitter: CommandHandler | None = None
         self._there = asyncio.Event()
-        self.asked = Asked()
+        self.pause_request = PauseRequest()
         self.reason = ""
-        self.back: list[WayBack] = []  # the newest last
+        self.back: list[UndoStep] = []  # the newest last
         self.stopped = False
         self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
 
-    def sit(self, sitter: Sitter) -> None:
+    def sit(self, sitter: CommandHandler) -> None:
         """From now on this one obeys."""
         self._sitter = sitter
         self._there.set()
@@ -81,16 +87,17 @@ class Desk:
         if self._sitter is not None:
             self._sitter.stop()
 
-    def to_blame(self, failure: type[BaseException]) -> list[WayBack]:
+    def to_blame(self, failure: type[BaseException]) -> list[UndoStep]:
         """What was chosen, has not begun, and may have led to a failure of this kind."""
-        return [one for one in self.back if not issubclass(failure, one.innocent)]
+        return [choice for choice in self.back if not issubclass(failure, choice.innocent)]
 
-    def go_back(self, failure: type[BaseException]) -> list[WayBack]:
+    def go_back(self, failure: type[BaseException]) -> list[UndoStep]:
         """Undo that, the newest first; what was undone. Raises WaggleError where the disk says no."""
         blamed = self.to_blame(failure)
-        for one in reversed(blamed):
-            self.back.remove(one)
-            one.go()
+        for choice in reversed(blamed):
+            log.info("undo a choice after %s", failure.__name__)
+            self.back.remove(choice)
+            choice.go()
         return blamed
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
@@ -98,10 +105,11 @@ class Desk:
         if isinstance(command, Stop):
             self._leave()
         try:
-            async with asyncio.timeout(AGAIN_SECONDS):
+            async with asyncio.timeout(RESTART_SECONDS):
                 while (sitter := self._sitter) is None:  # it may have risen again before this is heard
                     await self._there.wait()
         except TimeoutError as error:
+            log.debug("%s waited %.0f s for an engine that starts", type(command).__name__, RESTART_SECONDS)
             raise EngineError("The engine is starting again.", "Try again in a moment.") from error
         return await sitter.obey(command)
 

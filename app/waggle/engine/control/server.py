@@ -18,12 +18,14 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
 UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see loopback.py
-KNOCK = 5.0  # seconds for an engine that runs to be noticed
-AGAIN_SECONDS = 60.0  # for an engine that starts again to leave the old swarm and take commands
+CONNECT_SECONDS = 5.0  # seconds for an engine that runs to be noticed
+RESTART_SECONDS = 60.0  # for an engine that starts again to leave the old swarm and take commands
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
-ANSWER_SECONDS = AGAIN_SECONDS + PAUSE_SECONDS + KNOCK  # whoever asks waits longer than the engine, and hears its own words
-LAST_SECONDS = 1.0  # for who is connected to read the last that an engine said
-NOBODY = (FileNotFoundError, ConnectionError)  # listens
+ANSWER_SECONDS = (
+    RESTART_SECONDS + PAUSE_SECONDS + CONNECT_SECONDS
+)  # whoever asks waits longer than the engine, and hears its own words
+DRAIN_SECONDS = 1.0  # for who is connected to read the last that an engine said
+NOT_LISTENING = (FileNotFoundError, ConnectionError)  # listens
 log = logging.getLogger(__name__)
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
 Follow = Callable[[asyncio.StreamWriter], Callable[[], None]]  # begins to tell it everything, and returns how to end that
@@ -44,7 +46,7 @@ def _private(home: Home) -> Path:
     return path
 
 
-def clear(home: Home) -> None:
+def remove_socket(home: Home) -> None:
     """Remove what listening left outside the home; that must have been claimed."""
     if UNIX and socket_path(home).parent != home.control:
         with contextlib.suppress(OSError, EngineError):  # nothing is there, or nothing of ours
@@ -53,13 +55,13 @@ def clear(home: Home) -> None:
             path.parent.rmdir()
 
 
-def of_a_window(_writer: asyncio.StreamWriter) -> Callable[[], None]:
+def refuse_follower(_writer: asyncio.StreamWriter) -> Callable[[], None]:
     """An engine that a window started leaves with it, and nobody else follows it."""
     raise EngineError("This engine belongs to a window.", "Close that window first.")
 
 
 @contextlib.asynccontextmanager
-async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> AsyncIterator[asyncio.Server]:
+async def serving(home: Home, obey: Obey, follow: Follow = refuse_follower) -> AsyncIterator[asyncio.Server]:
     """Listen for commands; the folder must have been claimed. Who is connected at the end hears the last that was told.
 
     Raises EngineError where one cannot listen.
@@ -106,7 +108,7 @@ async def serving(home: Home, obey: Obey, follow: Follow = of_a_window) -> Async
         for writer in connected:
             writer.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_SECONDS):
+            async with asyncio.timeout(DRAIN_SECONDS):
                 await asyncio.gather(*(writer.wait_closed() for writer in connected), return_exceptions=True)
 
 
@@ -156,10 +158,10 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
 def runs(home: Home) -> bool:
     """Whether an engine listens for this folder; raises OSError and EngineError where that cannot be told."""
     try:
-        connect(home, KNOCK).close()
+        connect(home, CONNECT_SECONDS).close()
     except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
         return True
-    except NOBODY:
+    except NOT_LISTENING:
         return False
     return True
 
@@ -176,7 +178,7 @@ def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> lis
                     return answers
     except TimeoutError as error:
         raise EngineError("The engine does not answer.", "Wait a moment, or look at its log.") from error
-    except NOBODY as error:
+    except NOT_LISTENING as error:
         raise EngineError("No engine is running for this folder.", "Start one with `waggle engine`.") from error
     except OSError as error:  # somebody else's, or no folder at all
         title = f"The engine of {home.root} cannot be asked: {error.strerror or error}."

@@ -12,9 +12,9 @@ from contextlib import suppress
 def claim_stdout() -> int:
     """Keep a copy of fd 1 for events and point fd 1 at stderr; the engine's first act, before anything can print."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    events_descriptor = os.dup(1)
     os.dup2(2, 1)
-    return kept
+    return events_descriptor
 
 
 class Writer:
@@ -23,17 +23,17 @@ class Writer:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._given = self._done = 0  # bytes; each is counted by one thread alone
+        self._queued = self._done = 0  # bytes; each is counted by one thread alone
         self._thread = threading.Thread(target=self._write, name="events", daemon=True)
         self._thread.start()
 
     def __call__(self, line: bytes) -> None:
-        self._given += len(line)
+        self._queued += len(line)
         self._lines.put(line)
 
     def waiting(self) -> int:
         """Bytes that are not written yet."""
-        return self._given - self._done
+        return self._queued - self._done
 
     def close(self, seconds: float = 5.0) -> None:
         """Write what is left, for at most so long."""
@@ -44,10 +44,10 @@ class Writer:
         """Once the reader is gone, which the end of stdin says too, what comes is dropped."""
         read = True
         while (line := self._lines.get()) is not None:
-            left = memoryview(line)
+            remaining = memoryview(line)
             try:
-                while left and read:
-                    left = left[os.write(self._descriptor, left) :]
+                while remaining and read:
+                    remaining = remaining[os.write(self._descriptor, remaining) :]
             except OSError:
                 read = False
             self._done += len(line)

@@ -14,7 +14,7 @@ from pathlib import Path
 from waggle.core import paths
 
 HOST = "127.0.0.1"
-PATIENCE = 5.0  # seconds for the secret to come
+SECRET_SECONDS = 5.0  # seconds for the secret to come
 GREETING = b"waggle\n"
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -25,24 +25,24 @@ async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
 
     async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            said = await asyncio.wait_for(reader.readline(), PATIENCE)
+            line = await asyncio.wait_for(reader.readline(), SECRET_SECONDS)
         except (TimeoutError, ConnectionError, ValueError):  # silent, gone, or endless: no business of ours
-            said = b""
-        if hmac.compare_digest(said.strip(), secret):
+            line = b""
+        if hmac.compare_digest(line.strip(), secret):
             writer.write(GREETING)
             await talk(reader, writer)
         writer.close()
 
     server = await asyncio.start_server(guarded, HOST, 0, limit=limit)
     port = server.sockets[0].getsockname()[1]
-    paths.put(_note(folder), b"%d %s" % (port, secret))
+    paths.put(_port_file(folder), b"%d %s" % (port, secret))
     return server
 
 
 def connect(folder: Path, seconds: float) -> socket.socket:
     """A connection on which the secret was said and the greeting heard; raises OSError where no engine listens."""
     try:
-        port, secret = _note(folder).read_bytes().split()
+        port, secret = _port_file(folder).read_bytes().split()
         connection = socket.create_connection((HOST, int(port)), seconds)
     except ValueError as error:
         raise FileNotFoundError("the note of port and secret is damaged") from error
@@ -56,12 +56,12 @@ def connect(folder: Path, seconds: float) -> socket.socket:
 
 
 def _require_greeting(connection: socket.socket) -> None:
-    said = b""
-    while len(said) < len(GREETING) and (more := connection.recv(len(GREETING) - len(said))):
-        said += more
-    if said != GREETING:
+    greeting = b""
+    while len(greeting) < len(GREETING) and (more := connection.recv(len(GREETING) - len(greeting))):
+        greeting += more
+    if greeting != GREETING:
         raise ConnectionRefusedError("another program has the port now")
 
 
-def _note(folder: Path) -> Path:
+def _port_file(folder: Path) -> Path:
     return folder / "engine.port"

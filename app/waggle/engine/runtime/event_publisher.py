@@ -18,8 +18,8 @@ from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
 FILE_BYTES = 64 * 1024 * 1024
-KEPT_BYTES, KEPT_FILES = 5 * FILE_BYTES, 1000  # of the records before the present one
-MOST_WAITING = 8 * 1024 * 1024  # bytes that a listener has not read
+MAX_OLD_BYTES, MAX_OLD_FILES = 5 * FILE_BYTES, 1000  # of the records before the present one
+MAX_UNREAD_BYTES = 8 * 1024 * 1024  # bytes that a listener has not read
 
 Sink = Callable[[bytes], None]
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class _Listener:
     behind: bool = False
 
 
-class Teller:
+class EventPublisher:
     """Make and use it on the engine's loop. The record is what crash reports, replays and the demo are made of."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time, *, service: bool = False) -> None:
@@ -64,13 +64,15 @@ class Teller:
 
     def tell(self, event: AnyEvent) -> None:
         """Number an event, fold it, keep it, pass it on."""
-        told = replace(event, seq=self.state.seq + 1, at=self._clock())
-        self.state = apply(self.state, told)
-        line = json_lines.line(told)
-        _log(told)
+        stamped = replace(event, seq=self.state.seq + 1, at=self._clock())
+        self.state = apply(self.state, stamped)
+        line = json_lines.line(stamped)
+        _log(stamped)
         try:
-            self._keep(told, line)
-        except OSError:  # a full disk: whoever listens still hears, and the record goes on with a snapshot once there is room
+            self._keep(stamped, line)
+        except OSError as error:  # a full disk: listeners still get it, and the record continues with a snapshot
+            if not self._gap:
+                log.info("events are missing in the record: %s", error)
             self._gap = True
         self._send(line)
 
@@ -79,10 +81,12 @@ class Teller:
         self._send(json_lines.line(self.stamp(event)))
 
     def _send(self, line: bytes) -> None:
-        for one in self._listeners:
-            was_behind, one.behind = one.behind, one.waiting() >= (1 if one.behind else MOST_WAITING)
-            if not one.behind:
-                one.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
+        for listener in self._listeners:
+            was_behind, listener.behind = listener.behind, listener.waiting() >= (1 if listener.behind else MAX_UNREAD_BYTES)
+            if listener.behind != was_behind:
+                log.debug("a listener %s", "reads too slowly: events are dropped" if listener.behind else "reads again")
+            if not listener.behind:
+                listener.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
     def tell_soon(self, event: AnyEvent) -> None:
         """Tell it, from any thread."""
@@ -118,16 +122,16 @@ class Teller:
 
     def _write(self, line: bytes) -> None:
         """All of it or nothing: a disk that is nearly full takes a part. Raises OSError."""
-        taken = self._record.write(line)
-        if taken < len(line):
-            self._record.truncate(self._record.tell() - taken)
+        written = self._record.write(line)
+        if written < len(line):
+            self._record.truncate(self._record.tell() - written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> IO[bytes]:
-        kept = 0
+        total = 0
         for number, old in enumerate(reversed(self._oldest_first())):
-            kept += _bytes(old)
-            if kept > KEPT_BYTES or number >= KEPT_FILES:
+            total += _bytes(old)
+            if total > MAX_OLD_BYTES or number >= MAX_OLD_FILES:
                 with suppress(OSError):  # somebody looks at it: it goes next time
                     old.unlink(missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
@@ -155,13 +159,13 @@ def oldest_first(folder: Path, now: float) -> list[Path]:
     """The records there, by when each was written last. Those from the future are of a clock that was ahead."""
 
     def age(path: Path) -> tuple[bool, float, str]:
-        written = _written_at(path)
+        written = _modified_at(path)
         return written <= now, written, path.name
 
     return sorted(folder.glob(RECORD), key=age)
 
 
-def _written_at(path: Path) -> float:
+def _modified_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:  # it went meanwhile
@@ -182,8 +186,8 @@ def _log(event: AnyEvent) -> None:
         case events.CheckpointSetAside():
             log.info("%s was set aside: %s", event.folder, event.reason)
         case events.EngineFailed():
-            said = f"{event.title} {event.advice}\n{event.detail}".strip()
-            log.error("failed: %s", said)  # on stderr, too: whoever looks after a service sees nothing else
+            text = f"{event.title} {event.advice}\n{event.detail}".strip()
+            log.error("failed: %s", text)  # on stderr, too: whoever looks after a service sees nothing else
         case events.EngineStopped():
             log.info("stopped after round %d", event.round)
         case _:

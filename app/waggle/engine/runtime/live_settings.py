@@ -5,20 +5,20 @@ from pathlib import Path
 
 from waggle.core import settings
 from waggle.core.settings import Settings, Value
-from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.protocol import events
 
 # All others, and the device, wait for the engine's next start.
-AT_ONCE = ("when.", "window.", "computer.", "swarm.leaderboard", "swarm.my_answers")
-LATER = ("computer.device",)
+APPLIED_AT_ONCE = ("when.", "window.", "computer.", "swarm.leaderboard", "swarm.my_answers")
+APPLIED_AT_RESTART = ("computer.device",)
 
 
-class Choices:
+class LiveSettings:
     """`applied` is called with the settings after each change, and names those that could not be applied at once."""
 
-    def __init__(self, path: Path, overrides: tuple[str, ...], teller: Teller) -> None:
+    def __init__(self, path: Path, overrides: tuple[str, ...], publisher: EventPublisher) -> None:
         """Read them; raises SettingsError."""
-        self._path, self._overrides, self._teller = path, overrides, teller
+        self._path, self._overrides, self._publisher = path, overrides, publisher
         self.now = self._at_start = settings.read(path, overrides)
         self.applied: list[Callable[[Settings], tuple[str, ...]]] = []
 
@@ -44,27 +44,27 @@ class Choices:
 
         Calling what is returned makes them what they were, in the file and for this run.
         """
-        said = tuple(one for one in self._overrides if one.partition("=")[0].strip() in values)
+        overruled = tuple(override for override in self._overrides if override.partition("=")[0].strip() in values)
         before = settings.named(self._path, values)
-        self._set(values, tuple(one for one in self._overrides if one not in said))
-        return lambda: self._set(before, (*self._overrides, *said))
+        self._set(values, tuple(override for override in self._overrides if override not in overruled))
+        return lambda: self._set(before, (*self._overrides, *overruled))
 
     def _set(self, values: Mapping[str, Value], overrides: tuple[str, ...]) -> None:
         self.now, self._overrides = settings.change(self._path, values, overrides), overrides
         self._tell(tuple(key for apply in self.applied for key in apply(self.now)))
 
     def _tell(self, refused: tuple[str, ...] = ()) -> None:
-        later = (*waiting(self._at_start, self.now), *refused)
-        self._teller.tell(events.SettingsChanged(settings=self.now, after_restart=later))
+        later = (*changed_for_restart(self._at_start, self.now), *refused)
+        self._publisher.tell(events.SettingsChanged(settings=self.now, after_restart=later))
 
 
-def waiting(then: Settings, now: Settings) -> tuple[str, ...]:
+def changed_for_restart(then: Settings, now: Settings) -> tuple[str, ...]:
     """The settings that differ from those the engine started with and cannot change while it runs."""
     changed = []
     for section in then.__struct_fields__:
         for name in getattr(then, section).__struct_fields__:
             key = f"{section}.{name}"
             differs = settings.value_of(then, key) != settings.value_of(now, key)
-            if differs and (key in LATER or not key.startswith(AT_ONCE)):
+            if differs and (key in APPLIED_AT_RESTART or not key.startswith(APPLIED_AT_ONCE)):
                 changed.append(key)
     return tuple(changed)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 import threading
 import time
@@ -16,20 +17,24 @@ import msgspec
 from waggle.core import hub_token, paths
 from waggle.core.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
 from waggle.core.settings import Model
-from waggle.engine.runtime.event_publisher import Teller
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.storage import checkpoint, hub_download
 from waggle.protocol import events
 
-TELL_EVERY = 1.0  # seconds; and every hundredth of it
-LONGEST_PIECE = 60.0  # seconds that one may take: in a longer time the hub was away, or the computer asleep
-LONGEST_REST = 1.0  # seconds between two looks how much traffic is allowed
-LONGEST_AWAY = 60  # seconds until a hub that is away is asked again
-TOLD_AWAY = 10  # times that it is asked, until that is told once more
-TURNS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)  # a stopped download may have a while to go to its end
+log = logging.getLogger(__name__)
+
+REPORT_SECONDS = 1.0  # seconds; and every hundredth of it
+MAX_PIECE_SECONDS = 60.0  # seconds that one may take: in a longer time the hub was away, or the computer asleep
+MAX_REST_SECONDS = 1.0  # seconds between two looks how much traffic is allowed
+MAX_AWAY_SECONDS = 60  # seconds until a hub that is away is asked again
+AWAY_REPORT_EVERY = 10  # times that it is asked, until that is told once more
+DOWNLOAD_LOCKS: defaultdict[str, threading.Lock] = defaultdict(
+    threading.Lock
+)  # a stopped download may have a while to go to its end
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`models.json`: the model whose training lies in the home itself, and the one that a round was played with last."""
 
     folder: str
@@ -38,7 +43,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def find(
-    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None] = lambda folder: None,
+    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
+    examine: Callable[[Path], None] = lambda folder: None,
     *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
 ) -> Path:  # fmt: skip
     """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelMissing.
@@ -50,22 +56,22 @@ async def find(
     try:
         if not chosen.name or is_here(chosen.name):
             return folder_of(chosen)
-        return await _downloaded(chosen, teller, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
+        return await _downloaded(chosen, publisher, gate, stopped, examine, limit=limit, patient=patient, commit=commit)
     except ModelError as error:
         raise ModelMissing(error.title, error.advice) from error
 
 
 async def _downloaded(
-    chosen: Model, teller: Teller, gate: Gate, stopped: asyncio.Event, examine: Callable[[Path], None],
+    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
     *, limit: Callable[[], float], patient: bool, commit: str,
 ) -> Path:  # fmt: skip
-    tell = _Progress(chosen.name, teller, gate, limit)
-    warn = partial(_warn, teller)
+    tell = _Progress(chosen.name, publisher, gate, limit)
+    warn = partial(_warn, publisher)
     fetch = partial(
         hub_download.fetch, chosen.name, paths.models(), tell, warn=warn, token=hub_token.stored, examine=examine, commit=commit
     )  # fmt: skip
-    away = partial(_tell_away, chosen.name, teller, patient)
-    fetched = _begin(partial(_in_turn, chosen.name, gate, fetch, away))
+    away = partial(_tell_away, chosen.name, publisher, patient)
+    fetched = _start_thread(partial(_fetch_with_retries, chosen.name, gate, fetch, away))
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
     if stopped.is_set():
@@ -92,7 +98,7 @@ def folder_of(chosen: Model) -> Path:
 
 def home_of(home: paths.Home, chosen: Model) -> paths.Home:
     """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
-    was, top = known(home), replace(home, training=None)
+    was, top = read_record(home), replace(home, training=None)
     if _may_be_of(top.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
         return top
     name = chosen.name.replace("/", "--")
@@ -101,10 +107,10 @@ def home_of(home: paths.Home, chosen: Model) -> paths.Home:
     return replace(home, training=home.root / "models" / (name or "starter"))
 
 
-def known(home: paths.Home) -> Known | None:
+def read_record(home: paths.Home) -> ModelRecord | None:
     """None where it was never written down."""
     try:
-        return msgspec.json.decode((home.root / "models.json").read_bytes(), type=Known)
+        return msgspec.json.decode((home.root / "models.json").read_bytes(), type=ModelRecord)
     except (OSError, *UNREADABLE):  # never written, or damaged: then the checkpoints themselves say whose they are
         return None
 
@@ -128,7 +134,7 @@ def is_here(name: str) -> bool:
     return hub_download.model_of(name, paths.models()).folder.is_dir()
 
 
-def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
+def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
     """Do it in a thread that may be left behind in the middle of waiting for the network: it never keeps the engine alive."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Path] = loop.create_future()
@@ -152,51 +158,57 @@ def _begin(work: Callable[[], Path]) -> asyncio.Future[Path]:
     return done
 
 
-def _in_turn(name: str, gate: Gate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
+def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
     """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped.
 
     A hub that is away is asked again, ever less often, unless `away` raises its error; it hears of it now and then.
     """
     seconds, rested = 1, 0
-    with TURNS[name]:
+    with DOWNLOAD_LOCKS[name]:
         gate.rest(0.0)  # a pause holds it from the first piece on: whether there is such a model can be asked before
         while True:
             try:
                 return fetch()
             except HubAway as error:
                 gate.rest(0.0)  # who was left meanwhile tells nothing more
-                if rested % TOLD_AWAY == 0:
+                if rested % AWAY_REPORT_EVERY == 0:
                     away(error)
+                log.debug("the hub is away, retry of %s in %d s: %s", name, seconds, error)
             for _ in range(seconds):
-                gate.rest(LONGEST_REST)
+                gate.rest(MAX_REST_SECONDS)
                 gate.hold()
             rested += 1
-            seconds = min(LONGEST_AWAY, 2 * seconds)
+            seconds = min(MAX_AWAY_SECONDS, 2 * seconds)
 
 
-def _tell_away(name: str, teller: Teller, patient: bool, error: HubAway) -> None:
+def _tell_away(name: str, publisher: EventPublisher, patient: bool, error: HubAway) -> None:
     """Raises it where nobody knows whether there is such a model, and who has just chosen it is there to hear of it."""
     if not (patient or hub_download.is_begun(name, paths.models())):
         raise error
-    teller.tell_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
+    publisher.tell_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
 
 
 class _Progress:
     """Tells how far a download is, and how long the rest takes at the pace since it began here; holds it to its limit."""
 
     def __init__(
-        self, name: str, teller: Teller, gate: Gate, limit: Callable[[], float], clock: Callable[[], float] = time.monotonic
+        self,
+        name: str,
+        publisher: EventPublisher,
+        gate: PauseGate,
+        limit: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
         self._clock = clock
-        self._teller = teller
+        self._publisher = publisher
         self._gate = gate
         self._limit = limit
         self._here: int | None = None
         self._owed, self._paid_at = 0.0, clock()  # bytes that came and were not rested off, when that was looked at
         self._began: tuple[float, int] | None = None
         self._came_at = clock()
-        self._told = (0.0, 0)
+        self._reported = (0.0, 0)
 
     def __call__(self, here: int, total: int) -> None:
         """Called by the downloading thread after every piece; waits while paused, raises Stopped when the engine ends."""
@@ -204,12 +216,12 @@ class _Progress:
         now = self._clock()
         if self._began is None:
             self._began = (now, here)
-        elif (missed := now - self._came_at) > LONGEST_PIECE:
+        elif (missed := now - self._came_at) > MAX_PIECE_SECONDS:
             self._leave_out(missed)
-        if now - self._told[0] >= TELL_EVERY or (here - self._told[1]) * 100 >= total:
-            self._told = (now, here)
-            left = seconds_left(now - self._began[0], here - self._began[1], total - here)
-            self._teller.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=left))
+        if now - self._reported[0] >= REPORT_SECONDS or (here - self._reported[1]) * 100 >= total:
+            self._reported = (now, here)
+            remaining = seconds_left(now - self._began[0], here - self._began[1], total - here)
+            self._publisher.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=remaining))
         self._hold()
         self._owed += max(0, here - (here if self._here is None else self._here))
         self._here = here
@@ -234,7 +246,7 @@ class _Progress:
         now, limit = self._clock(), self._limit()
         self._owed = max(0.0, self._owed - limit * (now - self._paid_at)) if limit else 0.0
         self._paid_at = now
-        return min(LONGEST_REST, self._owed / limit) if self._owed else 0.0
+        return min(MAX_REST_SECONDS, self._owed / limit) if self._owed else 0.0
 
 
 def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
@@ -242,5 +254,5 @@ def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
     return missing * elapsed / came if came * 100 > came + missing else None
 
 
-def _warn(teller: Teller, what: str) -> None:
-    teller.tell_soon(events.Warned(title=what, advice="It is downloaded again."))
+def _warn(publisher: EventPublisher, what: str) -> None:
+    publisher.tell_soon(events.Warned(title=what, advice="It is downloaded again."))

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from waggle.core.errors import Stopped
 
-SHORTEST_REST = 0.01  # seconds; less is saved up
-LONGEST_WORK = 60.0  # seconds between two calls that are made up for: nobody rests for an hour after one long step
-LONGEST_STRETCH = 600.0  # seconds between two calls that count: the clock of Windows goes on while a computer sleeps
+MIN_REST_SECONDS = 0.01  # seconds; less is saved up
+MAX_WORK_SECONDS = 60.0  # seconds between two calls that are made up for: nobody rests for an hour after one long step
+MAX_STRETCH_SECONDS = 600.0  # seconds between two calls that count: the clock of Windows goes on while a computer sleeps
 
 
-class Gate:
+class PauseGate:
     """Called by the policy thread between steps; opened and closed from the engine's loop. Stopping is for good.
 
     `percent` of the time is worked, the rest is rested.
@@ -63,8 +63,8 @@ class Gate:
     def _wait(self) -> None:
         while self._closed and not self._stopping:
             self._waiting()
-            seen = self._opened
-            self._changed.wait_for(lambda: self._stopping or self._opened != seen)  # noqa: B023 - called in this turn only
+            times_opened = self._opened
+            self._changed.wait_for(lambda: self._stopping or self._opened != times_opened)  # noqa: B023 - called in this turn only
         if self._stopping:
             raise Stopped
 
@@ -72,11 +72,11 @@ class Gate:
         """Make up for the work since the gate was passed last; a pause, a stop or another percentage ends it early."""
         if self._passed is None:
             return
-        worked = min(LONGEST_WORK, self._clock() - self._passed)
+        worked = min(MAX_WORK_SECONDS, self._clock() - self._passed)
         self._owed += worked * (100 / self.percent - 1)
-        if self._owed >= SHORTEST_REST:
-            held = self.percent
-            self._changed.wait_for(lambda: self._stopping or self._closed or self.percent != held, self._owed)
+        if self._owed >= MIN_REST_SECONDS:
+            percent_before = self.percent
+            self._changed.wait_for(lambda: self._stopping or self._closed or self.percent != percent_before, self._owed)
             self._owed = 0.0
 
     def rest(self, seconds: float) -> None:
@@ -90,7 +90,7 @@ class Gate:
     def seconds(self) -> float:
         """For how long the policy thread has worked and rested; a pause is neither, nor is a night's sleep."""
         with self._changed:
-            return self._counted + (0.0 if self._passed is None else min(LONGEST_STRETCH, self._clock() - self._passed))
+            return self._counted + (0.0 if self._passed is None else min(MAX_STRETCH_SECONDS, self._clock() - self._passed))
 
     @property
     def closed(self) -> bool:

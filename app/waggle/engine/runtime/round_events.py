@@ -14,7 +14,9 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup
 
-ALL_SHOWN = 600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
+MAX_EVENT_CHARACTERS = (
+    600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
+)
 
 
 def key_of(group: Group) -> str:
@@ -38,29 +40,29 @@ def drawn(stage: stages.Drawn, titles: Titles, group_size: int) -> events.Questi
 
 
 def judged(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
-    return events.GroupsJudged(round=stage.round, groups=shown(stage.groups, titles))
+    return events.GroupsJudged(round=stage.round, groups=judged_groups(stage.groups, titles))
 
 
-def room(texts: int) -> int:
+def text_limit(texts: int) -> int:
     """The characters that are told of each of so many texts of one event: no stranger makes a line that nobody can read."""
-    return min(LONGEST_SHOWN, ALL_SHOWN // max(1, texts))
+    return min(LONGEST_SHOWN, MAX_EVENT_CHARACTERS // max(1, texts))
 
 
-def shown(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
+def judged_groups(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
     """Judged groups of one event as a person sees them."""
-    most = room(sum(1 + len(one.verdicts) for one in groups))
-    return tuple(_judged(one, titles, most) for one in groups)
+    most = text_limit(sum(1 + len(group.verdicts) for group in groups))
+    return tuple(_judged(group, titles, most) for group in groups)
 
 
-def _judged(one: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
+def _judged(group: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
     completions = tuple(
         events.ShownCompletion(
             text=completion.text[:most], ended=completion.ended, judged=True, reward=round(verdict.reward, 4),
             reason=verdict.reason, start=verdict.start, length=verdict.length, human=completion.by == "human",
         )
-        for completion, verdict in zip(one.group.completions, one.verdicts, strict=True)
+        for completion, verdict in zip(group.group.completions, group.verdicts, strict=True)
     )  # fmt: skip
-    return msgspec.structs.replace(_group(one.group, one.question, titles, most), completions=completions)
+    return msgspec.structs.replace(_group(group.group, group.question, titles, most), completions=completions)
 
 
 def learned(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
@@ -93,13 +95,17 @@ def summary(
     )
 
 
-def aha(one: Aha, at: float, titles: Titles) -> events.Aha:
+def aha(first_success: Aha, at: float, titles: Titles) -> events.Aha:
     """A first success as a person reads it."""
-    specialty = titles[one.dataset]
-    if one.learned_from is None:
-        return events.Aha(round=one.round, at=at, specialty=specialty)
+    specialty = titles[first_success.dataset]
+    if first_success.learned_from is None:
+        return events.Aha(round=first_success.round, at=at, specialty=specialty)
     return events.Aha(
-        round=one.round, at=at, specialty=specialty, origin=text_of(one.learned_from), name=name_of(one.learned_from)
+        round=first_success.round,
+        at=at,
+        specialty=specialty,
+        origin=text_of(first_success.learned_from),
+        name=name_of(first_success.learned_from),
     )
 
 
@@ -108,17 +114,17 @@ def _group(group: Group, question: Question, titles: Titles, most: int = LONGEST
 
 
 def _metrics(stage: stages.Learned, own: stages.Judged) -> events.Metrics:
-    told = {
+    values = {
         "entropy": own.entropy,
         "completion_tokens": own.tokens / max(1, sum(len(group.verdicts) for group in own.groups)),
         "learning_rate": stage.learning_rate,
     }
     if stage.metrics is not None:
-        told |= {
+        values |= {
             "loss": stage.metrics.loss,
             "clip_fraction": stage.metrics.clip_fraction,
             "gradient_norm": stage.metrics.gradient_norm,
             "external_share": stage.external_share,
         }
     # of a model that computes no numbers: JSON has none for them either, and a line that says null is not heard
-    return events.Metrics(**{name: value if math.isfinite(value) else 0.0 for name, value in told.items()})
+    return events.Metrics(**{name: value if math.isfinite(value) else 0.0 for name, value in values.items()})

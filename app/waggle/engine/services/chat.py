@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from waggle.core.errors import EngineError, Stopped, WaggleError
-from waggle.engine.services.snapshots import COOL, Moment, Moments
+from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.shared import model_config
 from waggle.models.shared.training_mode import Training
 from waggle.models.tokenizer import Tokenizer
@@ -25,14 +25,14 @@ from waggle.protocol.events_chat import Reply, Turn
 from waggle.rl.batch import Ids, SampleParams
 from waggle.rl.random_streams import uniforms
 
-REPLY = 256  # tokens of one reply, of a model that was taught to chat
-READ = 2048  # tokens that are read at a time, at most, whatever a model says it can
+MAX_REPLY_TOKENS = 256  # tokens of one reply, of a model that was taught to chat
+MAX_CONTEXT_TOKENS = 2048  # tokens that are read at a time, at most, whatever a model says it can
 GROWTH_SECONDS = 0.1
 THREADS = ThreadPoolExecutor(2, thread_name_prefix="talk")  # as long as the process lasts: MLX keeps memory for each one ever
-BOTH = threading.Lock()  # whoever gets one of them gets the other one next
+PAIR_LOCK = threading.Lock()  # whoever gets one of them gets the other one next
 
 
-class Alternating:
+class TurnTaking:
     """Two that write in turn, a step each: together they take no more of this computer than one, and none is far ahead."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Alternating:
 
 
 @dataclass(frozen=True)
-class Telling:
+class ReplyProgress:
     """Tells a turn while it grows; whoever writes is alone with it."""
 
     command: commands.Say
@@ -71,26 +71,26 @@ class Telling:
     training: Training  # how both models are loaded
     left_out: int
     replies: list[Reply]
-    _told: list[float] = field(default_factory=lambda: [0.0])
+    _reported_at: list[float] = field(default_factory=lambda: [0.0])
 
     def grew(self, side: int, text: str) -> None:
         self.replies[side] = replace(self.replies[side], text=text)
-        if time.monotonic() - self._told[0] >= GROWTH_SECONDS:
-            self._told[0] = time.monotonic()
-            self.tell(self.told())
+        if time.monotonic() - self._reported_at[0] >= GROWTH_SECONDS:
+            self._reported_at[0] = time.monotonic()
+            self.tell(self.event())
 
-    def told(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
+    def event(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
         now, before = self.replies
         turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
         return events_chat.TurnGrew(said=self.command.id, number=self.command.number, turn=turn)
 
 
 @dataclass
-class Talking:
+class ChatService:
     """Obeys the commands about a conversation, of which there is one. A model that was never taught to chat is asked as it was
     trained, with `prompt_for`, each message by itself, and answers in as many tokens as there."""
 
-    moments: Moments
+    moments: Snapshots
     prompt_for: Callable[[str], str]
     longest: int  # tokens of an answer in training
     tell: Callable[[events_chat.TurnGrew], None]
@@ -120,7 +120,7 @@ class Talking:
 
     def _offer(self) -> events_chat.TalkOffered:
         taught = load_tokenizer(self.moments.folder).taught_to_chat
-        return events_chat.TalkOffered(moments=tuple(one.rounds for one in self.moments.kept()), taught=taught)
+        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.moments.available()), taught=taught)
 
     async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
         if not command.words.strip():
@@ -132,8 +132,8 @@ class Talking:
         try:
             loop = asyncio.get_running_loop()
             grew = lambda event: loop.call_soon_threadsafe(self._grew, event)  # noqa: E731 - from the threads that write
-            told = await asyncio.to_thread(self._answer, command, hushed, grew)
-            return () if self._cleared else (told,)
+            last_event = await asyncio.to_thread(self._answer, command, hushed, grew)
+            return () if self._cleared else (last_event,)
         finally:
             self._hushed = None
 
@@ -146,27 +146,33 @@ class Talking:
         self, command: commands.Say, hushed: threading.Event, grew: Callable[[events_chat.TurnGrew], object]
     ) -> events_chat.TurnGrew:
         training = self.moments.require_room(2)
-        kept = self.moments.kept()
-        then = next((one for one in kept if one.rounds == command.before), None)
+        snapshots = self.moments.available()
+        then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
         if then is None:
             raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
-        sides = (kept[-1], then)
+        sides = (snapshots[-1], then)
         prompts, left_out = self._prompts(command)
-        replies = [Reply(rounds=one.rounds) for one in sides]
-        telling, turns = Telling(command, grew, training, left_out, replies), Alternating()
+        replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
+        telling, turns = ReplyProgress(command, grew, training, left_out, replies), TurnTaking()
 
         def write(side: int) -> bool:
             with turns.writing(side):
                 return self._write(side, sides[side], prompts[side], telling, lambda: turns.step(side), hushed)
 
-        with BOTH:
+        with PAIR_LOCK:
             written = [THREADS.submit(write, side) for side in (0, 1)]
         wait(written)
         whole = [each.result() for each in written]
-        return telling.told(finished=True, stopped=not all(whole))
+        return telling.event(finished=True, stopped=not all(whole))
 
     def _write(
-        self, side: int, moment: Moment, prompt: Ids, telling: Telling, step: Callable[[], None], hushed: threading.Event
+        self,
+        side: int,
+        moment: ModelSnapshot,
+        prompt: Ids,
+        telling: ReplyProgress,
+        step: Callable[[], None],
+        hushed: threading.Event,
     ) -> bool:
         """One model's reply; False where it was hushed. What ends one of the two ends the other."""
 
@@ -185,11 +191,11 @@ class Talking:
 
                 noise = uniforms(zlib.crc32(telling.command.words.encode()), "held_out", telling.command.number, 1, 1, count)
                 params = SampleParams(
-                    max_new=count, stop=tokenizer.stop, temperature=COOL, pause_point=pause_point, watch=watch
+                    max_new=count, stop=tokenizer.stop, temperature=LOW_TEMPERATURE, pause_point=pause_point, watch=watch
                 )  # fmt: skip
-                ((said,),) = opened.policy.sample([prompt], noise, params)
-                text = _text(tokenizer, said.tokens, ended=said.ended)
-                telling.replies[side] = Reply(rounds=moment.rounds, text=text, ended=said.ended)
+                ((reply,),) = opened.policy.sample([prompt], noise, params)
+                text = _text(tokenizer, reply.tokens, ended=reply.ended)
+                telling.replies[side] = Reply(rounds=moment.rounds, text=text, ended=reply.ended)
         except Stopped:  # what was said so far stays
             return False
         except WaggleError:  # it is told instead of both
@@ -199,24 +205,24 @@ class Talking:
 
     def _count(self, tokenizer: Tokenizer) -> int:
         """Tokens that a reply may have."""
-        return REPLY if tokenizer.taught_to_chat else self.longest
+        return MAX_REPLY_TOKENS if tokenizer.taught_to_chat else self.longest
 
     def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
         """What each of the two reads, and how many turns before are left out for want of room. Raises EngineError, ModelError."""
         tokenizer = load_tokenizer(self.moments.folder)
-        room = min(READ, model_config.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
+        room = min(MAX_CONTEXT_TOKENS, model_config.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
         words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
         earlier = command.earlier if tokenizer.taught_to_chat else ()
         for first in range(len(earlier) + 1):
-            now, before = (tokenizer.conversation(_said(earlier[first:], words, side)) for side in (0, 1))
+            now, before = (tokenizer.conversation(_messages(earlier[first:], words, side)) for side in (0, 1))
             if max(len(now), len(before)) <= room:
                 return (now, before), command.number - len(earlier) + first if tokenizer.taught_to_chat else 0
         raise EngineError(f"This message is too long for this model, which reads {max(0, room)} tokens at a time.", "Shorten it.")
 
 
-def _said(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
+def _messages(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
     """All that a person and one of the two said, in turn."""
-    return [said for turn in earlier for said in (turn.words, turn.replies[side].text)] + [words]
+    return [message for turn in earlier for message in (turn.words, turn.replies[side].text)] + [words]
 
 
 def _text(tokenizer: Tokenizer, ids: Ids, *, ended: bool) -> str:

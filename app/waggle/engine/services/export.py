@@ -1,34 +1,8 @@
-"""`waggle export`: the newest saved state of a home as a plain transformers folder, or pushed to the hub."""
+"""The newest saved state of a home, for the export of its model."""
 
-import argparse
-import sys
-import tempfile
-from pathlib import Path
-
-from waggle.core import hub_token, paths, settings
-from waggle.core.errors import ExportError, TokenError
+from waggle.core import paths, settings
 from waggle.engine.runtime import model_source
 from waggle.models.storage import checkpoint, export
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Write the folder, push it, or both; raises WaggleError before anything is made that would not be wanted."""
-    if not (arguments.folder or arguments.push):
-        raise ExportError("Where to?", "Name a folder, or a repository of yours: `waggle export --push owner/name`.")
-    token = _token(arguments.push) if arguments.push else None
-    home = paths.home_in(arguments.home)
-    trained = newest(home, settings.read(home.settings, tuple(arguments.set)).model)
-    with tempfile.TemporaryDirectory() as temporary:
-        named = arguments.push.split("/")[1] if arguments.push else ""
-        folder = paths.expanded(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
-        export.write(trained, folder)
-        if arguments.folder:
-            count = trained.saved.round
-            sys.stdout.write(f"Written to {folder}: {count} round{'s' if count != 1 else ''} of training.\n")
-        if token:
-            page = export.push(folder, arguments.push, token)
-            sys.stdout.write(f"Pushed to {page}: a new model there is private until you make it public.\n")
-    return 0
 
 
 def newest(home: paths.Home, chosen: settings.Model) -> export.Exported:
@@ -37,11 +11,3 @@ def newest(home: paths.Home, chosen: settings.Model) -> export.Exported:
     folder, saved = checkpoint.newest(model_source.home_of(home, chosen).checkpoints, checkpoint.base_of(base))
     name = chosen.name.partition("@")[0] or (base.name if chosen.folder else "the starter that ships with Waggle")
     return export.Exported(folder, saved, base, name)
-
-
-def _token(name: str) -> str:
-    export.require_name(name)
-    token = hub_token.stored()
-    if token is None:
-        raise TokenError("Pushing needs a token of yours.", f"{hub_token.WHERE} Then store it with `waggle token`.")
-    return token

@@ -13,14 +13,14 @@ from waggle.network.identity import backup, keys
 from waggle.network.limits import reputation_file
 from waggle.protocol import commands, events_identity
 
-NOTHING = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
+EMPTY_DAY = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
 
 
-class Person:
+class IdentityService:
     """Obeys the commands about the person. `again` makes the engine start again, as somebody else perhaps."""
 
-    def __init__(self, home: paths.Home, again: Callable[[str], None]) -> None:
-        self._home, self._again = home, again
+    def __init__(self, home: paths.Home, restart: Callable[[str], None]) -> None:
+        self._home, self._restart = home, restart
 
     async def obey(self, command: commands.PersonCommand) -> tuple[events_identity.PersonEvent, ...]:
         """Raises IdentityError for what cannot be done; then nothing was changed."""
@@ -37,30 +37,34 @@ class Person:
                 return await self._restore(command)
             case commands.RenewIdentity():
                 backup.put_back(self._home.identity, None)
-                self._again("Becoming somebody new.")
+                self._restart("Becoming somebody new.")
                 return ()
             case _:
                 assert_never(command)
 
     def days(self) -> tuple[events_identity.Day, ...]:
         """Every day on which something was contributed, oldest first, with whichever model."""
-        return self._seen()[0]
+        return self._days_and_newest()[0]
 
     def _days(self) -> events_identity.DaysTold:
         """Of many rounds they take their time; whoever writes them meanwhile is not waited for."""
-        days, newest = self._seen()
-        met = [one for one in reputation_file.read(self._home.standings) or () if one.taken or one.received]
+        days, newest = self._days_and_newest()
+        met = [standing for standing in reputation_file.read(self._home.standings) or () if standing.taken or standing.received]
         return events_identity.DaysTold(
-            days=days[-366:], all=_sum(days), used_by=sum(one.taken > 0 for one in met), taken=sum(one.taken for one in met),
-            met=len(met), newest=newest,
-        )  # fmt: skip
+            days=days[-366:],
+            all=_sum(days),
+            used_by=sum(standing.taken > 0 for standing in met),
+            taken=sum(standing.taken for standing in met),
+            met=len(met),
+            newest=newest,
+        )
 
-    def _seen(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
+    def _days_and_newest(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
         """All days, those of models that were trained here at other times too; and the last round of now that is in them."""
         root = self._home.root
         others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.history}
         own, newest = days_of(self._home.history)
-        return _merged([own, *(days_of(one)[0] for one in others)]), newest
+        return _merged([own, *(days_of(history)[0] for history in others)]), newest
 
     def _read(self, path: str, opened: backup.Opened) -> events_identity.BackupRead:
         mine = keys.load_or_create(self._home.identity).peer_id
@@ -72,7 +76,7 @@ class Person:
         read = self._read(command.path, opened)
         if not read.mine:
             backup.put_back(self._home.identity, opened.content)
-            self._again(f"Becoming {read.name}.")
+            self._restart(f"Becoming {read.name}.")
         return (read,)
 
 
@@ -93,12 +97,12 @@ def _merged(parts: Sequence[tuple[events_identity.Day, ...]]) -> tuple[events_id
 
 def _sum(days: tuple[events_identity.Day, ...]) -> events_identity.Day:
     if not days:
-        return NOTHING
+        return EMPTY_DAY
     return events_identity.Day(
         date=days[0].date,
-        rounds=sum(one.rounds for one in days),
-        answers=sum(one.answers for one in days),
-        right=sum(one.right for one in days),
-        learned=sum(one.learned for one in days),
-        seconds=sum(one.seconds for one in days),
+        rounds=sum(day.rounds for day in days),
+        answers=sum(day.answers for day in days),
+        right=sum(day.right for day in days),
+        learned=sum(day.learned for day in days),
+        seconds=sum(day.seconds for day in days),
     )

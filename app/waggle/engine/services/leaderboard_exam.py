@@ -8,25 +8,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from waggle.core.errors import CharterError
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.network.node import SwarmNode
 from waggle.sapo import evaluation
 from waggle.sapo.stages import Node, Rules
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 
-SPARED = 50.0  # rest this many times as long as answering took
+REST_FACTOR = 50.0  # rest this many times as long as answering took
 UNANSWERED = Completion(text="", ended=False)  # what the model cannot read whole: a sheet has one answer to each question
 
 
 @dataclass
-class Sitting:
+class LeaderboardExam:
     """Belongs to the policy thread."""
 
     node: Node
     rules: Rules
     swarm: SwarmNode
-    gate: Gate
+    gate: PauseGate
     clock: Callable[[], float] = time.time
     _epoch: int = field(default=-1, init=False)
     _rests_until: float = field(default=0.0, init=False)
@@ -43,7 +43,7 @@ class Sitting:
             return
         items = evaluation.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
-        given = dict(items)
-        answers = [given.get(question, UNANSWERED) for question in questions]
+        answers_by_question = dict(items)
+        answers = [answers_by_question.get(question, UNANSWERED) for question in questions]
         self.swarm.publish(epoch, number, learned, self.node.model, answers, right)
-        self._rests_until = time.monotonic() + SPARED * (self.gate.seconds - began)  # a pause in between is no answering
+        self._rests_until = time.monotonic() + REST_FACTOR * (self.gate.seconds - began)  # a pause in between is no answering

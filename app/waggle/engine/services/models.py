@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,38 +20,40 @@ from msgspec import structs
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
 from waggle.core.settings import Model, Settings, Value
-from waggle.engine.control.command_queue import OF_MODELS, OF_NEITHER, WayBack
+from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.runtime import model_source
 from waggle.engine.services import export as exporting
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
 from waggle.protocol import commands
-from waggle.protocol import events_models as told
+from waggle.protocol import events_models as events_models
 
-Again = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
-NOT_ITS_FAULT = (*OF_MODELS, *OF_NEITHER, VerifierError)  # of one that was chosen before a start
-ITS_PLACE = "Choose another on the page Swarms, under Models."
-KEPT = "What this model has learned is kept."
+Restart = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
+NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierError)  # of one that was chosen before a start
+WHERE_TO_CHOOSE = "Choose another on the page Swarms, under Models."
+PROGRESS_STAYS = "What this model has learned is kept."
 Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
 
+Fits = Callable[[Path], str]  # whether the model in a folder fits this computer, in a sentence
 
-def way_back(home: paths.Home, chosen: Model, change: Change) -> list[WayBack]:
+
+def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep]:
     """At a start: to the model that a round was played with last, and from that one, where it is here no more, to the starter."""
-    known, now = model_source.known(home), _plain(chosen)
+    known, now = model_source.read_record(home), _plain(chosen)
     if known is None or known.before is None:
         return []
     if known.before != now:
-        return [WayBack(partial(change, _named(known.before)), NOT_ITS_FAULT, _instead(known.before), settles=True)]
+        return [UndoStep(partial(change, _named(known.before)), NOT_CAUSED_BY_CHOICE, _instead(known.before), settles=True)]
     try:
         model_source.folder_of(now)
     except ModelError:
-        says = f"{_instead(Model())} {KEPT}"
-        return [WayBack(partial(change, _named(Model())), NOT_ITS_FAULT, says, settles=True)]
+        says = f"{_instead(Model())} {PROGRESS_STAYS}"
+        return [UndoStep(partial(change, _named(Model())), NOT_CAUSED_BY_CHOICE, says, settles=True)]
     return []
 
 
 def _instead(other: Model) -> str:
     """Said of the one that the settings name by then: that the failure advises to mend them leads nowhere."""
-    return f"{'The starter' if other == Model() else _words(other)} is trained instead. {ITS_PLACE}"
+    return f"{'The starter' if other == Model() else _words(other)} is trained instead. {WHERE_TO_CHOOSE}"
 
 
 def _plain(chosen: Model) -> Model:
@@ -58,29 +61,32 @@ def _plain(chosen: Model) -> Model:
     return Model(name=chosen.name, folder=chosen.folder)
 
 
-def _named(wanted: Model) -> dict[str, Value]:
-    return {"model.name": wanted.name or None, "model.folder": wanted.folder or None}
+def _named(model: Model) -> dict[str, Value]:
+    return {"model.name": model.name or None, "model.folder": model.folder or None}
 
 
-class Models:
+class ModelService:
     """Obeys the commands about models."""
 
-    def __init__(self, home: paths.Home, chosen: Settings, change: Change, again: Again) -> None:
-        self._home, self._change, self._again = home, change, again
+    def __init__(
+        self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fits: Future[Fits] | None = None
+    ) -> None:
+        """`fits` is completed once this computer has been measured, in any thread."""
+        self._home, self._change, self._restart = home, change, restart
         self._chosen = self._next = _plain(chosen.model)  # the latter after the next start
-        self.fits: Callable[[Path], str] = lambda _: ""  # a sentence, once this computer has been measured
+        self._fits = fits or Future()
 
-    async def obey(self, command: commands.ModelCommand) -> tuple[told.ModelEvent, ...]:
+    async def obey(self, command: commands.ModelCommand) -> tuple[events_models.ModelEvent, ...]:
         """Raises WaggleError for what cannot be done; then nothing was changed."""
         match command:
             case commands.ListModels():
-                return (await asyncio.to_thread(self._told),)
+                return (await asyncio.to_thread(self._list),)
             case commands.ChooseModel():
                 self._choose(Model(name=command.name, folder=command.folder))
                 return ()
             case commands.RemoveModel():
                 await asyncio.to_thread(self._remove, command.name)
-                return (await asyncio.to_thread(self._told),)
+                return (await asyncio.to_thread(self._list),)
             case commands.ExportModel():
                 return (await asyncio.to_thread(self._export, paths.expanded(command.path)),)
             case _:
@@ -91,52 +97,52 @@ class Models:
         with suppress(ModelError):  # the disk is full: what was before stays the way back
             self._write_down(self._chosen)
 
-    def _told(self) -> told.ModelsTold:
+    def _list(self) -> events_models.ModelsTold:
         chosen = [Model(), *([self._chosen] if self._chosen.folder else [])]
         here = [*chosen, *_downloaded(paths.models())]
         if self._chosen.name and self._chosen not in here:
             here.append(self._chosen)
         place = paths.models() if paths.models().is_dir() else self._home.root
-        return told.ModelsTold(
-            models=tuple(self._shown(one) for one in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
+        return events_models.ModelsTold(
+            models=tuple(self._describe(model) for model in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
         )  # fmt: skip
 
-    def _shown(self, one: Model) -> told.ModelShown:
-        finished, folder = True, Path(os.path.expanduser(one.folder)) if one.folder else paths.starter()
-        if one.name:
-            known = hub_download.model_of(one.name, paths.models())
+    def _describe(self, model: Model) -> events_models.ModelShown:
+        finished, folder = True, Path(os.path.expanduser(model.folder)) if model.folder else paths.starter()
+        if model.name:
+            known = hub_download.model_of(model.name, paths.models())
             finished = known.folder.is_dir()
             folder = known.folder if finished else known.unfinished
-        elsewhere = model_source.known(self._home) is None and one != self._chosen  # nothing was ever switched
-        return told.ModelShown(
-            kind="hub" if one.name else "folder" if one.folder else "starter",
-            name=one.name,
-            folder=one.folder,
+        elsewhere = model_source.read_record(self._home) is None and model != self._chosen  # nothing was ever switched
+        return events_models.ModelShown(
+            kind="hub" if model.name else "folder" if model.folder else "starter",
+            name=model.name,
+            folder=model.folder,
             bytes=sum(map(_size, folder.glob("*"))),
             finished=finished,
-            active=one == self._chosen,
-            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, one).checkpoints),
-            fit=self.fits(folder),
+            active=model == self._chosen,
+            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).checkpoints),
+            fit=self._fits.result()(folder) if self._fits.done() else "",
         )
 
-    def _choose(self, wanted: Model) -> None:
-        if wanted == self._chosen == self._next:
+    def _choose(self, model: Model) -> None:
+        if model == self._chosen == self._next:
             raise EngineError("This model is trained already.")
-        if wanted.name:
-            hub_download.model_of(wanted.name, paths.models())
+        if model.name:
+            hub_download.model_of(model.name, paths.models())
         else:
-            model_source.folder_of(wanted)
+            model_source.folder_of(model)
         self._write_down(None)
-        back = self._change(_named(wanted))
-        self._next = wanted
-        self._again(f"Going on with {_words(wanted)}.", back)
+        back = self._change(_named(model))
+        self._next = model
+        self._restart(f"Going on with {_words(model)}.", back)
 
     def _write_down(self, before: Model | None) -> None:
         """What lies in the home itself is the first one's, whatever is chosen later."""
-        known = model_source.known(self._home)
+        known = model_source.read_record(self._home)
         if known is None and self._home.training is not None:  # it is another's, nobody knows whose
             return
-        first = known or model_source.Known(folder=self._chosen.folder, name=self._chosen.name)
+        first = known or model_source.ModelRecord(folder=self._chosen.folder, name=self._chosen.name)
         now = structs.replace(first, before=before or first.before)
         if now == known:
             return
@@ -157,29 +163,29 @@ class Models:
         except OSError as error:
             raise ModelError(f"{name} cannot be removed: {error.strerror}.", "Close programs that use it.") from error
 
-    def _export(self, folder: Path) -> told.ModelExported:
+    def _export(self, folder: Path) -> events_models.ModelExported:
         if not folder.is_absolute():
             raise ExportError("The folder of an export is named by its whole path.")
         trained = exporting.newest(self._home, self._chosen)
         export.write(trained, folder)
-        return told.ModelExported(path=str(folder), rounds=trained.saved.round)
+        return events_models.ModelExported(path=str(folder), rounds=trained.saved.round)
 
 
 def _size(path: Path) -> int:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:  # a download moves its files, also while they are counted
         return 0
-    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _downloaded(cache: Path) -> list[Model]:
     """What of the hub is here, whole or begun."""
-    found = set()
+    names = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
-            found.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
-    return [Model(name=name) for name in sorted(found) if hub_download.NAME.fullmatch(name)]
+            names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
+    return [Model(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
 
 
 def _words(chosen: Model) -> str:

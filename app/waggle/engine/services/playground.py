@@ -12,7 +12,7 @@ from typing import assert_never
 
 from waggle.core.errors import EngineError
 from waggle.engine.runtime import round_events
-from waggle.engine.services.snapshots import COOL, Moment, Moments
+from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.shared.training_mode import Training
 from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.protocol import commands, events_playground
@@ -24,18 +24,18 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, spli
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
 
-MOST = 8  # moments
-LOOKED = 256  # questions among which a reserved one is looked for
-AT_ONCE = 16  # of them made in one request
-SPREAD = 1 << 20  # of the seeds that numbers stand for
+MAX_SNAPSHOTS = 8  # moments
+SEARCHED_QUESTIONS = 256  # questions among which a reserved one is looked for
+BATCH_SIZE = 16  # of them made in one request
+SEED_RANGE = 1 << 20  # of the seeds that numbers stand for
 THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # as long as the process lasts: MLX keeps memory for each one ever
 
 
 @dataclass(frozen=True)
-class Trying:
+class PlaygroundService:
     """Obeys the commands about trying. `may_share` is what the settings say then, `round` the one being played."""
 
-    moments: Moments
+    moments: Snapshots
     node: Node
     rules: Rules
     may_share: Callable[[], bool] = lambda: False
@@ -55,62 +55,65 @@ class Trying:
 
     def _pose(self, command: commands.PoseQuestion) -> events_playground.QuestionPosed:
         epoch = epoch_at(self.clock()) if command.to_share else 0
-        question = self._asked(command.specialty, command.number, epoch)[1]
-        title = next(one.title for one in self.node.charter.specialties if one.dataset == command.specialty)
+        question = self._question_of(command.specialty, command.number, epoch)[1]
+        title = next(specialty.title for specialty in self.node.charter.specialties if specialty.dataset == command.specialty)
         return events_playground.QuestionPosed(
             specialty=command.specialty, title=title, number=command.number, question=question.text, epoch=epoch
         )  # fmt: skip
 
-    def _asked(self, dataset: str, number: int, epoch: int) -> tuple[QuestionId | None, Question]:
+    def _question_of(self, dataset: str, number: int, epoch: int) -> tuple[QuestionId | None, Question]:
         """The question of a command, and by what name others know it; a reserved one has none. Raises EngineError."""
-        if dataset not in (one.dataset for one in self.node.charter.specialties):
+        if dataset not in (specialty.dataset for specialty in self.node.charter.specialties):
             raise EngineError("This swarm does not ask such questions.", "Choose one of its specialties.")
         if not epoch:
             return None, self._reserved(dataset, number)
         charter, cap = self.node.charter, self.node.charter.index_cap
-        ids = [QuestionId(dataset, epoch, (number + step) % cap) for step in range(LOOKED)]
-        made = self._made(dataset, [seed_of(charter.digest, self.node.origin, one) for one in ids])
-        for one, question in zip(ids, made, strict=False):
+        ids = [QuestionId(dataset, epoch, (number + step) % cap) for step in range(SEARCHED_QUESTIONS)]
+        questions = self._questions(dataset, [seed_of(charter.digest, self.node.origin, question_id) for question_id in ids])
+        for question_id, question in zip(ids, questions, strict=False):
             if split_of(dataset, question.text) == "train":
-                return one, question
+                return question_id, question
         raise EngineError("No question was found that others take.", "Try another number.")
 
     def _reserved(self, dataset: str, number: int) -> Question:
         """The first reserved one from a number on; raises EngineError where there is none near."""
-        first = number % SPREAD * LOOKED
-        for question in self._made(dataset, range(first, first + LOOKED)):
+        first = number % SEED_RANGE * SEARCHED_QUESTIONS
+        for question in self._questions(dataset, range(first, first + SEARCHED_QUESTIONS)):
             if split_of(dataset, question.text) in ("dev", "test"):
                 return question
         raise EngineError("No question was found that is never trained on.", "Try another number.")
 
-    def _made(self, dataset: str, seeds: Sequence[int]) -> Iterator[Question]:
+    def _questions(self, dataset: str, seeds: Sequence[int]) -> Iterator[Question]:
         """The questions of these seeds, a few at a time, as long as they are asked for: the round is judged between them."""
-        for some in batched([(dataset, seed) for seed in seeds], AT_ONCE):
+        for some in batched([(dataset, seed) for seed in seeds], BATCH_SIZE):
             yield from self.node.verifier.questions(some)
 
     def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
         self.moments.pause_point()  # the engine may have left while others were answered
-        named, question = self._asked(command.specialty, command.number, command.epoch)
+        named, question = self._question_of(command.specialty, command.number, command.epoch)
         goes = named if command.mine.strip() and self.may_share() else None
         if goes is not None:
             self._require_fresh(goes)
         training = self.moments.require_room(1)
-        moments = _spread(self.moments.kept(), MOST)
-        said = [self._answers(question, moment, training, 1, COOL)[0] for moment in moments]
+        moments = _spread(self.moments.available(), MAX_SNAPSHOTS)
+        completions = [self._answers(question, moment, training, 1, LOW_TEMPERATURE)[0] for moment in moments]
         if command.mine.strip():
-            said.append(_by_hand(command.mine))
-        judged = self.node.verifier.judge([(question, one) for one in said])
-        shown = [_shown(one, verdict) for one, verdict in zip(said, judged, strict=True)]
+            completions.append(_by_hand(command.mine))
+        judged = self.node.verifier.judge([(question, completion) for completion in completions])
+        judged_completions = [
+            _judged_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
+        ]
         answers = tuple(
-            events_playground.Answered(rounds=moment.rounds, completion=one) for moment, one in zip(moments, shown, strict=False)
-        )  # fmt: skip
-        mine = shown[-1] if len(shown) > len(moments) else None
-        shared = self._share(goes, question, said[-1], moments[-1], training) if goes is not None else ()
-        told = events_playground.QuestionAnswered(
+            events_playground.Answered(rounds=moment.rounds, completion=judged_completion)
+            for moment, judged_completion in zip(moments, judged_completions, strict=False)
+        )
+        mine = judged_completions[-1] if len(judged_completions) > len(moments) else None
+        shared = self._share(goes, question, completions[-1], moments[-1], training) if goes is not None else ()
+        answered = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
             truth=self._truth(question),
         )  # fmt: skip
-        return (*shared, told)
+        return (*shared, answered)
 
     def _truth(self, question: Question) -> str:
         """A right answer; empty where that of the dataset is none by its own scorer, as some in propositional_logic are."""
@@ -126,7 +129,7 @@ class Trying:
             raise EngineError("This question has become too old to be shared.", "Ask for another one.")
 
     def _share(
-        self, named: QuestionId, question: Question, mine: Completion, now: Moment, training: Training
+        self, named: QuestionId, question: Question, mine: Completion, now: ModelSnapshot, training: Training
     ) -> tuple[events_playground.AnswerShared, ...]:
         """Offer a person's answer to the swarm beside those of the model of now, as one group of this node; nothing of it is
         learned here. Empty where there is nobody, or where it may not travel."""
@@ -141,13 +144,13 @@ class Trying:
         if not travelled:
             return ()
         self._shared.add(named)
-        verdicts = self.node.verifier.judge([(question, one) for one in completions])
+        verdicts = self.node.verifier.judge([(question, completion) for completion in completions])
         judged = JudgedGroup(group=group, question=question, verdicts=tuple(verdicts), round=number, model=self.node.model)
-        (shown,) = round_events.shown((judged,), round_events.Titles(charter))
-        return (events_playground.AnswerShared(round=number, group=shown, at=self.clock()),)
+        (group_event,) = round_events.judged_groups((judged,), round_events.Titles(charter))
+        return (events_playground.AnswerShared(round=number, group=group_event, at=self.clock()),)
 
     def _answers(
-        self, question: Question, moment: Moment, training: Training, count: int, temperature: float
+        self, question: Question, moment: ModelSnapshot, training: Training, count: int, temperature: float
     ) -> Sequence[Completion]:
         """Answers of the model as it was then."""
         with self.moments.opened(moment, training) as opened:
@@ -166,15 +169,15 @@ def _by_hand(mine: str) -> Completion:
     return Completion(text=f"<answer>{mine.strip()}</answer>", ended=True, by="human")
 
 
-def _spread(kept: list[Moment], most: int) -> list[Moment]:
+def _spread(snapshots: list[ModelSnapshot], most: int) -> list[ModelSnapshot]:
     """At most so many, the first and the last among them."""
-    if len(kept) <= most:
-        return kept
-    return [kept[round(i * (len(kept) - 1) / (most - 1))] for i in range(most)]
+    if len(snapshots) <= most:
+        return snapshots
+    return [snapshots[round(i * (len(snapshots) - 1) / (most - 1))] for i in range(most)]
 
 
-def _shown(one: Completion, verdict: Verdict) -> ShownCompletion:
+def _judged_completion(completion: Completion, verdict: Verdict) -> ShownCompletion:
     return ShownCompletion(
-        text=one.text, ended=one.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
+        text=completion.text, ended=completion.ended, judged=True, reward=round(verdict.reward, 4), reason=verdict.reason,
         start=verdict.start, length=verdict.length,
     )  # fmt: skip

@@ -24,13 +24,13 @@ from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
 from waggle.models.storage.hub_download import WORDS
 
-LARGEST = 3_000_000_000  # bytes of weights that are loaded a second time
-READY = 2  # weights that are made ready for answering stand beside those that were loaded
-COOL = 0.2  # the temperature: what it would rather say
+MAX_WEIGHT_BYTES = 3_000_000_000  # bytes of weights that are loaded a second time
+COPIES_WHILE_LOADING = 2  # weights that are made ready for answering stand beside those that were loaded
+LOW_TEMPERATURE = 0.2  # the temperature: what it would rather say
 
 
 @dataclass(frozen=True)
-class Moment:
+class ModelSnapshot:
     """After so many rounds. `weights` are those of then, None before any training."""
 
     rounds: int
@@ -43,7 +43,7 @@ def never() -> bool:
 
 
 @dataclass(frozen=True)
-class Moments:
+class Snapshots:
     """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `leaving`.
 
     It is loaded in the first of the `trainings` for which there is room, on as many cores as `computer` lets it then.
@@ -60,20 +60,22 @@ class Moments:
     def threads(self) -> int:
         return threads_for(self.computer().threads)
 
-    def kept(self) -> list[Moment]:
+    def available(self) -> list[ModelSnapshot]:
         """Oldest first: before any training, then all whose weights are kept."""
-        pictures = snapshot_archive.pictures(self.home.checkpoints, self.home.album)
-        return [Moment(0), *(Moment(rounds, weights) for rounds, weights in pictures)]
+        pictures = snapshot_archive.archived_weights(self.home.checkpoints, self.home.album)
+        return [ModelSnapshot(0), *(ModelSnapshot(rounds, weights) for rounds, weights in pictures)]
 
     def require_room(self, models: int) -> Training:
         """How so many more of this model can be loaded now. Raises EngineError where they cannot."""
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
-        if weights > LARGEST:
+        if weights > MAX_WEIGHT_BYTES:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
         numbers = sum(math.prod(shape) for shape in model_config.read(self.folder).weights().values())
         free, cap_gb = psutil.virtual_memory().available, self.computer().memory_gb
         allowed = cap_gb * GB - memory_used() if cap_gb else math.inf
-        needs = {training: models * READY * BYTES[training.stored_precision] * numbers for training in self.trainings}
+        needs = {
+            training: models * COPIES_WHILE_LOADING * BYTES[training.stored_precision] * numbers for training in self.trainings
+        }
         for training, needed in needs.items():
             if needed <= min(free, allowed):
                 return training
@@ -84,7 +86,7 @@ class Moments:
             "Allow more: computer.memory_gb.",
         )
 
-    def on_the_processor(self) -> "Moments":
+    def on_the_processor(self) -> "Snapshots":
         """In fp32, of what is trained on another device in bfloat16, where that is slow here and while memory allows it."""
         (training,) = self.trainings
         if training.precision == "float32":
@@ -94,7 +96,7 @@ class Moments:
         return replace(self, trainings=(replace(training, precision="float32"), training))
 
     @contextmanager
-    def opened(self, moment: Moment, training: Training) -> Iterator[Opened]:
+    def opened(self, moment: ModelSnapshot, training: Training) -> Iterator[Opened]:
         """The model as it was then, loaded as `require_room` said; to be used in this thread.
 
         Raises ModelError and CheckpointError.

@@ -14,7 +14,7 @@ from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, SettingsError
 from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
-from waggle.engine.runtime.event_publisher import Teller
+from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.network.exchange.outbox_log import readable, written_by_hand
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of, peer_id_of, text_of
@@ -72,12 +72,12 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
         return charters.first_swarm()
     if not HASH.fullmatch(named):
         return charters.read(Path(os.path.expanduser(named)))
-    kept = home.charters / f"{named}.json"
+    path = home.charters / f"{named}.json"
     with suppress(CharterError):  # not kept yet, or damaged: the seeds have it
-        return charters.read(kept, expected=bytes.fromhex(named))
+        return charters.read(path, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
     with suppress(OSError):  # no room: the seeds are asked again next time
-        paths.put(kept, charters.encode(charter))
+        paths.put(path, charters.encode(charter))
     return charter
 
 
@@ -96,13 +96,13 @@ async def join(
     charter: Charter,
     myself: Identity,
     verifier: Verifier,
-    teller: Teller,
+    publisher: EventPublisher,
     stack: AsyncExitStack,
-    held: Callable[[], bool] = lambda: False,
+    is_paused: Callable[[], bool] = lambda: False,
 ) -> SwarmNode | SoloSwarm:
     """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
     if chosen.swarm.solo:
-        teller.tell(events.ReachChanged(reach="solo", peers=0))
+        publisher.tell(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
@@ -110,14 +110,14 @@ async def join(
     options = options_of(home, chosen, key, digest)
     read = Quota(READ_RATE, READ_BURST)
 
-    def tell(told: news.News) -> None:
-        teller.tell_soon(event_of(told, titles, me, lambda: read.allows(b"")))
+    def tell(item: news.News) -> None:
+        publisher.tell_soon(event_of(item, titles, me, lambda: read.allows(b"")))
 
-    node = open_node(options, charter, myself, verifier, tell, is_resting=held)
+    node = open_node(options, charter, myself, verifier, tell, is_resting=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
     if is_light(options) and not options.gateways:
-        teller.tell(
+        publisher.tell(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",
                 advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
@@ -155,68 +155,69 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
 
 
 def event_of(
-    told: news.News, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
+    item: news.News, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
 ) -> events.EngineEvent | events_leaderboard.ComparingEvent:
     """The event for one piece of news; `has_room` is asked of each group of a peer that would be told with its texts."""
-    match told:
+    match item:
         case news.GroupsArrived():
-            read = [group for group in told.groups if has_room()]
+            read = [group for group in item.groups if has_room()]
             return events.PeerGroupsArrived(
-                origin=text_of(told.origin), name=name_of(told.origin), round=told.round, model=told.model,
-                groups=round_events.shown(read, titles), more=len(told.groups) - len(read),
+                origin=text_of(item.origin), name=name_of(item.origin), round=item.round, model=item.model,
+                groups=round_events.judged_groups(read, titles), more=len(item.groups) - len(read),
             )  # fmt: skip
         case news.RecordDropped():
-            return events.RecordRejected(origin=text_of(told.origin), reason=told.reason)
+            return events.RecordRejected(origin=text_of(item.origin), reason=item.reason)
         case news.StandingsLost():
             return events.Warned(
                 title="What was known of peers could not be read: whom you muted or blocked counts again.",
                 advice="Choose again on the page Peers. The old file is kept as standings.damaged.",
             )
         case news.PeerSeen():
-            return events.PeerChanged(peer=_peer(told))
+            return events.PeerChanged(peer=_peer(item))
         case news.ReachFound():
-            return events.ReachChanged(reach=told.reach, peers=told.peers, tried=told.tried, address=told.address, way=told.way)
+            return events.ReachChanged(reach=item.reach, peers=item.peers, tried=item.tried, address=item.address, way=item.way)
         case news.NetworkRestarted():
-            return events.PartRestarted(part="network", reason=told.reason)
+            return events.PartRestarted(part="network", reason=item.reason)
         case news.TrafficCounted():
-            return events.TrafficMeasured(up=told.up, down=told.down)
+            return events.TrafficMeasured(up=item.up, down=item.down)
         case news.GatewayDoubted():
             return events.Warned(
-                title=f"The gateway {told.address} shows {told.shown} of {told.known} members that another one shows.",
+                title=f"The gateway {item.address} shows {item.shown} of {item.known} members that another one shows.",
                 advice="It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.",
             )
         case news.ClockSkewed():
             advice = "Set the clock by the network: answers that seem too old or too new are refused by others."
-            span = _span(abs(told.seconds))
-            title = f"This computer's clock is {span} slow." if told.seconds > 0 else f"This computer's clock is {span} fast."
+            span = _span(abs(item.seconds))
+            title = f"This computer's clock is {span} slow." if item.seconds > 0 else f"This computer's clock is {span} fast."
             return events.Warned(title=title, advice=advice)
         case news.SheetsMarked():
-            return _compared(told.comparison, me)
+            return _compared(item.comparison, me)
         case news.IdentityTwice():
             return events.Warned(
                 title="Another computer takes part with this node's identity, and the two hold each other back.",
                 advice="Give one of them an identity of its own: move its identity.key away and start it again.",
             )
         case _:
-            assert_never(told)
+            assert_never(item)
 
 
-def _compared(found: Comparison, me: str) -> events_leaderboard.ModelsCompared:
+def _compared(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompared:
     """The same for the window, which knows nothing of the swarm room; among the entrants of a public swarm only oneself."""
-    shown = [one for one in found.entrants if found.ranked or one.id == me][:ENTRANTS]
+    entrants = [entrant for entrant in comparison.entrants if comparison.ranked or entrant.id == me][:ENTRANTS]
     return events_leaderboard.ModelsCompared(
-        curves=msgspec.convert(found.curves, tuple[events_leaderboard.ScoreCurve, ...], from_attributes=True),
+        curves=msgspec.convert(comparison.curves, tuple[events_leaderboard.ScoreCurve, ...], from_attributes=True),
         entrants=tuple(
-            replace(msgspec.convert(one, events_leaderboard.Entrant, from_attributes=True), mine=one.id == me) for one in shown
+            replace(msgspec.convert(entrant, events_leaderboard.Entrant, from_attributes=True), mine=entrant.id == me)
+            for entrant in entrants
         ),
-        ranked=found.ranked,
-        sheets=found.sheets,
-        since=found.since,
+        ranked=comparison.ranked,
+        sheets=comparison.sheets,
+        since=comparison.since,
     )
 
 
-def _peer(told: news.PeerSeen) -> events.PeerInfo:
-    peer = told.peer
+def _peer(item: news.PeerSeen) -> events.PeerInfo:
+    peer = item.peer
     return events.PeerInfo(
         id=text_of(peer.id),
         name=peer.name,

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.core.settings import Settings, Web
-from waggle.engine.control.command_queue import OF_NEITHER, OF_SWARMS, WayBack
+from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import swarm_connection
-from waggle.engine.services.models import Again, Change
+from waggle.engine.services.models import Change, Restart
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
 from waggle.network.joined_swarms import Entry
@@ -28,26 +28,26 @@ from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.node import require_port
 from waggle.protocol import commands
-from waggle.protocol import events_swarms as told
+from waggle.protocol import events_swarms as events_swarms
 from waggle.rl.batch import nothing
 from waggle.tasks import catalogue
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
-NOT_ITS_FAULT = (*OF_SWARMS, *OF_NEITHER, ModelError)  # of one that was chosen before a start
-BACK = "It goes on in the swarm of before."
-OWN, MET = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
-EVERYWHERE = ("0.0.0.0", "::")
-Answer = told.SwarmsTold | told.SwarmCreated | told.InviteRead | told.InviteWritten
+NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of one that was chosen before a start
+BACK_MESSAGE = "It goes on in the swarm of before."
+MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
+ANY_ADDRESS = ("0.0.0.0", "::")
+Answer = events_swarms.SwarmsTold | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
 Addresses = Callable[[], Awaitable[list[str]]]
 
 
-async def _nowhere() -> list[str]:
+async def _no_addresses() -> list[str]:
     return []
 
 
-def applied(home: paths.Home, chosen: Settings) -> Settings:
+def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
     """The settings with the swarm that was chosen from the book, where they name none themselves. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     entry = known.entry(known.active or charters.first_swarm().digest.hex())
@@ -61,18 +61,25 @@ def applied(home: paths.Home, chosen: Settings) -> Settings:
     return replace(chosen, swarm=there)
 
 
-async def look_again(home: paths.Home, chosen: Settings) -> None:
+async def retry_direct_connection(home: paths.Home, chosen: Settings) -> None:
     """Call the seeds of a swarm that was entered where only the web was let through: this computer may be elsewhere now.
 
     Raises SwarmError for a list of swarms that cannot be read.
     """
     known = joined_swarms.read(home.swarms)
     entry = known.entry(known.active) if known.active else None
-    asked = chosen.swarm
-    if entry is None or not entry.only_by_web or asked.charter or asked.solo or asked.light or not has_hivemind():
+    chosen_swarm = chosen.swarm
+    if (
+        entry is None
+        or not entry.only_by_web
+        or chosen_swarm.charter
+        or chosen_swarm.solo
+        or chosen_swarm.light
+        or not has_hivemind()
+    ):
         return
     with suppress(SwarmError):  # then the gateways remain
-        if await is_answered(entry.seeds, bytes.fromhex(entry.charter), asked.host):
+        if await is_answered(entry.seeds, bytes.fromhex(entry.charter), chosen_swarm.host):
             joined_swarms.write(home.swarms, known.with_entry(replace(entry, only_by_web=False)))
 
 
@@ -89,19 +96,19 @@ def is_with_others(entry: Entry | None) -> bool:
     return entry is not None and bool(entry.seeds or entry.gateways)
 
 
-def go_back(home: paths.Home) -> None:
+def return_to_previous_swarm(home: paths.Home) -> None:
     """Make the swarm in which a round was played last the active one again. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     if known.active != known.before:
         joined_swarms.write(home.swarms, replace(known, active=known.before))
 
 
-def way_back(home: paths.Home, chosen: Settings) -> list[WayBack]:
+def undo_steps(home: paths.Home, chosen: Settings) -> list[UndoStep]:
     """At a start: out of a swarm that was chosen and in which no round was played, should it fail. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     if known.active == known.before or chosen.swarm.charter:
         return []
-    return [WayBack(partial(go_back, home), NOT_ITS_FAULT, BACK)]
+    return [UndoStep(partial(return_to_previous_swarm, home), NOT_CAUSED_BY_CHOICE, BACK_MESSAGE)]
 
 
 def _free(host: str, port: int) -> int:
@@ -113,7 +120,7 @@ def _free(host: str, port: int) -> int:
     return port
 
 
-class Swarms:
+class SwarmService:
     """Obeys the commands about swarms. `again` makes the engine start again, `change` changes settings.
 
     `chosen` are those with the swarm of now, and `light` says whether the person chose gateways alone, whatever the swarm.
@@ -121,25 +128,25 @@ class Swarms:
     """
 
     def __init__(
-        self, home: paths.Home, chosen: Settings, again: Again, change: Change, light: Callable[[], bool] = lambda: False
+        self, home: paths.Home, chosen: Settings, restart: Restart, change: Change, light: Callable[[], bool] = lambda: False
     ) -> None:
-        self._home, self._chosen, self._again, self._change, self._light = home, chosen, again, change, light
+        self._home, self._chosen, self._restart, self._change, self._light = home, chosen, restart, change, light
         self._looked: dict[str, tuple[invite.Invite, Visited]] = {}
         self._one_at_a_time = asyncio.Lock()
         self._active = joined_swarms.read(
             home.swarms
         ).active  # as it was begun with: what is chosen meanwhile is for the next start
         self.charter: Charter | None = None  # that of now
-        self.addresses: Addresses = _nowhere
+        self.addresses: Addresses = _no_addresses
 
     async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
         """Raises WaggleError for what cannot be done; then nothing was changed."""
         async with self._one_at_a_time:
             match command:
                 case commands.ListSwarms():
-                    return (self._told(),)
+                    return (self._list(),)
                 case commands.CreateSwarm():
-                    return (await self._create(command), self._told())
+                    return (await self._create(command), self._list())
                 case commands.ReadInvite():
                     return (await self._look(command.link),)
                 case commands.ChooseSwarm():
@@ -167,21 +174,21 @@ class Swarms:
             with suppress(SwarmError):  # the disk is full: what was before stays the way back
                 joined_swarms.write(self._home.swarms, replace(known, before=self._active))
 
-    def _told(self) -> told.SwarmsTold:
+    def _list(self) -> events_swarms.SwarmsTold:
         known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
-        entries = [one for one in known.entries if one.charter != first.digest.hex()]
-        shown = [self._shown(first, known.entry(first.digest.hex()) or Entry(charter=first.digest.hex()))]
+        entries = [known_entry for known_entry in known.entries if known_entry.charter != first.digest.hex()]
+        descriptions = [self._describe(first, known.entry(first.digest.hex()) or Entry(charter=first.digest.hex()))]
         for entry in entries:
             with suppress(CharterError):  # its charter is gone or damaged: what is left of it cannot be joined
-                shown.append(self._shown(self._kept(entry.charter), entry))
+                descriptions.append(self._describe(self._charter(entry.charter), entry))
         offers = tuple(
-            told.SpecialtyOffer(
-                dataset=one.dataset, title=one.title, topic=one.topic,
-                samples={difficulty: level.sample for difficulty, level in one.levels.items()},
+            events_swarms.SpecialtyOffer(
+                dataset=specialty.dataset, title=specialty.title, topic=specialty.topic,
+                samples={difficulty: level.sample for difficulty, level in specialty.levels.items()},
             )
-            for one in catalogue.shipped()
+            for specialty in catalogue.shipped()
         )  # fmt: skip
-        return told.SwarmsTold(swarms=tuple(shown), offers=offers, fixed=self._fixed())
+        return events_swarms.SwarmsTold(swarms=tuple(descriptions), offers=offers, fixed=self._fixed())
 
     def _fixed(self) -> str:
         """Why the settings leave no choice."""
@@ -189,15 +196,15 @@ class Swarms:
             return "swarm.charter in the settings, or on the command line, names the swarm."
         return ""
 
-    def _shown(self, charter: Charter, entry: Entry | None) -> told.SwarmShown:
+    def _describe(self, charter: Charter, entry: Entry | None) -> events_swarms.SwarmShown:
         digest = charter.digest
-        return told.SwarmShown(
+        return events_swarms.SwarmShown(
             charter=digest.hex(),
             name=charter.name,
             specialties=tuple(
-                told.SpecialtyShown(title=one.title, difficulty=difficulty, sample=sample)
-                for one in charter.specialties
-                for difficulty, sample in [catalogue.recognised(one)]
+                events_swarms.SpecialtyShown(title=specialty.title, difficulty=difficulty, sample=sample)
+                for specialty in charter.specialties
+                for difficulty, sample in [catalogue.recognised(specialty)]
             ),
             model_hint=charter.model_hint or "",
             completion_characters=charter.completion_characters,
@@ -210,7 +217,7 @@ class Swarms:
             ends_solo=self._chosen.swarm.solo and is_with_others(entry),
         )
 
-    async def _create(self, command: commands.CreateSwarm) -> told.SwarmCreated:
+    async def _create(self, command: commands.CreateSwarm) -> events_swarms.SwarmCreated:
         key = membership.new_key() if command.private else b""
         gate = membership.public_of(key) if key else ""
         plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
@@ -221,16 +228,16 @@ class Swarms:
         after = known.with_entry(entry)
         self._keep(charter, key)
         joined_swarms.write(self._home.swarms, after)
-        return told.SwarmCreated(swarm=self._shown(charter, entry))
+        return events_swarms.SwarmCreated(swarm=self._describe(charter, entry))
 
-    async def _look(self, text: str) -> told.InviteRead:
+    async def _look(self, text: str) -> events_swarms.InviteRead:
         read = invite.read(text)
         digest = read.charter.hex()
         here: Charter | None = None
         with suppress(CharterError):  # not met before
-            here = self._kept(digest)
-        seen = await visit(read, self._chosen.swarm.host, by_web=self._light())
-        charter = seen.charter or here
+            here = self._charter(digest)
+        preview = await visit(read, self._chosen.swarm.host, by_web=self._light())
+        charter = preview.charter or here
         if charter is None:
             raise SwarmError(
                 "Nobody answers at the addresses of this invite.",
@@ -239,18 +246,18 @@ class Swarms:
         if charter.is_private:
             membership.require(charter, read.key)
         self._keep(charter, b"")
-        self._looked[digest] = read, seen
+        self._looked[digest] = read, preview
         known = joined_swarms.read(self._home.swarms)
         entry = known.entry(digest)
-        if entry and seen.answered:
-            joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, members=seen.members)))
-        shown = replace(self._shown(charter, entry), members=seen.members, ends_solo=self._chosen.swarm.solo)
-        return told.InviteRead(swarm=shown, answered=seen.answered)
+        if entry and preview.answered:
+            joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, members=preview.members)))
+        description = replace(self._describe(charter, entry), members=preview.members, ends_solo=self._chosen.swarm.solo)
+        return events_swarms.InviteRead(swarm=description, answered=preview.answered)
 
     def _choose(self, digest: str) -> tuple[Answer, ...]:
         if fixed := self._fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
-        charter, known = self._kept(digest), joined_swarms.read(self._home.swarms)
+        charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
         swarm_connection.specialties(self._chosen, charter)
         looked = self._looked.get(digest)
         if charter != charters.first_swarm() and not looked and known.entry(digest) is None:
@@ -264,7 +271,7 @@ class Swarms:
         alone = self._chosen.swarm.solo and with_others
         here = self.charter is not None and self.charter.digest.hex() == digest
         if here and not alone and active == known.active and known == joined_swarms.read(self._home.swarms):
-            return (self._told(),)  # already there
+            return (self._list(),)  # already there
         be_as_before: Callable[[], object] = nothing
         if alone:  # whoever joins others does not stay by itself
             be_as_before = self._change({"swarm.solo": False})
@@ -273,11 +280,11 @@ class Swarms:
         except SwarmError:
             be_as_before()
             raise
-        self._again(f"Going to {charter.name}.", partial(self._go_back, be_as_before))
+        self._restart(f"Going to {charter.name}.", partial(self._go_back, be_as_before))
         return ()
 
     def _go_back(self, be_as_before: Callable[[], object]) -> None:
-        go_back(self._home)
+        return_to_previous_swarm(self._home)
         be_as_before()
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
@@ -286,10 +293,10 @@ class Swarms:
             raise EngineError("This swarm is taken part in now.", "Choose another one first.")
         joined_swarms.write(self._home.swarms, known.without(digest))
         home = self._home
-        for kept in (self._path(digest), home.known_peers_of(digest), home.admission(digest), home.marks(digest)):
-            kept.unlink(missing_ok=True)
+        for path in (self._path(digest), home.known_peers_of(digest), home.admission(digest), home.marks(digest)):
+            path.unlink(missing_ok=True)
         self._looked.pop(digest, None)
-        return (self._told(),)
+        return (self._list(),)
 
     def _in_use(self, known: joined_swarms.Book) -> set[str]:
         """The swarm that is taken part in or being joined, and the one that was chosen for the next start."""
@@ -298,7 +305,7 @@ class Swarms:
         following = known.active if known.active != self._active else here
         return {here or first, following or first}
 
-    async def _invite(self) -> told.InviteWritten:
+    async def _invite(self) -> events_swarms.InviteWritten:
         if self.charter is None:
             raise EngineError("The swarm is not joined yet.", "Try again in a moment.")
         if self._chosen.swarm.solo:
@@ -306,15 +313,15 @@ class Swarms:
         digest = self.charter.digest
         own = _best(await self.addresses())
         met = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
-        further = [one for one in (*self._chosen.swarm.seeds, *met) if one not in own and not _is_local(one)]
-        seeds = tuple(dict.fromkeys([*own, *further[:MET]]))
+        further = [address for address in (*self._chosen.swarm.seeds, *met) if address not in own and not _is_local(address)]
+        seeds = tuple(dict.fromkeys([*own, *further[:MAX_OTHER_ADDRESSES]]))
         gateways = tuple(filter(is_gateway, dict.fromkeys((*_lent(self._chosen.web, own), *self._chosen.swarm.gateways))))
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
         key = membership.read_certificate(self._home.admission(digest.hex())) if self.charter.is_private else b""
         link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
-        return told.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
+        return events_swarms.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 
     def _path(self, digest: str) -> Path:
         return self._home.charters / f"{digest}.json"
@@ -328,7 +335,7 @@ class Swarms:
         except OSError as error:
             raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 
-    def _kept(self, digest: str) -> Charter:
+    def _charter(self, digest: str) -> Charter:
         """Raises CharterError."""
         first = charters.first_swarm()
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
@@ -339,13 +346,13 @@ def _entry(digest: str, entry: Entry | None, looked: tuple[invite.Invite, Visite
     before = entry or Entry(charter=digest, added_at=time.time())
     if looked is None:
         return before
-    read, seen = looked
+    read, preview = looked
     return replace(
         before,
         seeds=tuple(dict.fromkeys((*read.seeds, *before.seeds)))[: invite.MAX_SEEDS],
         gateways=tuple(dict.fromkeys((*read.gateways, *before.gateways)))[: invite.MAX_GATEWAYS],
-        only_by_web=seen.only_by_web if seen.answered and read.seeds else before.only_by_web,
-        members=seen.members if seen.answered else before.members,
+        only_by_web=preview.only_by_web if preview.answered and read.seeds else before.only_by_web,
+        members=preview.members if preview.answered else before.members,
     )
 
 
@@ -360,9 +367,11 @@ def _digest(charter: Charter) -> str:
 
 def _lent(web: Web, own: list[str]) -> list[str]:
     """Where others find the gateway that this node lends; unknown where it stands behind a web server."""
-    if not web.gateway or not web.port or web.host not in EVERYWHERE:
+    if not web.gateway or not web.port or web.host not in ANY_ADDRESS:
         return []
-    straight = {_host(one): one.rpartition("/")[2] for one in own if "/p2p-circuit/" not in one and not _is_local(one)}
+    straight = {
+        _host(address): address.rpartition("/")[2] for address in own if "/p2p-circuit/" not in address and not _is_local(address)
+    }
     family = ipaddress.ip_address(web.host).version  # who listens to all of one hears none of the other
     hosts = {host: peer for host, peer in straight.items() if host is not None and host.version == family}
     form = "[{}]" if family == 6 else "{}"
@@ -384,14 +393,14 @@ def _is_local(address: str) -> bool:
 
 def _best(addresses: list[str]) -> list[str]:
     """Those that others can use first: public, then of this network, and this computer's own only where there is nothing else."""
-    known = [one for one in addresses if is_address(one)]
-    useful = [one for one in known if not _is_local(one)] or known
-    return sorted(useful, key=lambda one: (host := _host(one)) is not None and not host.is_global)[:OWN]
+    known = [address for address in addresses if is_address(address)]
+    useful = [address for address in known if not _is_local(address)] or known
+    return sorted(useful, key=lambda address: (host := _host(address)) is not None and not host.is_global)[:MAX_OWN_ADDRESSES]
 
 
 def _reach(addresses: tuple[str, ...]) -> str:
     """From where an invite with these seeds and gateways can be followed."""
-    hosts = [_host(one) for one in addresses]
+    hosts = [_host(address) for address in addresses]
     if any(host is None or host.is_global for host in hosts):
         return "It works from anywhere."
     if all(host is not None and host.is_loopback for host in hosts):

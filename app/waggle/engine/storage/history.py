@@ -4,6 +4,7 @@ Of bounded size: of the older half of very many rounds every second one is folde
 held-out scores every second one is forgotten.
 """
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,16 +16,17 @@ import msgspec
 from waggle.core.errors import UNREADABLE, HistoryDamaged, HistoryError
 from waggle.protocol import events, events_identity
 
-Told = TypeVar("Told")
+log = logging.getLogger(__name__)
+Event = TypeVar("Event")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
-READING = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
-HINDERED = (
+READ_ERRORS = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
+NOT_DAMAGE = (
     sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
 )  # fmt: skip
-POINTS = 1000  # of a long chart
-MOST = 50_000  # rounds that are kept one by one: about 40 MB
-LOOK_EVERY = 1000  # rounds
+MAX_POINTS = 1000  # of a long chart
+MAX_ROUNDS = 50_000  # rounds that are kept one by one: about 40 MB
+THIN_EVERY = 1000  # rounds
 SCHEMA = """
 create table if not exists rounds (round integer primary key, summary blob not null) without rowid;
 create table if not exists held_out (round integer primary key, score blob not null) without rowid;
@@ -55,7 +57,7 @@ from (select * from earlier union all {days}) group by day order by day
 # Where there are too many, the first one of each of so many equal stretches, however many of them are folded.
 EVENLY = f"""
 with span as (select min(round) as first,
-  case when count(*) > {POINTS} then (max(round) - min(round)) / {POINTS} + 1 else 1 end as step from {{table}})
+  case when count(*) > {MAX_POINTS} then (max(round) - min(round)) / {MAX_POINTS} + 1 else 1 end as step from {{table}})
 select {{column}} from {{table}} where round in (select min(round) from {{table}}, span group by (round - first) / step)
 order by round
 """
@@ -78,10 +80,10 @@ class History:
     def keep_round(self, summary: events.RoundSummary) -> None:
         """A round that was played again after a kill replaces its first try."""
         self._write("insert or replace into rounds values (?, ?)", summary.round, msgspec.json.encode(summary))
-        if summary.round % LOOK_EVERY == 0 and not self._database.in_transaction:
+        if summary.round % THIN_EVERY == 0 and not self._database.in_transaction:
             self.thin()
 
-    def thin(self, most: int = MOST) -> None:
+    def thin(self, most: int = MAX_ROUNDS) -> None:
         """Where there are more rounds than so many, fold every second one of the older half into the sums of its day.
 
         Where there are as many held-out scores, forget every second one of the older half.
@@ -145,7 +147,7 @@ class History:
         """Whether the held-out score before this round was taken."""
         return self._database.execute("select 1 from held_out where round = ?", (number,)).fetchone() is not None
 
-    def told(self) -> events.HistoryTold:
+    def points(self) -> events.HistoryTold:
         """All rounds and all held-out scores, each thinned evenly to at most 1,000, and every aha."""
         rows = self._database.execute(EVENLY.format(column="summary", table="rounds"))
         scores = self._database.execute(EVENLY.format(column="score", table="held_out"))
@@ -184,7 +186,7 @@ def days_of(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, flo
     The history is only looked at. One that cannot be read has none: it is mended where it is gone on with.
     """
     try:
-        with looked_at(path) as database:
+        with open_read_only(path) as database:
             database.execute("begin")  # both of one moment: rounds end meanwhile
             rows = database.execute("select summary from rounds order by round desc limit 1")
             newest = next(_readable(rows, events.RoundSummary), None)
@@ -193,7 +195,7 @@ def days_of(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, flo
         return (), None
 
 
-def looked_at(path: Path) -> closing[sqlite3.Connection]:
+def open_read_only(path: Path) -> closing[sqlite3.Connection]:
     """A history that nothing is written to: an engine may be at work. Raises what is `DAMAGED`."""
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
 
@@ -206,12 +208,12 @@ def _days(database: sqlite3.Connection) -> tuple[events_identity.Day, ...]:
     )
 
 
-def _readable(rows: sqlite3.Cursor, kind: type[Told]) -> Iterator[Told]:
+def _readable(rows: sqlite3.Cursor, kind: type[Event]) -> Iterator[Event]:
     for (row,) in rows:
         try:
             yield msgspec.json.decode(row, type=kind)
-        except (TypeError, *UNREADABLE):  # damaged on the disk: one point of a chart is lost, not the engine
-            continue
+        except (TypeError, *UNREADABLE) as error:  # damaged on the disk: one point of a chart is lost, not the engine
+            log.debug("a damaged row of the history is left out: %s", error)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -231,16 +233,16 @@ def _open(path: Path) -> sqlite3.Connection:
 def is_damage(error: Exception) -> bool:
     """Whether what is `DAMAGED` says so of the file. A full disk, a lock, rights do not: it is whole, and stays where it is."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-    return code & 0xFF not in HINDERED or code in READING
+    return code & 0xFF not in NOT_DAMAGE or code in READ_ERRORS
 
 
 def _check(database: sqlite3.Connection) -> None:
     """Raise what is `DAMAGED` unless every page, every name and every teacher can be read."""
     for columns in ("round, summary from rounds", "round, score from held_out", "dataset, aha from ahas"):
         database.execute(f"select {columns} limit 1").fetchone()
-    (said,) = database.execute("pragma quick_check(1)").fetchone()
+    (verdict,) = database.execute("pragma quick_check(1)").fetchone()
     taught: list[tuple[Any, Any]] = database.execute("select dataset, origin from taught").fetchall()
     solved: list[tuple[Any]] = database.execute("select dataset from ahas").fetchall()
     names = [name for name, *_ in (*taught, *solved)]
-    if said != "ok" or not all(isinstance(name, str) for name in names) or not all(isinstance(by, bytes) for _, by in taught):
-        raise sqlite3.DatabaseError(f"damaged: {said}")
+    if verdict != "ok" or not all(isinstance(name, str) for name in names) or not all(isinstance(by, bytes) for _, by in taught):
+        raise sqlite3.DatabaseError(f"damaged: {verdict}")

@@ -1,5 +1,6 @@
 """Opens a history; a damaged one is rebuilt from the record of events, as far as that goes back: history is a fold of it."""
 
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,7 +14,9 @@ from waggle.engine.storage.history import History
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
-BESIDE = ("-wal", "-shm")  # what SQLite keeps beside a database; it would take it for that of the next one of this name
+log = logging.getLogger(__name__)
+
+SIDE_FILES = ("-wal", "-shm")  # what SQLite keeps beside a database; it would take it for that of the next one of this name
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Rebuilt:
     aside: Path
 
 
-def opened(path: Path, record: Path, model: Model) -> tuple[History, Rebuilt | None]:
+def open_or_rebuild(path: Path, record: Path, model: Model) -> tuple[History, Rebuilt | None]:
     """The history of a model. A damaged one is kept aside; what a folder of records knows of the model stands in its place.
 
     It does so whole or not at all: killed in the middle, the next start finds none, and begins again. Raises HistoryError.
@@ -35,6 +38,7 @@ def opened(path: Path, record: Path, model: Model) -> tuple[History, Rebuilt | N
             return History(path), None
     except HistoryDamaged:
         pass
+    log.info("%s is damaged, rebuilding it from the record of events", path)
     try:
         _set_aside(path, aside)
         rounds = _rebuild(path, record, model)
@@ -47,13 +51,13 @@ def _set_aside(path: Path, aside: Path) -> None:
     if path.exists():
         _remove(aside)
         path.replace(aside)
-    for end in BESIDE:
+    for end in SIDE_FILES:
         if (beside := Path(f"{path}{end}")).exists():
             beside.replace(f"{aside}{end}")
 
 
 def _remove(path: Path) -> None:
-    for end in ("", *BESIDE):
+    for end in ("", *SIDE_FILES):
         Path(f"{path}{end}").unlink(missing_ok=True)
 
 
@@ -62,7 +66,7 @@ def _rebuild(path: Path, record: Path, model: Model) -> int:
     making = path.with_suffix(".rebuilding")
     _remove(making)
     with closing(History(making)) as history:
-        folding = _Folding(history, model)
+        folding = _HistoryFold(history, model)
         with history.at_once():
             for file in oldest_first(record, time.time()):  # their names tell of clocks that were ahead
                 for event in json_lines.recording(file):
@@ -74,7 +78,7 @@ def _rebuild(path: Path, record: Path, model: Model) -> int:
 
 
 @dataclass
-class _Folding:
+class _HistoryFold:
     """Takes events oldest first, and keeps of them what is of one model."""
 
     history: History
@@ -124,7 +128,7 @@ class _Folding:
             self.ours = (settings.model.name, settings.model.folder) == (self.model.name, self.model.folder)
 
     def _name(self, specialties: Sequence[events.SpecialtyInfo]) -> None:
-        self.datasets |= {one.title: one.dataset for one in specialties}
+        self.datasets |= {specialty.title: specialty.dataset for specialty in specialties}
 
     def _take_round(self, summary: events.RoundSummary) -> None:
         self.history.keep_round(summary)

@@ -1,5 +1,6 @@
 """What a person asked for beyond the rules, kept in a file: a pause ends as it was said to, whatever ends the engine before."""
 
+import logging
 from pathlib import Path
 
 import msgspec
@@ -8,10 +9,12 @@ from waggle.core import paths
 from waggle.core.errors import UNREADABLE
 from waggle.protocol.schedule import Wishes
 
+log = logging.getLogger(__name__)
+
 MAX_BYTES = 1000  # of the file: a few moments
 
 
-class Asked:
+class PauseRequest:
     """One for the life of the process; without a file it lasts no longer."""
 
     def __init__(self, file: Path | None = None) -> None:
@@ -30,8 +33,8 @@ class Asked:
                 self._file.unlink(missing_ok=True)
             else:
                 paths.put(self._file, msgspec.json.encode(wishes))
-        except OSError:  # a full disk: others say so, and it still holds for as long as this process lives
-            return
+        except OSError as error:  # a full disk: others report it, and the request holds for as long as this process lives
+            log.debug("the pause request is not stored: %s", error)
 
 
 def _read(file: Path) -> Wishes:

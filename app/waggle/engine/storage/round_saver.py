@@ -1,5 +1,6 @@
 """Keeps every round for good: by a line in the journal, and by a whole checkpoint as often as the disk is spared."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,13 +15,15 @@ from waggle.models.storage.checkpoint import Saved, Trained
 from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
 from waggle.sapo.interfaces import Policy
 
+log = logging.getLogger(__name__)
+
 BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
 SHARE_OF_TIME = 0.01  # that writing checkpoints may take
 JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
-TOLD_SECONDS = 1.0  # of learning again, before it is told
-WORTH_SECONDS = 60.0  # learning again that took so long is worth a checkpoint
-REPLAYED_SECONDS = 1800.0  # and more than so much of it no kill may cost
-AGAIN_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
+REPLAY_REPORT_SECONDS = 1.0  # of learning again, before it is report
+REPLAY_WORTH_SAVING_SECONDS = 60.0  # learning again that took so long is worth a checkpoint
+REPLAY_SAVE_SECONDS = 1800.0  # and more than so much of it no kill may cost
+CHECKPOINT_RETRY_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
 
 
 def interval(size: int, seconds: float) -> float:
@@ -28,7 +31,7 @@ def interval(size: int, seconds: float) -> float:
     return max(size / BYTES_A_SECOND, seconds / SHARE_OF_TIME)
 
 
-class Remembering:
+class RecordingPolicy:
     """A policy that remembers the step it took last."""
 
     def __init__(self, policy: Policy) -> None:
@@ -61,12 +64,12 @@ class Remembering:
 
 
 @dataclass
-class Keeper:
+class RoundSaver:
     """Called after each round, in the policy's thread. `checkpointed` is the round of the newest checkpoint, if there is one."""
 
     root: Path
     policy: Trained
-    remembering: Remembering
+    remembering: RecordingPolicy
     checkpointed: int | None
     make_room: Callable[[], None] = nothing  # after each checkpoint
     refused: Callable[[], None] = nothing  # when the disk did not take one, though the journal has the round
@@ -93,8 +96,9 @@ class Keeper:
             return size
         try:
             return size + self._checkpoint(saved)
-        except CheckpointError:
-            self._due, self._journal = self.clock() + AGAIN_SECONDS, 0
+        except CheckpointError as error:
+            log.info("checkpoint after round %d failed, retry in %.0f s: %s", saved.round, CHECKPOINT_RETRY_SECONDS, error)
+            self._due, self._journal = self.clock() + CHECKPOINT_RETRY_SECONDS, 0
             self.refused()
             return size
 
@@ -127,6 +131,7 @@ class Keeper:
     def _checkpoint(self, saved: Saved) -> int:
         began = self.clock()
         size = checkpoint.save(self.root, self.policy, saved)
+        log.debug("checkpoint after round %d: %d bytes in %.1f s", saved.round, size, self.clock() - began)
         self.checkpointed, self._newest, self._journal = saved.round, None, 0
         self._due = self.clock() + interval(size, self.clock() - began)
         self.make_room()
@@ -136,23 +141,23 @@ class Keeper:
 
 def restore(
     root: Path, policy: Trained, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
-    told: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
+    report: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:  # fmt: skip
     """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside.
 
-    `told` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
+    `report` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
     and when the pause point raises Stopped: the next start goes on from there. Raises CheckpointError.
     """
-    found, aside = checkpoint.load_newest(root, policy, base)
-    if found is None:
+    saved, aside = checkpoint.load_newest(root, policy, base)
+    if saved is None:
         with _mending():
             lost = training_journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
         return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
-    replay, total = _Replay(root, policy, found, clock), 0
-    for done, entry in enumerate(training_journal.entries(root, found.round, base)):
+    replay, total = _Replay(root, policy, saved, clock), 0
+    for done, entry in enumerate(training_journal.entries(root, saved.round, base)):
         if replay.is_long:
-            total = total or sum(1 for _ in training_journal.entries(root, found.round, base))  # up to 256 MiB to decode
-            told(done, total)
+            total = total or sum(1 for _ in training_journal.entries(root, saved.round, base))  # up to 256 MiB to decode
+            report(done, total)
         try:
             training_journal.learn_again(learn.step, entry, pause_point)
         except Stopped:
@@ -162,11 +167,11 @@ def restore(
     replay.keep()
     with _mending():
         lost = training_journal.set_aside(root, replay.saved.round)  # else they would be learned one day, on top of other rounds
-        other = training_journal.mend(root, max(found.round, training_journal.newest(root)))
+        other = training_journal.mend(root, max(saved.round, training_journal.newest(root)))
     aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
     aside += [checkpoint.SetAside(other, reason)] if other else []
-    return replay.saved, replay.kept.round, aside
+    return replay.saved, replay.stored.round, aside
 
 
 @contextmanager
@@ -185,25 +190,25 @@ class _Replay:
 
     root: Path
     policy: Trained
-    kept: Saved
+    stored: Saved
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
-        self.saved, self._began, self._since = self.kept, self.clock(), self.clock()
+        self.saved, self._began, self._since = self.stored, self.clock(), self.clock()
 
     @property
     def is_long(self) -> bool:
-        return self.clock() - self._began >= TOLD_SECONDS
+        return self.clock() - self._began >= REPLAY_REPORT_SECONDS
 
     def went_on(self, saved: Saved) -> None:
         self.saved = saved
-        if self.clock() - self._since >= REPLAYED_SECONDS:
+        if self.clock() - self._since >= REPLAY_SAVE_SECONDS:
             self.keep()
 
     def keep(self) -> None:
         """Where it took long enough to be worth a checkpoint."""
-        if self.saved is not self.kept and self.clock() - self._since >= WORTH_SECONDS:
+        if self.saved is not self.stored and self.clock() - self._since >= REPLAY_WORTH_SAVING_SECONDS:
             with suppress(CheckpointError):  # the journal has all of it
                 checkpoint.save(self.root, self.policy, self.saved)
-                self.kept = self.saved
+                self.stored = self.saved
             self._since = self.clock()

@@ -15,7 +15,7 @@ from waggle.protocol.state import State
 Local = Callable[[float], time.struct_time]
 
 
-class Meter:
+class EnergyMeter:
     """Begins with what the history knows of each day, and follows what is worked from then on, whatever the clock is set to."""
 
     def __init__(self, days: Iterable[Day], local: Local = time.localtime) -> None:

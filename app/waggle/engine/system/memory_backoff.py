@@ -1,9 +1,12 @@
-"""Frugality: after the engine ran out of memory it works in smaller parts, and says so, also when the system killed it for that.
+"""Memory backoff: after the engine ran out of memory it works in smaller parts.
+
+The person is told, also when the system killed the engine for it.
 
 Each model has parts of its own, and after a day of work that memory sufficed for, the next start tries larger ones again. Only
 Linux counts such kills; elsewhere an engine that was killed is started again as it was.
 """
 
+import logging
 import re
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +16,8 @@ import msgspec
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
 
+log = logging.getLogger(__name__)
+
 MOST = 4  # halvings: a sixteenth of what is usual
 MOST_PARTS = 1 << MOST
 CALM = 86_400.0  # seconds of work, after which one of them is taken back
@@ -20,23 +25,23 @@ NOTED = 3600.0  # seconds of it that not even a kill takes away
 BOOT, KILLS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/vmstat")
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class ModelBackoff(msgspec.Struct, frozen=True, kw_only=True):
     """What one model is held to, and for how many seconds of work that was enough."""
 
     halvings: Annotated[int, msgspec.Meta(ge=0, le=MOST)] = 0
     calm: float = 0.0
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class StoredBackoff(msgspec.Struct, frozen=True, kw_only=True):
     """What outlives the process. `kills` is the system's count at our start; empty once the engine was told to leave."""
 
     model: str = ""  # the one in use
     fitted: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)] = 1  # parts into which its work is divided without any halving
-    held: dict[str, Held] = {}
+    by_model: dict[str, ModelBackoff] = msgspec.field(name="held", default_factory=dict)
     kills: str = ""
 
 
-class Frugality:
+class MemoryBackoff:
     """Made at the engine's start. `was_killed` says whether the last run was ended for want of memory, `smaller` whether this
     one therefore works in smaller parts."""
 
@@ -44,9 +49,9 @@ class Frugality:
         self._path = home.root / "frugality.json"
         self._allowed = 0.0
         self._kills = system_kills() if kills is None else kills
-        kept = _read(self._path)
-        self._model, self._fitted, self._held = kept.model, kept.fitted, dict(kept.held)
-        self.was_killed = grew(kept.kills, self._kills)
+        stored = _read(self._path)
+        self._model, self._fitted, self._by_model = stored.model, stored.fitted, dict(stored.by_model)
+        self.was_killed = grew(stored.kills, self._kills)
         self.smaller = self.was_killed and self.more()
         if not self.smaller:
             self._write()
@@ -57,15 +62,15 @@ class Frugality:
         return min(MOST_PARTS, self._fitted << self._now.halvings)
 
     @property
-    def _now(self) -> Held:
-        return self._held.get(self._model, Held())
+    def _now(self) -> ModelBackoff:
+        return self._by_model.get(self._model, ModelBackoff())
 
     def begin(self, model: str) -> None:
         """From now on it is this model that needs memory; after a day of work for which there was enough, in larger parts."""
         if model != self._model:
             self._model, self._fitted = model, 1
         if self._now.halvings and self._now.calm >= CALM:
-            self._held[model] = Held(halvings=self._now.halvings - 1)
+            self._by_model[model] = ModelBackoff(halvings=self._now.halvings - 1)
         self._write()
 
     def divided(self, fitted: int) -> int:
@@ -78,7 +83,8 @@ class Frugality:
         """Work in parts half as large from now on; False where they are as small as it makes sense."""
         if self.parts >= MOST_PARTS:
             return False
-        self._held[self._model] = Held(halvings=self._now.halvings + 1)
+        self._by_model[self._model] = ModelBackoff(halvings=self._now.halvings + 1)
+        log.info("memory is short: work is divided into %d parts", self.parts)
         self._write()
         return True
 
@@ -87,7 +93,7 @@ class Frugality:
         now = self._now
         if now.halvings:
             calm = now.calm + seconds
-            self._held[self._model] = Held(halvings=now.halvings, calm=calm)
+            self._by_model[self._model] = ModelBackoff(halvings=now.halvings, calm=calm)
             if calm // NOTED > now.calm // NOTED:
                 self._write()
 
@@ -95,7 +101,7 @@ class Frugality:
         """So much is allowed now (0: what is needed): where that is more than before, the next start takes usual parts again."""
         before, self._allowed = self._allowed, gigabytes
         if before and (not gigabytes or gigabytes > before):
-            self._held.clear()
+            self._by_model.clear()
             self._write()
         return ()
 
@@ -105,25 +111,28 @@ class Frugality:
         self._write()
 
     def _write(self) -> None:
-        held = {model: one for model, one in self._held.items() if one.halvings}
+        by_model = {model: backoff for model, backoff in self._by_model.items() if backoff.halvings}
         try:
-            paths.put(self._path, msgspec.json.encode(Kept(model=self._model, fitted=self._fitted, held=held, kills=self._kills)))
+            paths.put(
+                self._path,
+                msgspec.json.encode(StoredBackoff(model=self._model, fitted=self._fitted, by_model=by_model, kills=self._kills)),
+            )
         except OSError:  # a full disk: others say so, and this is only a memory of how much there is
             return
 
 
-def _read(path: Path) -> Kept:
+def _read(path: Path) -> StoredBackoff:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Kept)
+        return msgspec.json.decode(path.read_bytes(), type=StoredBackoff)
     except (OSError, *UNREADABLE):  # none yet, or damaged
-        return Kept()
+        return StoredBackoff()
 
 
 def system_kills() -> str:
     """How often this system has killed for want of memory since it started: `boot:count`; empty where it does not tell."""
     try:
-        found = re.search(r"^oom_kill (\d+)$", KILLS.read_text(), re.MULTILINE)
-        return f"{BOOT.read_text().strip()}:{found.group(1)}" if found else ""
+        match = re.search(r"^oom_kill (\d+)$", KILLS.read_text(), re.MULTILINE)
+        return f"{BOOT.read_text().strip()}:{match.group(1)}" if match else ""
     except OSError:
         return ""
 

@@ -13,24 +13,24 @@ import psutil
 from waggle.core import paths
 from waggle.core.process_memory import held_by
 from waggle.core.settings import Computer
-from waggle.engine.runtime.pause_gate import Gate
+from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.backend import Opened, threads_for, use_threads
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.rl.batch import nothing
 
 NICENESS = {"lowest": 19, "low": 10, "normal": 0}
 GB = 1e9
-OURS = re.compile(r"(damaged-)?(journal-)?r\d{8}")
+SAVED_STATE_NAME = re.compile(r"(damaged-)?(journal-)?r\d{8}")
 
 
-class Limits:
+class ResourceLimits:
     """`traffic` takes bytes a second (None: no limit); `hold` is called whenever the settings say something new.
 
     `settle` is called before the number of threads changes.
     """
 
     def __init__(
-        self, gate: Gate, opened: Opened, traffic: Callable[[float | None], None], settle: Callable[[], None] = nothing
+        self, gate: PauseGate, opened: Opened, traffic: Callable[[float | None], None], settle: Callable[[], None] = nothing
     ) -> None:
         self._gate, self._opened, self._traffic, self._settle = gate, opened, traffic, settle
         self._threads = opened.threads
@@ -47,11 +47,11 @@ class Limits:
         """In the policy's thread, where the number of cores can change."""
         if self.computer is None or self._opened.backend != "torch":
             return
-        wanted = threads_for(self.computer.threads)
-        if wanted != self._threads:
+        threads = threads_for(self.computer.threads)
+        if threads != self._threads:
             self._settle()
-            use_threads(wanted)
-            self._threads = wanted
+            use_threads(threads)
+            self._threads = threads
 
 
 def share_of_time(computer: Computer, device: str) -> int:
@@ -59,7 +59,7 @@ def share_of_time(computer: Computer, device: str) -> int:
     return computer.cpu_percent if device == "cpu" else computer.gpu_percent
 
 
-def be_nice(priority: str) -> bool:
+def set_priority(priority: str) -> bool:
     """Give this process, its threads and its children a priority; False where the system lets none go back up."""
     me = psutil.Process()
     done = [_nice(process, priority) for process in (me, *me.children(recursive=True))]
@@ -144,7 +144,7 @@ def _states(home: paths.Home) -> list[Path]:
 
 def _ours(folder: Path) -> list[Path]:
     """What Waggle keeps in a folder of saved states; what a person keeps there counts for nothing, and stays."""
-    return sorted(path for path in folder.iterdir() if OURS.fullmatch(path.name)) if folder.is_dir() else []
+    return sorted(path for path in folder.iterdir() if SAVED_STATE_NAME.fullmatch(path.name)) if folder.is_dir() else []
 
 
 def _size(path: Path) -> int:

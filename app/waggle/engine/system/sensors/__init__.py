@@ -16,7 +16,7 @@ IDLE_SECONDS = 30.0  # so does asking about idleness, on some screens
 PROCESSORS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz", "soc_thermal"})
 
 
-class Reader:
+class SensorReader:
     """Looks when it is asked, in milliseconds; call it beside the loop. Reads what the rules ask for.
 
     Idleness that nobody asks for is 0, or None where this computer does not tell it.
@@ -36,11 +36,11 @@ class Reader:
             time.tzset()  # of a computer that travels: a process keeps the time zone that it began in
         return Readings(
             idle_seconds=self._idleness(needed=until_away or bool(rules.idle_minutes)),
-            on_power=_told(_on_power) if rules.only_on_power else None,
-            programs=_told(_programs) if rules.not_while else None,
+            on_power=_ask(_on_power) if rules.only_on_power else None,
+            programs=_ask(_programs) if rules.not_while else None,
             full_screen=full_screen() if rules.not_full_screen else None,
             metered=self._is_metered() if rules.not_metered else None,
-            celsius=_told(_celsius) if rules.below_celsius else None,
+            celsius=_ask(_celsius) if rules.below_celsius else None,
         )
 
     def _idleness(self, *, needed: bool) -> float | None:
@@ -96,7 +96,7 @@ def metered() -> bool | None:
     return None
 
 
-def _told(ask: Callable[[], Answer | None]) -> Answer | None:
+def _ask(ask: Callable[[], Answer | None]) -> Answer | None:
     try:
         return ask()
     except (OSError, psutil.Error):  # a sensor that went away in the middle of the question tells nothing
@@ -122,6 +122,6 @@ def _celsius() -> float | None:
     """The warmest of the processor's sensors. Windows and Macs hide them."""
     if not hasattr(psutil, "sensors_temperatures"):
         return None
-    found = psutil.sensors_temperatures()
-    warm = [one.current for chip, sensors in found.items() if chip in PROCESSORS for one in sensors]
+    temperatures = psutil.sensors_temperatures()
+    warm = [temperature.current for chip, sensors in temperatures.items() if chip in PROCESSORS for temperature in sensors]
     return max(warm, default=None)

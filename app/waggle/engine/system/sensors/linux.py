@@ -28,18 +28,18 @@ class _Screen:
     """Which screen this session has. A service is there before anybody has logged in, and hears of none by itself."""
 
     def __init__(self) -> None:
-        self._found: dict[str, str] = {}
+        self._variables: dict[str, str] = {}
         self._looked_at = -LOOK_S
 
     def look(self) -> None:
-        is_told = any(os.environ.get(name) and name not in self._found for name in SCREEN[:2])
+        is_told = any(os.environ.get(name) and name not in self._variables for name in SCREEN[:2])
         if is_told or time.monotonic() - self._looked_at < LOOK_S:
             return
         self._looked_at = time.monotonic()
-        for name in self._found:
+        for name in self._variables:
             os.environ.pop(name, None)
-        self._found = screen_of(_bus(*SESSION))
-        os.environ.update(self._found)
+        self._variables = screen_of(_bus(*SESSION))
+        os.environ.update(self._variables)
 
 
 _screen = _Screen()
@@ -83,20 +83,20 @@ def metered() -> bool | None:
     return metered_of(_bus(*METERED))
 
 
-def milliseconds_of(said: str) -> float | None:
+def milliseconds_of(output: str) -> float | None:
     """`t 61234` in seconds."""
-    found = re.fullmatch(r"t (\d+)", said.strip())
-    return int(found.group(1)) / 1000 if found else None
+    match = re.fullmatch(r"t (\d+)", output.strip())
+    return int(match.group(1)) / 1000 if match else None
 
 
-def screen_of(said: str) -> dict[str, str]:
+def screen_of(output: str) -> dict[str, str]:
     """What systemd's manager of this user was told of a screen: `as 2 "LANG=C.UTF-8" "DISPLAY=:0"`."""
-    return {name: value for name, value in re.findall(r'"(\w+)=([^"\\]*)"', said) if name in SCREEN and value}
+    return {name: value for name, value in re.findall(r'"(\w+)=([^"\\]*)"', output) if name in SCREEN and value}
 
 
-def metered_of(said: str) -> bool | None:
+def metered_of(output: str) -> bool | None:
     """NetworkManager's NMMetered: 1 yes, 2 no, 3 and 4 the same as a guess, 0 unknown."""
-    return {"u 1": True, "u 3": True, "u 2": False, "u 4": False}.get(said.strip())
+    return {"u 1": True, "u 3": True, "u 2": False, "u 4": False}.get(output.strip())
 
 
 def _word(supply: Path, name: str) -> str:

@@ -62,10 +62,10 @@ def ask(question: Callable[[Any, c_void_p], Answer | None]) -> Answer | None:
 def idle_seconds(screen: Any, display: c_void_p) -> float | None:
     if (saver := _saver()) is None:
         return None
-    found = saver.XScreenSaverAllocInfo()
-    known = saver.XScreenSaverQueryInfo(display, c_ulong(screen.XDefaultRootWindow(display)), found)
-    seconds = found.contents.idle / 1000 if known else None
-    screen.XFree(found)
+    info = saver.XScreenSaverAllocInfo()
+    known = saver.XScreenSaverQueryInfo(display, c_ulong(screen.XDefaultRootWindow(display)), info)
+    seconds = info.contents.idle / 1000 if known else None
+    screen.XFree(info)
     return seconds
 
 
@@ -84,11 +84,11 @@ def _atom(screen: Any, display: c_void_p, name: bytes) -> int:
 
 
 def _property(screen: Any, display: c_void_p, window: c_ulong, name: bytes) -> list[int]:
-    kind, form, count, left = c_ulong(), c_int(), c_ulong(), c_ulong()
+    kind, form, count, bytes_after = c_ulong(), c_int(), c_ulong(), c_ulong()
     content = POINTER(c_ubyte)()
     screen.XGetWindowProperty(
         display, window, c_ulong(_atom(screen, display, name)), c_long(0), c_long(LONGEST), c_int(0), c_ulong(ANY_TYPE),
-        byref(kind), byref(form), byref(count), byref(left), byref(content),
+        byref(kind), byref(form), byref(count), byref(bytes_after), byref(content),
     )  # fmt: skip
     if not content:
         return []

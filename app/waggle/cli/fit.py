@@ -1,0 +1,55 @@
+"""`waggle fit`: say whether and how a model can be trained on this computer. Downloads nothing but its configuration."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from waggle.cli.options import add_home, add_settings
+from waggle.core import hub_token, paths, settings
+from waggle.core.errors import ModelError
+from waggle.engine.runtime import model_fit
+from waggle.models.shared import model_config
+from waggle.models.shared.model_config import Configuration
+from waggle.models.storage import hub_download
+
+
+class _ConfigurationArrived(Exception):
+    """The configuration has come: for a question about a model, no more is needed."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    add_settings(parser)
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a folder, or owner/name on the hub (default: the starter)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say how a model could be trained here; downloads nothing but its configuration."""
+    home = paths.home_in(arguments.home)
+    chosen = settings.read(home.settings, tuple(arguments.set))
+    folder = Path(os.path.expanduser(arguments.model)) if arguments.model else paths.starter()
+    model = model_config.read(folder) if folder.is_dir() else _of_the_hub(arguments.model)
+    sys.stdout.write(f"{model_fit.fit_model(model_fit.measure_machine(chosen), model, chosen).sentence}\n")
+    return 0
+
+
+def _of_the_hub(name: str) -> Configuration:
+    here = hub_download.model_of(name, paths.models())
+    if here.folder.is_dir():
+        return model_config.read(here.folder)
+    configurations: list[Configuration] = []
+
+    def enough(unfinished: Path) -> None:
+        configurations.append(model_config.read(unfinished))
+        raise _ConfigurationArrived
+
+    try:
+        hub_download.fetch(name, paths.models(), lambda _, __: None, warn=_warn, token=hub_token.stored, examine=enough)
+    except _ConfigurationArrived:
+        return configurations[0]
+    raise ModelError(f"{name} has no configuration.", "Choose a complete transformers model.")
+
+
+def _warn(what: str) -> None:
+    sys.stderr.write(f"{what}\n")

@@ -1,0 +1,33 @@
+"""`waggle token`: store the token of the model hub in the keychain, or remove it from there."""
+
+import argparse
+import getpass
+import sys
+
+from waggle.core import hub_token
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--forget", action="store_true", help="remove it from the keychain")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Store the token that is typed or piped in, or remove the stored one; raises TokenError."""
+    if arguments.forget:
+        hub_token.forget()
+        sys.stdout.write("No token is stored any more.\n")
+        return 0
+    hub_token.store(_typed())
+    sys.stdout.write("The token is in the keychain of this computer.\n")
+    return 0
+
+
+def _typed() -> str:
+    """The token from stdin; at a terminal it is asked for and not echoed. Empty where none is given."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().strip()
+    try:
+        return getpass.getpass("Token of the hub (it is not shown): ").strip()
+    except EOFError:  # Ctrl+D, which ends no line
+        sys.stderr.write("\n")
+        return ""

@@ -1,0 +1,73 @@
+"""`waggle` without a command: open the window."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from waggle.cli.options import add_home, add_settings, text
+from waggle.cli.outcome import stderr_is_read
+from waggle.core import paths
+from waggle.core.errors import WaggleError
+from waggle.core.hide_arguments import hide
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_home(parser)
+    add_settings(parser, "set_before")
+    parser.add_argument(
+        "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
+        help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
+    )  # fmt: skip
+    parser.add_argument(
+        "--on", default="", metavar="HOST", help="control the engine of another computer (Linux or a Mac) through ssh"
+    )
+    parser.add_argument(
+        "--invite", default="", type=_absolute, metavar="LINK", help="show where a link, or a file with a link, leads"
+    )
+    parser.add_argument("--speed", type=float, default=1.0, help="of the replay (default: as recorded)")
+    parser.add_argument("--theme", choices=("system", "light", "dark", "high_contrast"))
+    parser.add_argument("--page", choices=("home", "live", "progress", "peers", "swarms", "you", "settings", "help"))
+    parser.add_argument(
+        "--screenshot", type=Path, metavar="FILE", help="with --replay: save a picture of the page at the end, then leave"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the window until it is closed; returns the exit code. Raises WaggleError where there is no screen."""
+    hide(arguments.invite)
+    if not has_screen():
+        raise WaggleError(
+            "There is no screen here, so the window cannot open.",
+            "Waggle also works without one: start `waggle engine`, and ask it with `waggle ctl status`.",
+        )
+    from waggle.gui.application import main as app
+
+    return app.run(
+        app.Arguments(
+            home=arguments.home, on=arguments.on, overrides=tuple(arguments.set), invite=arguments.invite,
+            replay=arguments.replay, speed=arguments.speed, theme=arguments.theme, page=arguments.page,
+            screenshot=arguments.screenshot,
+        )
+    )  # fmt: skip
+
+
+def show_refused(error: WaggleError) -> None:
+    """Show why the window could not open in a window of its own, unless a person reads stderr."""
+    if has_screen() and not stderr_is_read():
+        from waggle.gui.application import main as app
+
+        app.show_refused(error)
+
+
+def has_screen() -> bool:
+    """Windows and Macs have a screen; elsewhere a display server, or a choice of Qt's platform, indicates it."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
+
+
+def _absolute(invite: str) -> str:
+    """A link unchanged; a file by its absolute path, because a window that is open already has another working directory."""
+    is_file = bool(invite) and not invite.startswith(("waggle:", "file:"))
+    return text(str(Path(invite).absolute()) if is_file else invite)

@@ -1,0 +1,110 @@
+"""Obeys commands: hands each to the lifecycle, or to the service that it is for.
+
+A handler is frozen. While the engine starts, `node` is None; once it has prepared its node, main attaches a handler that has one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from waggle.core.errors import EngineError
+from waggle.core.settings import Value
+from waggle.engine.lifecycle import Lifecycle
+from waggle.engine.runtime.event_publisher import EventPublisher
+from waggle.engine.services.chat import ChatService
+from waggle.engine.services.identity import IdentityService
+from waggle.engine.services.models import ModelService
+from waggle.engine.services.playground import PlaygroundService
+from waggle.engine.services.swarms import SwarmService
+from waggle.engine.storage.history import History
+from waggle.network.limits.reputation import Choice
+from waggle.protocol import commands, events
+from waggle.protocol.events_outbox import SentMessage, SentTold
+from waggle.protocol.state import AnyEvent, Snapshot
+
+
+@dataclass(frozen=True)
+class NodeServices:
+    """What needs a model and a swarm, and so exists only after startup."""
+
+    choose_peer: Callable[[str, Choice], None]
+    sent: Callable[[], tuple[SentMessage, ...]]  # the last messages that left this computer
+    playground: PlaygroundService
+    chat: ChatService
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a person can ask for from the beginning."""
+
+    identity: IdentityService
+    models: ModelService
+    swarms: SwarmService
+    change_settings: Callable[[Mapping[str, Value]], object]
+
+
+@dataclass(frozen=True)
+class EngineHandler:
+    """The handler of an engine's own commands; see `CommandHandler`."""
+
+    lifecycle: Lifecycle
+    publisher: EventPublisher
+    history: History
+    services: Services | None = None
+    node: NodeServices | None = None
+
+    def stop(self) -> None:
+        """End the engine after the step in progress."""
+        self.lifecycle.stop()
+
+    async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
+        """Do it, then answer: events that are meant for the sender alone, and CommandDone last.
+
+        Raises WaggleError for what cannot be done, EngineError for what the engine has not started yet.
+        """
+        answers: list[AnyEvent] = []
+        match command:
+            case commands.Pause() | commands.Resume() | commands.Stop():
+                return await self.lifecycle.obey(command)
+            case commands.ChoosePeer():
+                self._node("The swarm is not joined yet.").choose_peer(command.peer, command.choice)
+            case (
+                commands.ListSwarms() | commands.CreateSwarm() | commands.ReadInvite() | commands.ChooseSwarm()
+                | commands.ForgetSwarm() | commands.WriteInvite()
+            ):  # fmt: skip
+                answers += await self._services.swarms.obey(command)
+            case (
+                commands.QueryDays() | commands.BackUpIdentity() | commands.CheckBackup() | commands.RestoreIdentity()
+                | commands.RenewIdentity()
+            ):  # fmt: skip
+                answers += await self._services.identity.obey(command)
+            case commands.ListModels() | commands.ChooseModel() | commands.RemoveModel() | commands.ExportModel():
+                answers += await self._services.models.obey(command)
+            case commands.PoseQuestion() | commands.AskModel():
+                answers += await self._node("The engine is still starting.").playground.obey(command)
+            case commands.OfferTalk() | commands.Say() | commands.Hush() | commands.ClearTalk():
+                answers += await self._node("The engine is still starting.").chat.obey(command)
+            case commands.ChangeSettings():
+                self._services.change_settings(command.values)
+            case commands.Status():
+                answers.append(Snapshot(state=self.publisher.state))
+            case commands.Follow():  # from stdin; the control socket answers this command itself
+                raise EngineError("This engine belongs to a window.", "Close that window first.")
+            case commands.QueryHistory():
+                answers.append(self.history.points())
+            case commands.QuerySent():
+                answers.append(SentTold(messages=self.node.sent() if self.node else ()))
+            case _:
+                assert_never(command)
+        return tuple(self.publisher.stamp(event) for event in (*answers, events.CommandDone(id=command.id)))
+
+    @property
+    def _services(self) -> Services:
+        if self.services is None:
+            raise EngineError("The engine is still starting.", "Try again in a moment.")
+        return self.services
+
+    def _node(self, reason: str) -> NodeServices:
+        if self.node is None:
+            raise EngineError(reason, "Try again in a moment.")
+        return self.node
