@@ -84,7 +84,7 @@ def written() -> tuple[AnyEvent, ...]:
 
 
 @pytest.fixture(scope="session")
-def told(recording: Path) -> tuple[AnyEvent, ...]:
+def story(recording: Path) -> tuple[AnyEvent, ...]:
     return tuple(event for event in json_lines.recording(recording) if event and not isinstance(event, events.EngineStopped))
 
 

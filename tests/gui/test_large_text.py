@@ -44,10 +44,10 @@ PERCENTS = (80, 100, 130, 150, 200)
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stands_above_the_middle_of_their_icons(
-    window_told: Told, told: list[AnyEvent], look: Look, percent: int
+    window_told: Told, story: list[AnyEvent], look: Look, percent: int
 ) -> None:
     look.set_text(percent)
-    window = window_told(told, *SIZE)
+    window = window_told(story, *SIZE)
     settled(window)
     buttons = sorted(window.rail.findChildren(RailButton), key=lambda made: made.y())
     assert len(buttons) == len(PAGES)
@@ -69,17 +69,17 @@ def spoken(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("spoken")
-def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: Told, told: list[AnyEvent]) -> None:
-    for button in window_told(told, *SIZE).rail.findChildren(RailButton):
+def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: Told, story: list[AnyEvent]) -> None:
+    for button in window_told(story, *SIZE).rail.findChildren(RailButton):
         assert button.fontMetrics().horizontalAdvance(button.text()) + 8 <= button.width(), button.text()
 
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     """Not even in the smallest window there is: what is scrolled moves up and down only, so what is wider could never be seen."""
     look.set_text(percent)
-    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SMALLEST)
+    window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SMALLEST)
     assert window.size().toTuple() == SMALLEST
     for size in (SMALLEST, SIZE):
         window.resize(*size)
@@ -198,9 +198,9 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", [100, 150, 200])
-def test_no_view_of_swarms_is_cut(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
-    window: Window = window_told(told, *SMALLEST)
+    window: Window = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
         show(window.swarms)
@@ -217,9 +217,9 @@ def test_no_view_of_swarms_is_cut(window_told: Told, told: list[AnyEvent], look:
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_home_says_how_many_cores_it_uses(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
-    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SIZE)
+    window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
     assert window.home.hero.profile.isVisible()
     settled(window)
     (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
@@ -247,10 +247,10 @@ def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int,
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its_head_does(
-    window_told: Told, told: list[AnyEvent], look: Look, percent: int
+    window_told: Told, story: list[AnyEvent], look: Look, percent: int
 ) -> None:
     look.set_text(percent)
-    window = window_told(told, *SIZE)
+    window = window_told(story, *SIZE)
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
@@ -285,9 +285,9 @@ def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, 
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_charts_keep_their_figures_and_names(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_charts_keep_their_figures_and_names(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
-    window = window_told(told)
+    window = window_told(story)
     window.show_page("progress")
     settled(window)
     for chart in window.pages["progress"].findChildren(Chart):

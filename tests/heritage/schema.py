@@ -56,7 +56,7 @@ FILES: dict[str, Any] = {
     "command": AnyCommand,
     "settings": settings.Settings,
     "wishes": Wishes,  # asked.json
-    "window": window_state.Kept,  # window.json
+    "window": window_state.WindowState,  # window.json
     "call": single_instance.Call,  # a second window to the first
     "models": Known,  # models.json
     "frugality": memory_backoff.Kept,

@@ -156,7 +156,7 @@ class Shown:
 
     def _replay(self) -> None:
         made = Replay(paths.example(), SPEED, self.window)
-        made.told.connect(self.current.take)
+        made.event_received.connect(self.current.take)
         made.ended.connect(made.deleteLater)
         made.ended.connect(self._replay)
         made.start()

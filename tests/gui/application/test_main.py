@@ -51,10 +51,10 @@ def command(kind: str, home: Path, *more: str) -> list[str]:
 @pytest.fixture
 def first(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A window that stays until it is called."""
-    made = subprocess.Popen(command("well", tmp_path, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    yield made
-    made.kill()
-    made.wait()
+    process = subprocess.Popen(command("well", tmp_path, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    yield process
+    process.kill()
+    process.wait()
 
 
 @pytest.mark.parametrize(("kind", "phase"), [("well", "contributing"), ("fails", "problem")])

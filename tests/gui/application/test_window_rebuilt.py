@@ -47,23 +47,23 @@ WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
 @pytest.fixture
 def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Shell]:
     engine = EngineProcess(SILENT, backoff=())
-    made = Shell(look, Current(), engine, Choices(None), Home(tmp_path).prepare())
-    made.begin("home")
+    controller = Shell(look, Current(), engine, Choices(None), Home(tmp_path).prepare())
+    controller.begin("home")
     with qtbot.waitSignal(engine._process.started, timeout=60_000):
-        made.start()
-    tell(made, *BEGUN)
-    yield made
+        controller.start()
+    tell(controller, *BEGUN)
+    yield controller
     with qtbot.waitSignal(engine.ended, timeout=60_000):
         engine.stop()
-    window = made.window
-    shiboken6.delete(made)
+    window = controller.window
+    shiboken6.delete(controller)
     shiboken6.delete(window)
     look.set_text(100)
     look.dress()
 
 
-def tell(shell: Shell, *told: AnyEvent) -> None:
-    for event in told:
+def tell(shell: Shell, *received: AnyEvent) -> None:
+    for event in received:
         shell._current.take(event)
     shell._current.flush()
 
@@ -123,9 +123,9 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Shell, way: dic
     assert after._said.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
     tell(shell, InviteRead(swarm=OTHER, answered=True))
     assert after._views.currentIndex() == SHEET
-    again = renew(shell, {"window.text_percent": 90}).swarms
-    assert again._views.currentIndex() == SHEET
-    (sheet,) = again.findChildren(Sheet)
+    swarms = renew(shell, {"window.text_percent": 90}).swarms
+    assert swarms._views.currentIndex() == SHEET
+    (sheet,) = swarms.findChildren(Sheet)
     assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
 
 
@@ -146,14 +146,14 @@ def test_a_message_and_what_was_guessed_go_on(shell: Shell, way: dict[str, str |
     tell(shell, OFFERED, TurnGrew(said="x", number=0, turn=turn()))
     (box,) = trying.chat._boxes
     box._asks[0].click()
-    said, guess = trying.chat._tally.words(), box.guess
+    tally, guess = trying.chat._tally.words(), box.guess
     trying.chat.message.setPlainText("a long draft")
     anew = renew(shell, way).swarms.trying
     assert (anew.which.index, anew._views.currentIndex()) == (1, 1)
     assert anew.chat.message.toPlainText() == "a long draft"
     assert anew.chat.blind.isChecked()
-    assert [one.guess for one in anew.chat._boxes] == [guess]
-    assert bool(anew.chat._tally.words()) == bool(said)
+    assert [guess_box.guess for guess_box in anew.chat._boxes] == [guess]
+    assert bool(anew.chat._tally.words()) == bool(tally)
 
 
 def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Shell) -> None:
@@ -174,9 +174,9 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) ->
     shell.window.show_page("swarms")
     shell.window.swarms.show_trying()
     tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
-    asked = shell.window.swarms.trying.ask
-    asked._mine.setText("2")
-    asked._go.click()
+    ask_box = shell.window.swarms.trying.ask
+    ask_box._mine.setText("2")
+    ask_box._go.click()
     anew = renew(shell, WAYS[0]).swarms.trying.ask
     assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
     assert not anew._go.isEnabled()
@@ -184,17 +184,17 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) ->
     answers = (Answered(rounds=0, completion=right), Answered(rounds=613, completion=right))
     tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
     assert not anew._answers.isHidden()
-    again = renew(shell, WAYS[1]).swarms.trying.ask
-    assert not again._answers.isHidden()
-    assert again._mine.text() == "2"
+    new_ask_box = renew(shell, WAYS[1]).swarms.trying.ask
+    assert not new_ask_box._answers.isHidden()
+    assert new_ask_box._mine.text() == "2"
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int]) -> None:
     def live() -> Live:
-        made = shell.window.pages["live"]
-        assert isinstance(made, Live)
-        return made
+        page = shell.window.pages["live"]
+        assert isinstance(page, Live)
+        return page
 
     tell(shell, arrived(30))
     shell.window.show_page("live")
@@ -206,9 +206,9 @@ def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int
     tell(shell, arrived(50))
     assert live()._whose.index == 2
     assert live()._freeze.isChecked()
-    (shown,) = [made for made in live()._feed._cards if not made.isHidden()]
-    assert shown._card is not None
-    assert (shown._card.key, shown.is_open) == ("p/(30,)", True)
+    (card,) = [card for card in live()._feed._cards if not card.isHidden()]
+    assert card._card is not None
+    assert (card._card.key, card.is_open) == ("p/(30,)", True)
     assert "2" in live()._line.words()
     live()._chooser("Fractions")()
     renew(shell, {"window.text_percent": 90})

@@ -29,9 +29,9 @@ from waggle.protocol.status_text import sentence
 
 
 def collect(replay: Replay) -> list[AnyEvent]:
-    told: list[AnyEvent] = []
-    replay.told.connect(told.append)
-    return told
+    received: list[AnyEvent] = []
+    replay.event_received.connect(received.append)
+    return received
 
 
 def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> None:
@@ -39,11 +39,11 @@ def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> 
     lines = [b'{"type":"FromTheFuture","seq":1}\n', b"not json\n", json_lines.line(events.TrafficMeasured(up=1, down=2)), b"{}\n"]
     path.write_bytes(b"".join(lines))
     replay = Replay(path)
-    told = collect(replay)
+    received = collect(replay)
     with qtbot.waitSignal(replay.ended) as ended:
         replay.play_all()
     assert ended.args == [3]
-    assert told == [events.TrafficMeasured(up=1, down=2)]
+    assert received == [events.TrafficMeasured(up=1, down=2)]
 
 
 def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
@@ -52,9 +52,9 @@ def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
         json_lines.line(events.PhaseChanged(phase="contributing", round=1)) + json_lines.line(events.EngineStopped(round=1))
     )
     replay = Replay(path)
-    told = collect(replay)
+    received = collect(replay)
     replay.play_all()
-    assert [type(event) for event in told] == [events.PhaseChanged]
+    assert [type(event) for event in received] == [events.PhaseChanged]
 
 
 def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
@@ -62,28 +62,28 @@ def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
     path.write_bytes(b"".join(json_lines.line(events.TrafficMeasured(up=n, down=0, at=1000.0 + n)) for n in range(4)))
     now = [0.0]
     replay = Replay(path, speed=2.0, clock=lambda: now[0])
-    told = collect(replay)
+    received = collect(replay)
     replay.start()
-    qtbot.waitUntil(lambda: len(told) == 1)
+    qtbot.waitUntil(lambda: len(received) == 1)
     now[0] = 0.6
-    qtbot.waitUntil(lambda: len(told) == 2)
+    qtbot.waitUntil(lambda: len(received) == 2)
     now[0] = 60.0
     with qtbot.waitSignal(replay.ended):
         pass
-    assert len(told) == 4
+    assert len(received) == 4
 
 
 def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1.0)
-    told = collect(replay)
+    received = collect(replay)
     replay.start()
-    qtbot.waitUntil(lambda: bool(told))
+    qtbot.waitUntil(lambda: bool(received))
     assert replay.send(Pause(id="a"))
-    assert isinstance(told[-1], events.PhaseChanged)
-    assert told[-1].phase == "paused"
-    count = len(told)
+    assert isinstance(received[-1], events.PhaseChanged)
+    assert received[-1].phase == "paused"
+    count = len(received)
     qtbot.wait(200)
-    assert len(told) == count
+    assert len(received) == count
     assert replay.send(Resume(id="b"))
     assert not replay.send(QueryHistory(id="c"))
     replay.stop()
@@ -125,7 +125,7 @@ def test_the_key_for_pausing_does_not_begin_a_recorded_run_anew_before_it_has_en
     shell = Shell(look, Current(), replay, Choices(None))
     shell.begin("home")
     window = shell.window
-    with qtbot.waitSignal(replay.told):
+    with qtbot.waitSignal(replay.event_received):
         shell.start()
     begun = shell._current.state
     assert (begun.phase, sentence(begun).action) == ("preparing", "none")
@@ -142,7 +142,7 @@ def test_a_recorded_run_that_is_closed_has_ended_also_where_there_is_a_tray(
     monkeypatch.setattr(system_tray, "available", lambda: True)
     shell = Shell(look, Current(), Replay(recording), Choices(None))
     shell.begin("home")
-    with qtbot.waitSignal(shell.left, timeout=1000):
+    with qtbot.waitSignal(shell.finished, timeout=1000):
         shell.window.close()
     window = shell.window
     shiboken6.delete(shell)
@@ -155,10 +155,10 @@ def test_a_recorded_run_is_shown_as_its_person_wants_windows_to_be_and_changes_n
 ) -> None:
     file = tmp_path / "settings.toml"
     file.write_text('[window]\nlanguage = "de"\nless_motion = "on"\nclose_to_tray = false\n[computer]\nthreads = 3\n')
-    before, made = file.read_bytes(), list[Shell]()
-    monkeypatch.setattr(app, "_shown", lambda shell, _arguments: made.append(shell) or 0)
+    before, controllers = file.read_bytes(), list[Shell]()
+    monkeypatch.setattr(app, "_run_event_loop", lambda shell, _arguments: controllers.append(shell) or 0)
     assert run(Arguments(home=tmp_path, replay=recording)) == 0
-    (shell,) = made
+    (shell,) = controllers
     assert shell._look.less_motion == "on"
     assert not shell.choices.settings.window.close_to_tray
     assert shell.choices.value("computer.threads") == 3, "the page of settings says what is chosen"
@@ -176,8 +176,8 @@ def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, m
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     app.watch_example(tmp_path)
     app.watch_example(None)
-    asked, by_default = (main.parsed(one[len(paths.window()) :]) for one in started)
-    assert (asked.home, asked.replay) == (tmp_path, paths.example())
+    requested, by_default = (main.parsed(command[len(paths.window()) :]) for command in started)
+    assert (requested.home, requested.replay) == (tmp_path, paths.example())
     assert (by_default.home, by_default.replay) == (None, paths.example())
 
 
@@ -237,12 +237,12 @@ def test_a_recorded_run_has_no_model_to_ask(look: Look, qtbot: QtBot, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "cannot be read"), (b"", "no recorded run"), (b"\x00\xff {}\n" * 9, "no recorded run")]
+    ("content", "message"), [(None, "cannot be read"), (b"", "no recorded run"), (b"\x00\xff {}\n" * 9, "no recorded run")]
 )
-def test_what_is_no_recording_is_refused_before_a_window_opens(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_what_is_no_recording_is_refused_before_a_window_opens(tmp_path: Path, content: bytes | None, message: str) -> None:
     if content is not None:
         (tmp_path / "run").write_bytes(content)
-    with pytest.raises(WaggleError, match=said):
+    with pytest.raises(WaggleError, match=message):
         run(Arguments(replay=tmp_path / "run"))
     with pytest.raises(WaggleError, match="cannot be read"):
         run(Arguments(replay=tmp_path, screenshot=tmp_path / "page.png"))

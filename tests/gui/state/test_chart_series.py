@@ -14,7 +14,11 @@ def summary(number: int, *, at: float = 0.0, seconds: float = 10.0, reward: floa
 
 def test_history_and_recent_rounds_become_one() -> None:
     state = State(history=(summary(1), summary(3, reward=0.1)), rounds=(summary(3, reward=0.9), summary(4)))
-    assert [(made.round, made.reward) for made in chart_series.rounds(state)] == [(1, 0.5), (3, 0.9), (4, 0.5)]
+    assert [(round_summary.round, round_summary.reward) for round_summary in chart_series.rounds(state)] == [
+        (1, 0.5),
+        (3, 0.9),
+        (4, 0.5),
+    ]
 
 
 def test_the_long_curve_of_scores_stays_whole_as_further_ones_come() -> None:
@@ -26,8 +30,8 @@ def test_the_long_curve_of_scores_stays_whole_as_further_ones_come() -> None:
 
 
 def test_scores_on_other_questions_are_another_curve() -> None:
-    told = ((0, 270, ""), (25, 270, ""), (50, 270, "a"), (75, 270, "b"), (100, 60, "b"), (125, 60, "b"))
-    scores = [HeldOutScore(round=number, at=0.0, right=1, total=total, exam=exam) for number, total, exam in told]
+    results = ((0, 270, ""), (25, 270, ""), (50, 270, "a"), (75, 270, "b"), (100, 60, "b"), (125, 60, "b"))
+    scores = [HeldOutScore(round=number, at=0.0, right=1, total=total, exam=exam) for number, total, exam in results]
     assert [[score.round for score in exam] for exam in chart_series.exams(scores)] == [[0, 25, 50], [75], [100, 125]]
     assert chart_series.exams([]) == []
 
@@ -75,9 +79,9 @@ def test_steps_are_round(top: float, ticks: list[float]) -> None:
 
 @pytest.mark.parametrize(("low", "high", "step"), [(0.0, 34.0, 5.0), (0.0, 3000.0, 600.0), (0.0, 400_000.0, 86400.0)])
 def test_steps_in_time_are_round(low: float, high: float, step: float) -> None:
-    found = chart_series.time_steps(low, high)
-    assert found[:2] == [0.0, step]
-    assert len(found) <= 8
+    ticks = chart_series.time_steps(low, high)
+    assert ticks[:2] == [0.0, step]
+    assert len(ticks) <= 8
 
 
 def test_whole_steps_are_round_and_few() -> None:

@@ -42,7 +42,7 @@ class Shell(QObject):
     a person chose, typed or waits for there, so nothing is lost but a passphrase.
     """
 
-    left = Signal()
+    finished = Signal()
     example_wanted = Signal()
 
     def __init__(
@@ -51,8 +51,8 @@ class Shell(QObject):
         super().__init__()
         self._look, self._current, self._source, self._home, self._host = look, current, source, home, host
         self.wanted_again: str | None = None  # the invite, perhaps an empty one, of a start that came while this was leaving
-        self._kept = window_state.read(home.window) if home is not None else window_state.Kept()
-        self._told = State()
+        self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
+        self._shown_state = State()
         self._invite = ""
         self._farewell: Farewell | None = None
         self._asking = False
@@ -66,8 +66,8 @@ class Shell(QObject):
         current.changed.connect(self._changed)
 
     def _connect(self, source: Source) -> None:
-        source.told.connect(self._current.take)
-        source.told.connect(self.journal.take)
+        source.event_received.connect(self._current.take)
+        source.event_received.connect(self.journal.take)
         if isinstance(source, EngineProcess):
             self.choices.ask = source.send
             source.complained.connect(self.journal.complain)
@@ -84,9 +84,9 @@ class Shell(QObject):
 
     def begin(self, page: str | None, *, first: bool = False) -> None:
         """Show the window where it stood; at the very first start, the few questions that come before everything."""
-        if not self.window.restoreGeometry(self._kept.geometry_bytes):
+        if not self.window.restoreGeometry(self._window_state.geometry_bytes):
             self._fit()
-        self.window.show_page(page or self._kept.page)
+        self.window.show_page(page or self._window_state.page)
         self._asking = first
         if first:
             welcome = Welcome(self._look)
@@ -113,13 +113,15 @@ class Shell(QObject):
     def _start_anew(self) -> None:
         """With the defaults, where the settings file cannot be used."""
         try:
-            kept = self.choices.set_aside()
+            set_aside_path = self.choices.set_aside()
         except SettingsError as error:
             self.window.refused(error.title, error.advice)
             return
         self.start()
-        if kept is not None:
-            self.window.notice(tr("Your settings of before are in %1; all is set as it ships.").replace("%1", str(kept)), "check")
+        if set_aside_path is not None:
+            self.window.notice(
+                tr("Your settings of before are in %1; all is set as it ships.").replace("%1", str(set_aside_path)), "check"
+            )
 
     def raise_window(self) -> None:
         self.window.setWindowState(self.window.windowState() & ~Qt.WindowState.WindowMinimized)
@@ -150,13 +152,13 @@ class Shell(QObject):
         """End everything. The engine is given its time; asking again ends it at once. What is being removed is waited for."""
         if self._farewell is not None:
             if self._farewell.over:
-                self.left.emit()
+                self.finished.emit()
             return
         self._remember()
         self.window.show_leaving()
         self._source.stop()
         if isinstance(self._source, Replay):
-            self.left.emit()
+            self.finished.emit()
 
     def leave_with_system(self) -> None:
         """As a person leaves, but the system may ask again at the end of a session: that does not mean at once."""
@@ -172,7 +174,7 @@ class Shell(QObject):
         """The engine stops, what was chosen goes, and what was done is said before everything ends."""
         assert self._home is not None
         self._farewell = Farewell(self._look, self._home.root, kinds)
-        self._farewell.left.connect(self.left)
+        self._farewell.left.connect(self.finished)
         self.window.cover(self._farewell)
         self._source.stop()
 
@@ -180,7 +182,7 @@ class Shell(QObject):
         if self._farewell is not None:
             self._farewell.remove()
         else:
-            self.left.emit()
+            self.finished.emit()
 
     def _made_window(self) -> Window:
         source = self._source
@@ -204,17 +206,17 @@ class Shell(QObject):
         return window
 
     def _made_tray(self) -> Tray:
-        made = Tray(self._look, self)
-        made.raised.connect(self.raise_window)
-        made.commanded.connect(self.send)
-        made.leave_wanted.connect(self.leave)
-        made.show_state(self._current.state)
-        return made
+        tray = Tray(self._look, self)
+        tray.raised.connect(self.raise_window)
+        tray.commanded.connect(self.send)
+        tray.leave_wanted.connect(self.leave)
+        tray.show_state(self._current.state)
+        return tray
 
     def _welcomed(self, values: dict[str, Value]) -> None:
         """The questions are answered or skipped: they are not asked again, and the engine may start."""
         self._asking = False
-        self.tray.show_state(self._told)
+        self.tray.show_state(self._shown_state)
         self.choices.set({"window.welcomed": True, **values})
         self.window.uncover()
         self.start()
@@ -234,8 +236,8 @@ class Shell(QObject):
             self.leave()
             return
         self.window.hide()
-        if not self._kept.tray_told:
-            self._kept = replace(self._kept, tray_told=True)
+        if not self._window_state.tray_told:
+            self._window_state = replace(self._window_state, tray_told=True)
             mac = sys.platform == "darwin"
             here = tr("Open or quit it here, in the menu bar." if mac else "Open or quit it here, in the tray.")
             self.tray.say(tr("Waggle goes on in the background"), here)
@@ -243,9 +245,9 @@ class Shell(QObject):
 
     def _remember(self) -> None:
         geometry = window_state.geometry_text(bytes(self.window.saveGeometry().data()))
-        self._kept = replace(self._kept, geometry=geometry, page=self.window.page)
+        self._window_state = replace(self._window_state, geometry=geometry, page=self.window.page)
         if self._home is not None and not self.said_goodbye:
-            window_state.write(self._home.window, self._kept)
+            window_state.write(self._home.window, self._window_state)
 
     def _settings_changed(self) -> None:
         """Theme, motion, language and the size of words hold at once."""
@@ -262,12 +264,12 @@ class Shell(QObject):
 
     def _renew(self) -> None:
         """The same window in other words, where it stood."""
-        old, shown = self.window, self.window.isVisible()
+        old, was_visible = self.window, self.window.isVisible()
         self.window = self._made_window()
         self.window.setGeometry(old.normalGeometry())
         self.window.setWindowState(old.windowState() & ~Qt.WindowState.WindowActive)
         self.window.show_page(old.page)
-        self.window.setVisible(shown)
+        self.window.setVisible(was_visible)
         self.window.go_on(old)
         old.closing.disconnect()
         old.hide()
@@ -279,23 +281,23 @@ class Shell(QObject):
         self.tray.show()
 
     def _changed(self) -> None:
-        before, self._told = self._told, self._current.state
-        if self._told.phase in GONE and before.phase not in GONE:
+        before, self._shown_state = self._shown_state, self._current.state
+        if self._shown_state.phase in GONE and before.phase not in GONE:
             self.window.give_up(tr("The engine ended before it answered."))
-        self.choices.hear(self._told)
+        self.choices.hear(self._shown_state)
         if not self._asking:
-            self.tray.show_state(self._told)
-        news = notifications.notices(before, self._told) if not self.window.isActiveWindow() else []
-        wanted = self.choices.settings.window
+            self.tray.show_state(self._shown_state)
+        news = notifications.notices(before, self._shown_state) if not self.window.isActiveWindow() else []
+        window_settings = self.choices.settings.window
         for notice in news:
-            if wanted.notify_problems if notice.kind == "problems" else wanted.notify_discoveries:
+            if window_settings.notify_problems if notice.kind == "problems" else window_settings.notify_discoveries:
                 self.tray.say(notice.title, notice.words)
-        if self.window.is_seen() or wanted.notify_problems:
+        if self.window.is_seen() or window_settings.notify_problems:
             self._say_warnings(before)
 
     def _say_warnings(self, before: State) -> None:
         """On whichever page the person is: a choice that failed, too, comes back as a warning."""
-        for warned in reversed(notifications.recent(self._told, self._current.now())):
+        for warned in reversed(notifications.recent(self._shown_state, self._current.now())):
             if warned not in before.warnings:
                 self.window.notice(notifications.warning_words(warned))
 
@@ -312,7 +314,7 @@ class Shell(QObject):
     def _play_again(self) -> None:
         """From the beginning, in a window that holds nothing of it."""
         self.window.forget_run()
-        self._current.state = self._told = State()
+        self._current.state = self._shown_state = State()
         self._source.start()
         self._renew()
 

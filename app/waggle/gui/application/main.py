@@ -24,7 +24,7 @@ from waggle.gui.application.single_instance import OnlyOne
 from waggle.gui.engine_client.engine_process import EngineProcess, command_line, far_command_line
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import told, tr
+from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.state.event_log import Notes
 from waggle.gui.state.settings_store import Choices
 from waggle.gui.state.store import Current
@@ -56,9 +56,9 @@ def run(arguments: Arguments) -> int:
     reduced_motion.is_unwanted()  # by the time that something could move, the answer is there
     home = paths.home_in(arguments.home)
     choices = Choices(home.settings, arguments.overrides, far=bool(arguments.on))
-    wanted = choices.settings.window
-    translator.use(translator.chosen(wanted.language))
-    look = Look(_theme(arguments.theme or wanted.theme), text_percent=wanted.text_percent)
+    window_settings = choices.settings.window
+    translator.use(translator.chosen(window_settings.language))
+    look = Look(_theme(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
     look.dress()
     app.setWindowIcon(mark_icon(look))
     if arguments.screenshot is not None:
@@ -66,7 +66,7 @@ def run(arguments: Arguments) -> int:
             raise WaggleError("A picture is taken of a recorded run.", "Name one with --replay, or leave --screenshot out.")
         return take_picture(look, arguments.replay, arguments.page or "home", arguments.screenshot)
     if arguments.replay is not None:
-        return _shown(Shell(look, Current(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments)
+        return _run_event_loop(Shell(look, Current(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments)
     return _first(look, home, choices, arguments)
 
 
@@ -87,9 +87,9 @@ def application() -> Application:
 def show_refused(error: WaggleError) -> None:
     """Why no window opened, to whoever started Waggle by a click."""
     application()
-    box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", told(error.title))
+    box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", tr_sentence(error.title))
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setInformativeText(told(error.advice))
+    box.setInformativeText(tr_sentence(error.advice))
     box.exec()
 
 
@@ -99,7 +99,7 @@ def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
     current.tell_time_by_events()
     window = Window(look, current)
     replay = Replay(recording)
-    replay.told.connect(current.take)
+    replay.event_received.connect(current.take)
     replay.ended.connect(window.show_replay)
     replay.play_all()
     window.show()
@@ -113,9 +113,9 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
     """The window of a home, or the one that is open already."""
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
-    one = OnlyOne(home.root, host=arguments.on)
-    if not one.claim():
-        if one.call(arguments.invite):
+    instance = OnlyOne(home.root, host=arguments.on)
+    if not instance.claim():
+        if instance.call(arguments.invite):
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
 
@@ -126,9 +126,9 @@ def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments)
     engine = EngineProcess(command())
     engine.command = command
     shell = Shell(look, Current(), engine, choices, home, host=arguments.on)
-    one.called.connect(shell.called)
-    code = _shown(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
-    one.release()
+    instance.called.connect(shell.called)
+    code = _run_event_loop(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
+    instance.release()
     if shell.said_goodbye:
         stored_data.tidy(home)  # the lock was the last thing in it
     elif shell.wanted_again is not None:
@@ -158,7 +158,7 @@ def is_first(home: paths.Home, choices: Choices, overrides: tuple[str, ...]) -> 
     return not (choices.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
 
 
-def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
+def _run_event_loop(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
     sys.excepthook = _Reporter(shell)
@@ -167,7 +167,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
     app.called, app.leave = shell.called, shell.leave_with_system
     loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
-    shell.left.connect(end)
+    shell.finished.connect(end)
     shell.example_wanted.connect(lambda: watch_example(arguments.home))
     shell.begin(arguments.page, first=first)
     keep_what_stays()
@@ -175,7 +175,7 @@ def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
         QTimer.singleShot(0, shell.start)
     if arguments.invite:
         QTimer.singleShot(0, lambda: shell.called(arguments.invite))
-    with unix_signals.heard(shell.leave), loop:
+    with unix_signals.on_termination_signals(shell.leave), loop:
         loop.run_forever()
     return 0
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.core import paths
 from waggle.gui.application.navigation import Rail, Status
-from waggle.gui.i18n.formatting import told, tr
+from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.pages.help.page import HelpPage
 from waggle.gui.pages.home.page import Home
 from waggle.gui.pages.live.page import Live
@@ -66,7 +66,7 @@ class Window(QWidget):
         self.setMinimumSize(*SMALLEST)
         self._look, self._current = look, current
         self._compact: bool | None = None
-        self._said, self._read_out = "", ("", 0.0)
+        self._announced, self._read_out = "", ("", 0.0)
         self.leaving = self._replay = False
         self.page = "home"
         journal = journal or Journal(self)
@@ -122,8 +122,8 @@ class Window(QWidget):
         QShortcut(QKeySequence(shortcuts.FIND), self, lambda: self.pages[self.page].go_to_search())
         for place, name in enumerate(PAGES, 1):
             QShortcut(QKeySequence(shortcuts.page(place)), self, lambda name=name: self.show_page(name))
-        for made in self.findChildren(QShortcut, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            made.setAutoRepeat(False)  # to be asked to leave twice is to end at once, and to pause twice is to go on
+        for shortcut in self.findChildren(QShortcut, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            shortcut.setAutoRepeat(False)  # to be asked to leave twice is to end at once, and to pause twice is to go on
 
     def _pause_or_resume(self) -> None:
         """What Home's one button does, as things stand now, whichever page is seen. A first start has its own buttons."""
@@ -136,7 +136,7 @@ class Window(QWidget):
         """Only the page that is seen is drawn, so it catches up now."""
         self.page = name = name if name in PAGES else "home"
         self.rail.show_chosen(name)
-        page, before, focused = self._made(name), self._stack.currentWidget(), self.focusWidget()
+        page, before, focused = self._page(name), self._stack.currentWidget(), self.focusWidget()
         if before is not None and focused is not None and before.isAncestorOf(focused):
             page.setFocus()  # else Qt gives it to some button of the page, and a space would press it
         self._stack.setCurrentWidget(page)
@@ -144,7 +144,7 @@ class Window(QWidget):
             announce(self, page.accessibleName())
         self.redraw()
 
-    def _made(self, name: str) -> Page:
+    def _page(self, name: str) -> Page:
         if name not in self.pages:
             self.pages[name] = self._add(name, self._made_when_seen[name]())
         return self.pages[name]
@@ -153,7 +153,7 @@ class Window(QWidget):
         """Take another window's place, page by page, also of those that are not seen: the person stays where they were."""
         for name, page in before.pages.items():
             if name != self.page:
-                self._made(name).go_on(page)
+                self._page(name).go_on(page)
         self.setFocus()  # what is opened where nobody looks takes it from nobody
         self.pages[self.page].go_on(before.pages[self.page])
         self.redraw()
@@ -189,7 +189,7 @@ class Window(QWidget):
         """Draw what is seen; a window that is not seen costs nothing."""
         state = self._current.state
         self.home.hero.watch(state)
-        if self._said and not self.is_seen():
+        if self._announced and not self.is_seen():
             return
         page = self._stack.currentWidget()
         assert isinstance(page, Page)
@@ -197,23 +197,23 @@ class Window(QWidget):
         self.status.show_state(state, self.page)
         if not self._replay:
             self.status.show_service(state.service)
-        self._announce(told(sentence(state).word))
+        self._announce(tr_sentence(sentence(state).word))
         self._announce_digest()
 
     def _announce(self, word: str) -> None:
         """A screen reader hears of a new state, not of each round."""
-        if word != self._said:
-            self._said = word
-            announce(self, told(sentence(self._current.state).says))
+        if word != self._announced:
+            self._announced = word
+            announce(self, tr_sentence(sentence(self._current.state).says))
 
     def _announce_digest(self) -> None:
         """Only for whoever asked for it, once a minute at most, and never the same twice."""
-        said, at = self._read_out
+        last_words, at = self._read_out
         now = self._current.now()
         if not self._choices.settings.window.read_out or now - at < MINUTE:
             return
         words = digest(self._current.state, now)
-        if words and words != said:
+        if words and words != last_words:
             self._read_out = words, now
             announce(self, words)
 
@@ -242,7 +242,7 @@ class Window(QWidget):
 
     def refused(self, title: str, advice: str, command: str = "") -> None:
         """The command with this id was not carried out."""
-        self._say_refused(f"{told(title)} {told(advice)}".strip(), command)
+        self._say_refused(f"{tr_sentence(title)} {tr_sentence(advice)}".strip(), command)
 
     def unheard(self, command: AnyCommand) -> None:
         """There was nobody to ask. What nobody pressed a button for is asked again by itself."""
@@ -291,15 +291,15 @@ class Window(QWidget):
         self._notice_end.stop()
 
     def _live(self, look: Look) -> Live:
-        made = Live(look)
-        made.example_wanted.connect(self.example_wanted)
-        return made
+        live = Live(look)
+        live.example_wanted.connect(self.example_wanted)
+        return live
 
     def _help(self, journal: Journal, home: paths.Home | None, host: str) -> HelpPage:
-        made = HelpPage(self._look, journal, home, host)
-        made.goodbye_wanted.connect(self._show_goodbye)
-        made.race_wanted.connect(self.show_race)
-        return made
+        help_page = HelpPage(self._look, journal, home, host)
+        help_page.goodbye_wanted.connect(self._show_goodbye)
+        help_page.race_wanted.connect(self.show_race)
+        return help_page
 
     def _show_goodbye(self) -> None:
         self.show_page("you")

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
-from waggle.gui.i18n.formatting import figure, plural, size, told, tr
+from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
 from waggle.gui.i18n.translator import from_right
 from waggle.gui.state.notifications import warning_words
 from waggle.gui.state.pages import AT_THE_FOOT, PAGES
@@ -39,10 +39,10 @@ class RailButton(QToolButton):
     def set_compact(self, compact: bool) -> None:
         self._compact = compact
         restyle(self, "compact", compact)
-        self.set_height(self.wanted())
+        self.set_height(self.preferred_height())
         self._tint()
 
-    def wanted(self) -> int:
+    def preferred_height(self) -> int:
         """How high it is where there is room."""
         return self._look.px(52 if self._compact else 40)
 
@@ -62,11 +62,11 @@ class RailButton(QToolButton):
         gap = 0 if self._compact else 8
         self.setFont(self._look.font("tag" if self._compact else "heading" if chosen else "strong"))
         room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
-        shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
-        self.setText(shown)
+        label = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
+        self.setText(label)
         under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
         self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        set_tip(self, "" if shown == self._words and not self._bare else self._words)
+        set_tip(self, "" if label == self._words and not self._bare else self._words)
         self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
@@ -85,11 +85,11 @@ class Rail(QFrame):
         self._buttons: dict[str, RailButton] = {}
         group = QButtonGroup(self)
         for page, word in PAGES.items():
-            self._buttons[page] = made = RailButton(look, page, tr(word))
-            made.setCheckable(True)
-            made.clicked.connect(self._chooser(page))
-            group.addButton(made)
-        above = [made for page, made in self._buttons.items() if page not in AT_THE_FOOT]
+            self._buttons[page] = button = RailButton(look, page, tr(word))
+            button.setCheckable(True)
+            button.clicked.connect(self._chooser(page))
+            group.addButton(button)
+        above = [button for page, button in self._buttons.items() if page not in AT_THE_FOOT]
         below = [self._buttons[page] for page in AT_THE_FOOT]
         self._head = row(Mark(look, MARK), self._name, None, gap=10)
         self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
@@ -102,8 +102,8 @@ class Rail(QFrame):
         side = BESIDE if compact else 12
         self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
         self._box.setSpacing(2 if compact else 4)
-        for made in self._buttons.values():
-            made.set_compact(compact)
+        for button in self._buttons.values():
+            button.set_compact(compact)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -113,12 +113,14 @@ class Rail(QFrame):
     def _fit(self) -> None:
         """All pages fit into a window of any height."""
         buttons = self._buttons.values()
-        others = self._box.minimumSize().height() - sum(made.height() for made in buttons)
-        for made in buttons:
-            made.set_height(max(self._look.size["icon"], min(made.wanted(), (self.height() - others) // len(buttons))))
-        self._head.setContentsMargins(*edges((made.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
+        others = self._box.minimumSize().height() - sum(button.height() for button in buttons)
+        for button in buttons:
+            button.set_height(
+                max(self._look.size["icon"], min(button.preferred_height(), (self.height() - others) // len(buttons)))
+            )
+        self._head.setContentsMargins(*edges((button.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
         sides = self._box.contentsMargins()
-        self.setFixedWidth(made.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
+        self.setFixedWidth(button.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
 
     def show_chosen(self, page: str) -> None:
         self._buttons[page].setChecked(True)
@@ -196,20 +198,20 @@ class Status(QFrame):
         set_tip(self._mark, tr("No window started the engine, so none stops it. Pausing holds as ever.") if service else "")
 
     def show_state(self, state: State, page: str) -> None:
-        said = sentence(state)
-        self._page, self._problem = page, said.action == "copy_report"
+        status = sentence(state)
+        self._page, self._problem = page, status.action == "copy_report"
         self._warning = warning_words(state.warnings[0]) if state.warnings else ""
         self._show_way_home()
-        self._sign.show_sign(said.sign, SIGN_INK[said.tone])
-        self._word.say(told(said.word))
+        self._sign.show_sign(status.sign, SIGN_INK[status.tone])
+        self._word.say(tr_sentence(status.word))
         words = (
-            f"{told(said.says).removesuffix('.')}. {told(said.detail)}"
+            f"{tr_sentence(status.says).removesuffix('.')}. {tr_sentence(status.detail)}"
             if state.phase in ("preparing", "paused", "waiting", "problem")
-            else told(said.says)
+            else tr_sentence(status.says)
         )
         self._says.say(words)
-        shown = figures(state)
-        self._figures.say(APART.join(filter(None, shown[:1] if self._compact else shown)))
+        words_shown = figures(state)
+        self._figures.say(APART.join(filter(None, words_shown[:1] if self._compact else words_shown)))
 
 
 def figures(state: State) -> tuple[str, str, str, str]:

@@ -12,12 +12,12 @@ LOOKS = 40  # before it is taken as it is: something may never stand still
 
 def settled(window: Window) -> QImage:
     """The window as it stands once nothing in it moves: Live and Progress make their parts one after the other."""
-    seen = QImage()
+    image = QImage()
     for _ in range(LOOKS):
         for _ in range(3):  # layouts settle in the second pass
             QApplication.processEvents()
-        before, seen = seen, window.grab().toImage()
-        if seen == before:
+        before, image = image, window.grab().toImage()
+        if image == before:
             break
         QThread.msleep(2 * FRAME_MS)
-    return seen
+    return image

@@ -68,10 +68,12 @@ class OnlyOne(QObject):
         if not socket.waitForConnected(PATIENCE_MS):
             return False
         socket.write(msgspec.json.encode(Call(invite=invite)) + b"\n")
-        said = socket.waitForBytesWritten(ANSWER_MS)
-        heard = said and (socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_MS))  # it may have answered meanwhile
+        is_sent = socket.waitForBytesWritten(ANSWER_MS)
+        is_answered = is_sent and (
+            socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_MS)
+        )  # it may have answered meanwhile
         socket.abort()
-        return heard
+        return is_answered
 
     def release(self) -> None:
         self._server.close()
@@ -90,27 +92,27 @@ class OnlyOne(QObject):
 class _Listener:
     """Hears one caller out; what is too long or of another form is hung up on."""
 
-    def __init__(self, one: OnlyOne, socket: QLocalSocket) -> None:
-        self._one, self._socket, self._heard = one, socket, b""
+    def __init__(self, instance: OnlyOne, socket: QLocalSocket) -> None:
+        self._instance, self._socket, self._buffer = instance, socket, b""
 
     def __call__(self) -> None:
-        self._heard += bytes(self._socket.readAll().data())
-        if b"\n" not in self._heard:
-            if len(self._heard) > MOST_BYTES:
+        self._buffer += bytes(self._socket.readAll().data())
+        if b"\n" not in self._buffer:
+            if len(self._buffer) > MOST_BYTES:
                 self._socket.abort()
             return
         try:
-            said = msgspec.json.decode(self._heard[:MOST_BYTES], type=Call)
+            request = msgspec.json.decode(self._buffer[:MOST_BYTES], type=Call)
         except UNREADABLE:  # no window of ours says such things
             self._socket.abort()
             return
-        self._heard = b""
+        self._buffer = b""
         self._socket.write(b"\n")
-        self._one.called.emit(said.invite)
+        self._instance.called.emit(request.invite)
 
 
-def _listener(one: OnlyOne, socket: QLocalSocket) -> _Listener:
-    return _Listener(one, socket)
+def _listener(instance: OnlyOne, socket: QLocalSocket) -> _Listener:
+    return _Listener(instance, socket)
 
 
 def _name(folder: Path, which: str, *, make: bool = False) -> str:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from waggle.gui.i18n.formatting import told, tr
+from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import pause_menu
 from waggle.gui.widgets.system_tray import mark_icon
@@ -73,13 +73,13 @@ class Tray(QObject):
             action.setVisible(False)
 
     def show_state(self, state: State) -> None:
-        said = sentence(state)
-        self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))
+        status = sentence(state)
+        self._says.setText(f"{tr_sentence(status.word)}: {tr_sentence(status.says)}".replace("&", "&&"))
         self._tip(tooltip(state))
         self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
-        self._resume.setVisible(said.action == "resume")
-        self._pause.setVisible(said.action in ("pause", "pause_now", "anyway"))
-        self._for.menuAction().setVisible(said.action in ("pause", "anyway"))
+        self._resume.setVisible(status.action == "resume")
+        self._pause.setVisible(status.action in ("pause", "pause_now", "anyway"))
+        self._for.menuAction().setVisible(status.action in ("pause", "anyway"))
         awake = state.phase in ("contributing", "finishing")
         if awake != self._awake:
             self._awake = awake
@@ -108,7 +108,7 @@ def unmarked(words: str) -> str:
 
 def tooltip(state: State) -> str:
     """The sentence, and what ends it, as far as a tooltip has room."""
-    said = sentence(state)
-    short = f"Waggle: {told(said.says)}"
-    whole = f"{short} {told(said.detail)}"
+    status = sentence(state)
+    short = f"Waggle: {tr_sentence(status.says)}"
+    whole = f"{short} {tr_sentence(status.detail)}"
     return unmarked(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])

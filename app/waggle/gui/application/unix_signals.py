@@ -11,7 +11,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def heard(leave: Callable[[], None]) -> Iterator[None]:
+def on_termination_signals(leave: Callable[[], None]) -> Iterator[None]:
     """Call `leave` for each of them. A handler of Python's waits until Qt calls Python, which an idle window never does."""
     ear, mouth = socket.socketpair()
     with ear, mouth:

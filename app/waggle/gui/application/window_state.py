@@ -9,7 +9,7 @@ from waggle.core import paths
 from waggle.core.errors import UNREADABLE
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class WindowState(msgspec.Struct, frozen=True, kw_only=True):
     """`geometry` is Qt's own form of place and size; `tray_told`: the person knows where a closed window goes."""
 
     geometry: str = ""
@@ -24,17 +24,17 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
             return b""
 
 
-def read(path: Path) -> Kept:
+def read(path: Path) -> WindowState:
     """What was kept; all defaults where there is nothing that can be read."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Kept)
+        return msgspec.json.decode(path.read_bytes(), type=WindowState)
     except (OSError, *UNREADABLE):  # a window opens all the same
-        return Kept()
+        return WindowState()
 
 
-def write(path: Path, kept: Kept) -> None:
+def write(path: Path, state: WindowState) -> None:
     try:
-        paths.put(path, msgspec.json.encode(kept))
+        paths.put(path, msgspec.json.encode(state))
     except OSError:  # a full disk must not keep a window from closing; next time it opens where the system puts it
         return
 

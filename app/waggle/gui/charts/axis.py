@@ -30,8 +30,8 @@ def spacing(places: Sequence[float], wide: Sequence[float]) -> int:
     def clear(every: int) -> bool:
         middles, widths = places[::every], wide[::every]
         return all(
-            right - left >= (one + other) / 2
-            for left, right, one, other in zip(middles, middles[1:], widths, widths[1:], strict=False)
+            right - middle >= (width + other) / 2
+            for middle, right, width, other in zip(middles, middles[1:], widths, widths[1:], strict=False)
         )
 
     return next(every for every in range(1, len(places) + 2) if clear(every))

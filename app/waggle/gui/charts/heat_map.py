@@ -63,9 +63,9 @@ class HeatMap(Painted):
         look.changed.connect(self.update)
 
     def show_days(self, days: Sequence[Day], today: datetime.date) -> None:
-        made = {datetime.date.fromisoformat(day.date): day for day in days}
-        if (made, today) != (self._days, self._today):
-            self._days, self._today = made, today
+        days_by_date = {datetime.date.fromisoformat(day.date): day for day in days}
+        if (days_by_date, today) != (self._days, self._today):
+            self._days, self._today = days_by_date, today
             self.update()
 
     def sizeHint(self) -> QSize:
@@ -85,9 +85,9 @@ class HeatMap(Painted):
         most = max((day.answers for day in self._days.values()), default=0)
         date, ink = first_day(self._today), self.look.colour("accent_line")
         while date <= self._today:
-            found = self._days.get(date)
+            day = self._days.get(date)
             cell = self.place_of(date)
-            shade = level(found.answers, most) if found else 0
+            shade = level(day.answers, most) if day else 0
             colour = QColor(ink)
             colour.setAlphaF(LEVELS[shade - 1] if shade else 1.0)
             painter.setPen(QPen(self.look.colour("edge" if shade else "border"), 1))
@@ -113,12 +113,12 @@ class HeatMap(Painted):
         metrics, room = QFontMetricsF(self.look.font("caption")), -1.0
         for week in range(WEEKS):
             date = first_day(self._today) + datetime.timedelta(days=7 * week)
-            left = self.place_of(date).left()
+            x = self.place_of(date).left()
             words = month(date)
             wide = metrics.horizontalAdvance(words)
-            if date.day <= 7 and room < left <= self.width() - wide:
-                painter.drawText(QPointF(left, self._head - 7), words)
-                room = left + wide + 8
+            if date.day <= 7 and room < x <= self.width() - wide:
+                painter.drawText(QPointF(x, self._head - 7), words)
+                room = x + wide + 8
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = STEPS.get(Qt.Key(event.key()))

@@ -22,18 +22,18 @@ def places(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: 
 
     At the left of the line rather than the right, above rather than below, across the curve rather than nowhere.
     """
-    taken: list[Box] = []
-    found: list[Box | None] = []
+    occupied: list[Box] = []
+    boxes: list[Box | None] = []
     for x, wide in lines:
-        free = [box for box in _places(x, wide, room, high) if not any(box.meets(other) for other in taken)]
+        free = [box for box in _places(x, wide, room, high) if not any(box.meets(other) for other in occupied)]
         best = next((box for box in free if not any(box.meets(part) for part in curve)), free[0] if free else None)
-        found.append(best)
-        taken += [best] if best else []
-    return found
+        boxes.append(best)
+        occupied += [best] if best else []
+    return boxes
 
 
 def _places(x: float, wide: float, room: Box, high: float) -> Iterator[Box]:
-    for left in (x - wide, x):
-        if room.left <= left and left + wide <= room.right:
+    for x_left in (x - wide, x):
+        if room.left <= x_left and x_left + wide <= room.right:
             for row in range(int((room.bottom - room.top) // high)):
-                yield Box(left, room.top + row * high, left + wide, room.top + (row + 1) * high)
+                yield Box(x_left, room.top + row * high, x_left + wide, room.top + (row + 1) * high)

@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPen
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts import label_placement
 from waggle.gui.charts.axis import Tick, axis_ticks, in_round, spacing
-from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, told, tr
+from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.theme.theme import Look
@@ -23,7 +23,7 @@ from waggle.protocol.state import State
 MOST_POINTS = 1500
 LABEL_ROOM = 108  # pixels right of the last point, for the lines' names; this and what follows of words as large as they are made
 APART = 17  # pixels between two labels
-LEFT, BELOW, LOWEST = 44, 26, 90  # pixels for the words of the axes, and the least that a chart is high
+AXIS_WIDTH, BELOW, LOWEST = 44, 26, 90  # pixels for the words of the axes, and the least that a chart is high
 ABOVE_LINES = 1  # in depth
 AHAS, AHA_WIDTH, ASIDE = 3, 300, 6  # the newest ones; pixels for the words of each, and between them and its line
 
@@ -79,7 +79,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.setMinimumHeight(look.px(LOWEST))
         self.getPlotItem().setContentsMargins(0, 4, 0, 0)
         self.getViewBox().sigResized.connect(self._fit)
-        self.getAxis("left").setWidth(look.px(LEFT))
+        self.getAxis("left").setWidth(look.px(AXIS_WIDTH))
         self.getAxis("bottom").setHeight(look.px(BELOW) if shows_axis else look.px(6))
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
@@ -103,9 +103,9 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
 
     def pen(self, ink: QColor, width: float = 1, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
         """As wide on a dense screen as on another: pyqtgraph counts in the screen's own pixels."""
-        made = QPen(ink, width * self._ratio, style)
-        made.setCosmetic(True)
-        return made
+        pen = QPen(ink, width * self._ratio, style)
+        pen.setCosmetic(True)
+        return pen
 
     def event(self, event: QEvent) -> bool:
         """On a screen of another density its lines stay as wide as they are."""
@@ -123,23 +123,23 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         first, last = self._ends
         width = max(last - first, 1e-9)
         words = self.look.px(LABEL_ROOM)
-        room = width * words / max(200, self.width() - self.look.px(LEFT) - words)
+        room = width * words / max(200, self.width() - self.look.px(AXIS_WIDTH) - words)
         self.getPlotItem().setXRange(first - width * 0.008, last + room, padding=0)
         high = self.getViewBox().height()
         every = math.ceil(len(self._ticks) * self.look.px(APART) / high) if high > 0 else 1
         self.getAxis("left").setTicks([self._ticks[:: max(1, every)]])
         pixel = (width * 1.008 + room) / max(1.0, self.getViewBox().width())
         metrics = QFontMetricsF(self.look.font("caption"))
-        wide = [metrics.horizontalAdvance(f" {said} ") * pixel for _, said in self._places]
+        wide = [metrics.horizontalAdvance(f" {tick_words} ") * pixel for _, tick_words in self._places]
         self.getAxis("bottom").setTicks([self._places[:: spacing([at for at, _ in self._places], wide)]])
         self.spread_labels()
         self.place_notes()
 
     def curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
         """Only a line: `plot` would make dots to go with it, and look at the view three times."""
-        made = pyqtgraph.PlotCurveItem(np.array(x, float), np.array(y, float), pen=pen, connect=connect)
-        self.addItem(made)
-        return made
+        item = pyqtgraph.PlotCurveItem(np.array(x, float), np.array(y, float), pen=pen, connect=connect)
+        self.addItem(item)
+        return item
 
     def _dress_axis(self, axis: pyqtgraph.AxisItem) -> None:
         ground = pyqtgraph.mkPen(self.look.colour("surface"))
@@ -188,9 +188,9 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     def cell(self, x: float, y: float) -> None:
         """Where an aha stands on the curve."""
         look = {"symbol": "h", "size": 13, "pen": self.pen(self.look.colour("surface"), 2), "brush": self.look.colour("accent")}
-        made = pyqtgraph.ScatterPlotItem([x], [y], **look)
-        made.setZValue(ABOVE_LINES + 1)
-        self.addItem(made)
+        dot = pyqtgraph.ScatterPlotItem([x], [y], **look)
+        dot.setZValue(ABOVE_LINES + 1)
+        self.addItem(dot)
 
     def place_notes(self) -> None:
         """Clear of each other, of the curve, and of the words at its end and below."""
@@ -204,8 +204,10 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
             parts += [label_placement.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
         for label, at in self._labels:
-            left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
-            parts.append(label_placement.Box(left, middle - size.height() / 2, left + size.width(), middle + size.height() / 2))
+            x_left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
+            parts.append(
+                label_placement.Box(x_left, middle - size.height() / 2, x_left + size.width(), middle + size.height() / 2)
+            )
         room = label_placement.Box(
             0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.look.px(APART) / 2
         )
@@ -231,15 +233,15 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
 
     def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
         self.curve(x, y, self.pen(self.look.colour(role), width, style))
-        shown = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
-        made = pyqtgraph.ScatterPlotItem(*shown, size=8, pen=None, brush=self.look.colour(role))
-        made.setZValue(ABOVE_LINES + 1)  # the ground of the label beside it begins in its middle
-        self.addItem(made)
+        dots_at = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
+        scatter = pyqtgraph.ScatterPlotItem(*dots_at, size=8, pen=None, brush=self.look.colour(role))
+        scatter.setZValue(ABOVE_LINES + 1)  # the ground of the label beside it begins in its middle
+        self.addItem(scatter)
 
-    def label(self, made: Label) -> None:
-        note = self._note(made.x, made.y, made.words, made.role)
+    def label(self, label: Label) -> None:
+        note = self._note(label.x, label.y, label.words, label.role)
         self._back(note)
-        self._labels.append((note, made))
+        self._labels.append((note, label))
 
     def _note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
         note = pyqtgraph.TextItem(words, color=self.look.colour(role), anchor=(0, 0.5))
@@ -255,7 +257,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         """Two labels never touch: the upper one goes up, the lower one down, as far as there is room below."""
         if len(self._labels) != 2:
             return
-        (below, low), (above, high) = sorted(self._labels, key=lambda made: made[1].y)
+        (below, low), (above, high) = sorted(self._labels, key=lambda entry: entry[1].y)
         apart = self.look.px(APART) * self._top * 1.09 / max(1.0, self.getViewBox().height())
         near = max(0.0, apart - (high.y - low.y))
         lowest = max(low.y - near / 2, apart / 2 - self._top * 0.04) if near else low.y
@@ -275,20 +277,20 @@ class HeldOutChart(Chart):
         self.begin(max([0.1, *(high for exam in exams for high in exam.high)]), shares=True, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=True)
-        found, changes = marks(state, axis, ends) if scores else [], _changes(exams)
-        names = [f"{mark.words}, {in_round(mark.round)}" for mark in (*found, *changes)]
+        ahas, changes = marks(state, axis, ends) if scores else [], _changes(exams)
+        names = [f"{mark.words}, {in_round(mark.round)}" for mark in (*ahas, *changes)]
         self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
         for exam in exams:
             self.interval(exam.x, exam.low, exam.high)
-        for mark in found:
+        for mark in ahas:
             self.aha(mark, named=True)
         for mark in changes:
             self.change(mark)
         for exam in exams:
             self.line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
-            for mark in found:
+            for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
                     self.cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
         newest, share = exams[-1].x[-1], exams[-1].shares[-1]
@@ -352,27 +354,27 @@ def bands(state: State, axis: Axis) -> list[Band]:
     if axis != "clock" or len(rounds) < 2:
         return []
     whole = rounds[-1].at - rounds[0].at
-    found = [pause for pause in chart_series.pauses(rounds) if (pause.end - pause.start) * 100 > whole]
+    pauses = [pause for pause in chart_series.pauses(rounds) if (pause.end - pause.start) * 100 > whole]
     words = tr("No rounds for %1")
-    return [Band(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in found]
+    return [Band(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in pauses]
 
 
 def marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Mark]:
     """The newest ahas that stand between both ends, newest first."""
     places = zip(state.ahas, chart_series.moments(state.ahas, chart_series.rounds(state), axis), strict=True)
-    found = [Mark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
-    return found[-AHAS:][::-1]
+    marks_in_range = [Mark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
+    return marks_in_range[-AHAS:][::-1]
 
 
 def _aha_words(aha: Aha) -> str:
     words = tr("Aha: %1, from %2").replace("%2", one_line(aha.name)) if aha.origin else tr("Aha: %1")
-    return words.replace("%1", told(one_line(aha.specialty)))
+    return words.replace("%1", tr_sentence(one_line(aha.specialty)))
 
 
 def ends(state: State, axis: Axis) -> tuple[float, float]:
     """The first and last place that any point of either chart stands on."""
     rounds = chart_series.rounds(state)
-    found = [*chart_series.places(rounds, axis), *chart_series.moments(chart_series.scores(state), rounds, axis)]
-    if not found:
+    positions = [*chart_series.places(rounds, axis), *chart_series.moments(chart_series.scores(state), rounds, axis)]
+    if not positions:
         return 0.0, 1.0
-    return min(found), max(max(found), min(found) + 1)
+    return min(positions), max(max(positions), min(positions) + 1)

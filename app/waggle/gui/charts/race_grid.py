@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QHelpEvent, QHideEvent, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip
 
-from waggle.gui.i18n.formatting import tip, told, tr, visible
+from waggle.gui.i18n.formatting import tip, tr, tr_sentence, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Look, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
@@ -76,9 +76,9 @@ class Comb(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         solved = self._race.run(self._lane).solved
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        for racer, one in enumerate(self._race.racers):
+        for racer, node in enumerate(self._race.racers):
             middle = QPointF(self.width() - 12 if away else 12, ROW * (racer + 0.5))
-            draw_avatar(painter, self.look, one.id, middle, 11)
+            draw_avatar(painter, self.look, node.id, middle, 11)
             for specialty in range(len(self._race.specialties)):
                 cell = (racer, specialty)
                 there = cell in solved and cell not in self._jumps
@@ -103,7 +103,7 @@ class Comb(Painted):
         """What a cell's tooltip says."""
         race = self._race
         solved = race.run(self._lane).solved
-        words = f"{race.racers[racer].name}, {told(visible(race.specialties[specialty]))}: "
+        words = f"{race.racers[racer].name}, {tr_sentence(visible(race.specialties[specialty]))}: "
         if (racer, specialty) not in solved:
             return words + tr("not solved yet")
         teacher = solved[racer, specialty]

@@ -85,8 +85,8 @@ class Sparkline(Painted):
         painter.setPen(self.look.colour("text_faint"))
         for share, label in words:
             side = (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignRight)[int(share * 2)]
-            left = plot.left() + (plot.width() - width) * share
-            box = QRectF(left, plot.bottom() + self.look.px(5), width, self.look.px(LINE))
+            x_left = plot.left() + (plot.width() - width) * share
+            box = QRectF(x_left, plot.bottom() + self.look.px(5), width, self.look.px(LINE))
             painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, label)
 
     def _curve(self, painter: QPainter, path: QPainterPath, pen: QPen) -> None:

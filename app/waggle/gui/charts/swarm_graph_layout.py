@@ -22,7 +22,7 @@ INNER, OUTER = 32.0, 18.0  # radii that whatever is on a tie stays clear of
 LARGEST, AROUND = 13.0, 4.0  # the radius of an avatar, and how much larger the line around the chosen one's is
 
 
-class Shown(msgspec.Struct, frozen=True):
+class GraphPeer(msgspec.Struct, frozen=True):
     """All of a peer that is drawn: a picture is painted anew only where this has changed."""
 
     id: str
@@ -37,7 +37,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Placed(msgspec.Struct, frozen=True):
-    peer: Shown
+    peer: GraphPeer
     place: QPointF
     radius: float
     right: bool
@@ -56,17 +56,17 @@ def ring(rect: QRectF) -> tuple[float, float]:
     return max(80.0, min(rect.width() * 0.36, rect.width() / 2 - NAME_ROOM)), down
 
 
-def liveliest(peers: Sequence[PeerInfo], now: float) -> tuple[Shown, ...]:
+def liveliest(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer, ...]:
     """Those seen last, and of them those that exchange most, in an order that their identity decides: nobody jumps about."""
     ranked = sorted(peers, key=lambda peer: (peer.connection == "gone", age(peer, now), -peer.used - peer.taken, peer.id))[:MOST]
     named = {peer.id for peer in ranked[:NAMED]}
     ordered = sorted(ranked, key=lambda peer: hashlib.sha256(peer.id.encode("utf-8", "replace")).digest())
-    return tuple(_shown(peer, now, named=peer.id in named) for peer in ordered)
+    return tuple(_graph_peer(peer, now, named=peer.id in named) for peer in ordered)
 
 
-def _shown(peer: PeerInfo, now: float, *, named: bool) -> Shown:
+def _graph_peer(peer: PeerInfo, now: float, *, named: bool) -> GraphPeer:
     gone = peer.connection == "gone"
-    return Shown(
+    return GraphPeer(
         id=peer.id, name=one_line(peer.name), named=named, relay=peer.connection == "relay", gone=gone,
         faded=gone or bool(peer.choice), reach=round(reach(peer), 2), age=age(peer, now),
         met=peer.received > 0 or peer.taken > 0,
@@ -81,20 +81,20 @@ def angles(count: int, flat: float, parts: int = 360) -> list[float]:
     return [2 * math.pi / parts * bisect_left(walked, walked[-1] * (i + 0.35) / count) for i in range(count)]
 
 
-def arranged(peers: Sequence[Shown], rect: QRectF) -> list[Placed]:
+def arranged(peers: Sequence[GraphPeer], rect: QRectF) -> list[Placed]:
     """Around the middle; the more there are, the smaller, and whoever was not seen for a while is smaller yet."""
     across, down = ring(rect)
     full = LARGEST if len(peers) <= 20 else 11.0
-    made = []
+    placed = []
     for peer, angle in zip(peers, angles(len(peers), down / across), strict=True):
         step = QPointF(across * math.cos(angle), down * math.sin(angle))
         share = max(peer.reach, min(1.0, NEAREST / max(1.0, math.hypot(step.x(), step.y()))))
-        made.append(Placed(peer, rect.center() + step * share, full * (1 - 0.1 * peer.age), step.x() >= 0))
-    return made
+        placed.append(Placed(peer, rect.center() + step * share, full * (1 - 0.1 * peer.age), step.x() >= 0))
+    return placed
 
 
-def spot(centre: QPointF, one: Placed, share: float) -> QPointF:
+def spot(centre: QPointF, node: Placed, share: float) -> QPointF:
     """A place on the tie between me, at 0, and a peer, at 1, clear of both."""
-    way = one.place - centre
+    way = node.place - centre
     length = max(1.0, math.hypot(way.x(), way.y()))
     return centre + way * ((INNER + (length - INNER - OUTER) * share) / length)

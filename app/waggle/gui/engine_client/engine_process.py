@@ -52,7 +52,7 @@ class EngineProcess(QObject):
     `stopped`: the process has ended, wanted or not, so `running` may say something else now.
     """
 
-    told = Signal(object)
+    event_received = Signal(object)
     refused = Signal(str, str, str)
     ended = Signal()
     stopped = Signal()
@@ -68,29 +68,29 @@ class EngineProcess(QObject):
         self._buffer = b""
         self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
         self._restarts = self._breaks = 0
-        self._said = ""  # the id of the last words to the model
+        self._last_message_id = ""  # the id of the last words to the model
         self._started_at = 0.0
         self._leaving = self._hopeless = self._over = False  # the last: it said so itself, and is on its way out
         self._kinds = set[type[AnyEvent]]()  # of the events of this start
-        self._held = False  # by the engine of the connection that broke, which hears of that late
-        self._host, self._heard = _host_of(command), False  # any event since it was begun by hand
+        self._awaiting_old_engine = False  # by the engine of the connection that broke, which hears of that late
+        self._host, self._any_event = _host_of(command), False  # any event since it was begun by hand
         self._process = QProcess(self)
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.readyReadStandardError.connect(self._listen)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._not_started)
-        self._again = _once(self, self._start)
+        self._restart_timer = _once(self, self._start)
         self._patience = _once(self, self._process.kill)
 
     def start(self) -> None:
         """Begin, or begin again after a failure: earlier deaths are forgotten."""
         if not self.running:
-            self._restarts, self._breaks, self._heard = 0, 0, False
+            self._restarts, self._breaks, self._any_event = 0, 0, False
             self._start()
 
     @property
     def running(self) -> bool:
-        return self._process.state() != QProcess.ProcessState.NotRunning or self._again.isActive()
+        return self._process.state() != QProcess.ProcessState.NotRunning or self._restart_timer.isActive()
 
     def send(self, command: AnyCommand) -> bool:
         """Ask for something; False when there is nobody to ask, as is one who is over and reads no more."""
@@ -98,7 +98,7 @@ class EngineProcess(QObject):
             return False
         self._process.write(json_lines.line(command))
         if isinstance(command, Say):
-            self._said = command.id
+            self._last_message_id = command.id
         return True
 
     def stop(self) -> None:
@@ -107,7 +107,7 @@ class EngineProcess(QObject):
             self._process.kill()
             return
         self._leaving = True
-        self._again.stop()
+        self._restart_timer.stop()
         if self._process.state() == QProcess.ProcessState.NotRunning:
             self.ended.emit()
             return
@@ -116,7 +116,7 @@ class EngineProcess(QObject):
         self._patience.start(int(self._farewell * 1000))
 
     def _start(self) -> None:
-        self._buffer, self._over, self._hopeless, self._held = b"", False, False, False
+        self._buffer, self._over, self._hopeless, self._awaiting_old_engine = b"", False, False, False
         self._kinds.clear()
         self._complaints.clear()
         self._started_at = self._clock()
@@ -147,12 +147,12 @@ class EngineProcess(QObject):
                 )
                 self._give_up(other, line)
                 return
-            case TurnGrew() if event.said != self._said:
+            case TurnGrew() if event.said != self._last_message_id:
                 return  # of a conversation in another window, which follows the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)
             case events.EngineFailed() if self._breaks and self._kinds == {events.Preparing}:
-                self._over = self._held = True
+                self._over = self._awaiting_old_engine = True
                 return  # what is waited for stays said
             case events.EngineFailed() | events.EngineStopped():
                 self._over = True
@@ -160,9 +160,9 @@ class EngineProcess(QObject):
                 self._over = False
             case _:
                 pass
-        self._heard = True
+        self._any_event = True
         self._kinds.add(type(event))
-        self.told.emit(event)
+        self.event_received.emit(event)
 
     def _listen(self) -> None:
         for line in bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace").splitlines():
@@ -193,14 +193,14 @@ class EngineProcess(QObject):
         self._listen()
         if self._leaving:
             self.ended.emit()
-        elif self._held:
-            self._again.start(int(LATER * 1000))
+        elif self._awaiting_old_engine:
+            self._restart_timer.start(int(LATER * 1000))
         elif not (self._hopeless or self._over or code == 0):
             self._died(code)
         self.stopped.emit()
 
     def _died(self, code: int) -> None:
-        if self._host and not self._heard and code in (SSH_FAILED, NOT_FOUND):
+        if self._host and not self._any_event and code in (SSH_FAILED, NOT_FOUND):
             self._tell_unreached(code)
             return
         if self._clock() - self._started_at > HEALTHY:
@@ -217,27 +217,27 @@ class EngineProcess(QObject):
             return
         wait = self._backoff[self._restarts]
         self._restarts += 1
-        self.told.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
-        self._again.start(int(wait * 1000))
+        self.event_received.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
+        self._restart_timer.start(int(wait * 1000))
 
     def _broke(self, code: int) -> None:
         """Not the engine ended, but the way to it, which may be there again whenever its computer or this one is."""
         wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LATER
         self._breaks += 1
-        self.told.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
-        self._again.start(int(wait * 1000))
+        self.event_received.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
+        self._restart_timer.start(int(wait * 1000))
 
     def _tell_unreached(self, code: int) -> None:
         """Another try would meet the same: a key that is not known, a host or a program that is not there."""
-        host, said = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
+        host, complaint = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
         self._tell_failure(
             f"{host} cannot be reached by ssh." if code == SSH_FAILED else f"There is no Waggle on {host}.",
-            one_line(said[:LONGEST_COMPLAINT]),
+            one_line(complaint[:LONGEST_COMPLAINT]),
             "\n".join(self._complaints),
         )
 
     def _tell_failure(self, title: str, advice: str, detail: str) -> None:
-        self.told.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
+        self.event_received.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
 
 
 def _once(parent: QObject, act: Callable[[], object]) -> QTimer:

@@ -39,8 +39,8 @@ class LineProcess(QObject):
 
     def live_with(self, parent: QObject) -> None:
         """Go on with another, who connects anew."""
-        for told in (self.line, self.ended):
-            told.disconnect()
+        for signal in (self.line, self.ended):
+            signal.disconnect()
         self.setParent(parent)
 
     @property
@@ -65,8 +65,8 @@ class LineProcess(QObject):
             self.ended.emit(1, ["It said something endless."])
 
     def _listen(self) -> None:
-        said = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
-        self._complaints.extend(words.strip().removeprefix("waggle: ") for words in said.splitlines() if words.strip())
+        output = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
+        self._complaints.extend(words.strip().removeprefix("waggle: ") for words in output.splitlines() if words.strip())
 
     def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
         if not self._stopped:

@@ -11,7 +11,7 @@ from waggle.protocol import events_race
 class RaceProcess(QObject):
     """`told` carries every message, `ended` why it ended by itself: empty where it was played to its end."""
 
-    told = Signal(object)
+    message_received = Signal(object)
     ended = Signal(str)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -35,7 +35,7 @@ class RaceProcess(QObject):
 
     def _read(self, line: bytes) -> None:
         try:
-            self.told.emit(events_race.read(line))
+            self.message_received.emit(events_race.read(line))
         except LabError as error:  # both ends ship together: going on would show something false
             self.stop()
             self.ended.emit(error.title)

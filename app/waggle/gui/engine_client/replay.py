@@ -22,7 +22,7 @@ class Replay(QObject):
     Raises WaggleError for a file that cannot be read or holds no event.
     """
 
-    told = Signal(object)
+    event_received = Signal(object)
     ended = Signal(int)  # lines that were skipped
 
     def __init__(
@@ -59,7 +59,7 @@ class Replay(QObject):
         while (event := self._next or self._read()) is not None:
             self._next = None
             if not isinstance(event, events.EngineStopped):
-                self.told.emit(event)
+                self.event_received.emit(event)
         self.ended.emit(self.skipped)
 
     def send(self, command: AnyCommand) -> bool:
@@ -67,9 +67,11 @@ class Replay(QObject):
         match command:
             case Pause() if self._tick.isActive():
                 self._tick.stop()
-                self.told.emit(events.PhaseChanged(phase="paused", round=self._round(), at=self._at, until=command.until))
+                self.event_received.emit(
+                    events.PhaseChanged(phase="paused", round=self._round(), at=self._at, until=command.until)
+                )
             case Resume() if self._next is not None:
-                self.told.emit(events.PhaseChanged(phase="contributing", round=self._round(), at=self._at))
+                self.event_received.emit(events.PhaseChanged(phase="contributing", round=self._round(), at=self._at))
                 self.start()
             case _:
                 return False
@@ -106,7 +108,7 @@ class Replay(QObject):
                 self._phase = events.PhaseChanged(phase="contributing", round=event.round)
             case _:
                 pass
-        self.told.emit(event)
+        self.event_received.emit(event)
 
     def _read(self) -> AnyEvent | None:
         for event in self._lines:

@@ -14,9 +14,9 @@ def tr(words: str) -> str:
     return translator.translated(words)
 
 
-def told(words: str) -> str:
+def tr_sentence(words: str) -> str:
     """The same for a sentence that came from below the window, with figures and names in it."""
-    return translator.told(words)
+    return translator.translate_sentence(words)
 
 
 def later(words: str) -> str:
@@ -24,9 +24,9 @@ def later(words: str) -> str:
     return words
 
 
-def plural(count: int, one: str, many: str) -> str:
+def plural(count: int, singular: str, many: str) -> str:
     """`one` or `many` with its %n replaced."""
-    return tr(one if count == 1 else many).replace("%n", figure(count))
+    return tr(singular if count == 1 else many).replace("%n", figure(count))
 
 
 def figure(number: int) -> str:
@@ -119,7 +119,7 @@ def size(number: float) -> str:
 def reward(completion: events.ShownCompletion) -> str:
     """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number."""
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
-    return f"{decimal(completion.reward, digits)}  {told(visible(completion.reason))}".strip()
+    return f"{decimal(completion.reward, digits)}  {tr_sentence(visible(completion.reason))}".strip()
 
 
 NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"
@@ -128,13 +128,13 @@ INVISIBLE = (
     *range(0xD800, 0xE000), *range(0xE0000, 0xE0200), 0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164,
     0xFEFF, 0xFFA0,
 )  # fmt: skip
-SHOWN = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), ord(HIDDEN))
-SHOWN |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x09: ord(TAB)}
+VISIBLE_SIGNS = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), ord(HIDDEN))
+VISIBLE_SIGNS |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x09: ord(TAB)}
 
 
 def visible(text: str) -> str:
     """Text from strangers, one character for one: control, bidirectional and invisible ones become signs; capped in length."""
-    return text[:LONGEST_SHOWN].translate(SHOWN)
+    return text[:LONGEST_SHOWN].translate(VISIBLE_SIGNS)
 
 
 def one_line(text: str) -> str:

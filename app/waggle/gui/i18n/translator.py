@@ -45,10 +45,10 @@ _OURS = frozenset({
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
-    """`words` as the window asks for them, `told` patterns of what comes from below; English to the language."""
+    """`words` as the window asks for them, `sentences` patterns of what comes from below; English to the language."""
 
     words: Mapping[str, str] = {}
-    told: Mapping[str, str] = {}
+    sentences: Mapping[str, str] = msgspec.field(default_factory=dict, name="told")
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +82,8 @@ def chosen(name: str) -> Language:
 
     Not that of the locale's name: on Windows this is how figures are written, whatever the menus are in.
     """
-    wanted = [one.partition("-")[0] for one in QLocale.system().uiLanguages()] if name == "system" else [name]
-    return next((language for one in wanted for language in get_args(Language) if language == one), "en")
+    names = [tag.partition("-")[0] for tag in QLocale.system().uiLanguages()] if name == "system" else [name]
+    return next((language for candidate in names for language in get_args(Language) if language == candidate), "en")
 
 
 def use(language: Language) -> None:
@@ -91,9 +91,9 @@ def use(language: Language) -> None:
     _spoken.language = language
     _spoken.book = read(language)
     _spoken.manner = MANNERS.get(language, Manner())
-    longest_first = sorted(_spoken.book.told.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
+    longest_first = sorted(_spoken.book.sentences.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
     _spoken.patterns = tuple((_pattern(english), words, english in _OURS) for english, words in longest_first)
-    told.cache_clear()
+    translate_sentence.cache_clear()
     _matched.cache_clear()
     app = QGuiApplication.instance()
     assert isinstance(app, QGuiApplication)
@@ -132,21 +132,21 @@ def translated(words: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def told(words: str) -> str:
+def translate_sentence(words: str) -> str:
     """What came from below, as a whole, else sentence by sentence; as it is where no pattern fits."""
     if _spoken.language in ("pseudo", "mirrored") or not words:
         return translated(words)
-    book = _spoken.book.told
+    book = _spoken.book.sentences
     if words in book:
         return book[words]
     if words.startswith(before := ANSWERED.removesuffix("%1")):
         return book.get(ANSWERED, ANSWERED).replace("%1", words.removeprefix(before))
-    parts, said, place = SENTENCE.split(words, MOST_SENTENCES), list[str](), 0
+    parts, translated_parts, place = SENTENCE.split(words, MOST_SENTENCES), list[str](), 0
     while place < len(parts):
         length, sentence = _first(parts[place : place + MOST_PARTS])
-        said.append(sentence)
+        translated_parts.append(sentence)
         place += length
-    return " ".join(said)
+    return " ".join(translated_parts)
 
 
 def _first(parts: list[str]) -> tuple[int, str]:
@@ -159,13 +159,13 @@ def _first(parts: list[str]) -> tuple[int, str]:
 
 @functools.lru_cache(maxsize=4096)
 def _matched(words: str) -> str | None:
-    for book in (_spoken.book.told, _spoken.book.words):
+    for book in (_spoken.book.sentences, _spoken.book.words):
         if words in book:
             return book[words]
     for pattern, answer, ours in _spoken.patterns if len(words) <= LONGEST else ():
-        if found := pattern.fullmatch(words):
+        if match := pattern.fullmatch(words):
             measured = MEASURED.search(answer) is not None
-            return _filled(answer, [_written(value, measured=measured, ours=ours) for value in found.groups()])
+            return _filled(answer, [_written(value, measured=measured, ours=ours) for value in match.groups()])
     return None
 
 
@@ -181,7 +181,7 @@ def _written(value: str, *, measured: bool, ours: bool) -> str:
         return value.replace(",", _spoken.manner.thousands)
     if measured and DECIMAL.fullmatch(value):
         return value.replace(".", _spoken.manner.point)
-    return told(value) if ours else value
+    return translate_sentence(value) if ours else value
 
 
 @functools.cache

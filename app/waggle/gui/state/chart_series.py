@@ -36,15 +36,15 @@ def scores(state: State) -> list[HeldOutScore]:
     return [known[number] for number in sorted(known)]
 
 
-def exams(found: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:
+def exams(held_out_scores: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:
     """These scores, those on the same questions together: another swarm asks others, and so does another number of them."""
-    made: list[list[HeldOutScore]] = []
-    for score in found:
-        if made and _same_exam(made[-1][-1], score):
-            made[-1].append(score)
+    groups: list[list[HeldOutScore]] = []
+    for score in held_out_scores:
+        if groups and _same_exam(groups[-1][-1], score):
+            groups[-1].append(score)
         else:
-            made.append([score])
-    return made
+            groups.append([score])
+    return groups
 
 
 def _same_exam(before: HeldOutScore, after: HeldOutScore) -> bool:
@@ -57,11 +57,11 @@ def trend(values: Sequence[float], width: int) -> list[float]:
     sums = [0.0]
     for value in values:
         sums.append(sums[-1] + value)
-    made = []
+    means = []
     for i in range(len(values)):
         low, high = max(0, i - width // 2), min(len(values), i + width // 2 + 1)
-        made.append((sums[high] - sums[low]) / (high - low))
-    return made
+        means.append((sums[high] - sums[low]) / (high - low))
+    return means
 
 
 def smoothing(count: int) -> int:
@@ -76,12 +76,12 @@ def ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) 
 
 def elapsed(summaries: Sequence[RoundSummary]) -> list[float]:
     """Seconds of work up to each round; rounds that the history left out count like the one after them."""
-    made, total, before = [], 0.0, 0
+    positions, total, before = [], 0.0, 0
     for summary in summaries:
         total += summary.seconds * max(1, summary.round - before if before else 1)
         before = summary.round
-        made.append(total)
-    return made
+        positions.append(total)
+    return positions
 
 
 def places(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
@@ -95,33 +95,33 @@ def places(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
             return [summary.at for summary in summaries]
 
 
-def moments(found: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+def moments(items: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
     """Where each held-out score, or each aha, stands on the axis of these rounds."""
     match axis:
         case "round":
-            return [float(one.round) for one in found]
+            return [float(item.round) for item in items]
         case "clock":
-            return [one.at for one in found]
+            return [item.at for item in items]
         case "elapsed":
             numbers, worked = [summary.round for summary in summaries], [0.0, *elapsed(summaries)]
-            return [worked[min(bisect_left(numbers, one.round + 1), len(worked) - 1)] for one in found]
+            return [worked[min(bisect_left(numbers, item.round + 1), len(worked) - 1)] for item in items]
 
 
 def pauses(summaries: Sequence[RoundSummary]) -> list[Pause]:
     """Times without work between two rounds that follow each other."""
-    found = []
+    gaps = []
     for before, after in pairwise(summaries):
         start, end = before.at, after.at - after.seconds
         if after.round == before.round + 1 and end - start > SHORTEST_PAUSE:
-            found.append(Pause(start, end))
-    return found
+            gaps.append(Pause(start, end))
+    return gaps
 
 
 def peers_reward(state: State) -> float | None:
     """The mean reward of all groups received, as judged here; None while there are none."""
-    heard = [peer for peer in state.peers.values() if peer.received > 0]
-    total = sum(peer.received for peer in heard)
-    return sum(peer.mean_reward * peer.received for peer in heard) / total if total else None
+    senders = [peer for peer in state.peers.values() if peer.received > 0]
+    total = sum(peer.received for peer in senders)
+    return sum(peer.mean_reward * peer.received for peer in senders) / total if total else None
 
 
 def steps(top: float, most: int = 6) -> list[float]:

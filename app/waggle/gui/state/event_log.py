@@ -13,7 +13,7 @@ from waggle.gui.i18n.formatting import tip, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
-KEPT = 2000
+MOST_ENTRIES = 2000
 PLAIN = Discreet("%(message)s")
 NO_INDEX = QModelIndex()
 
@@ -73,7 +73,7 @@ class Journal(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.entries: deque[Entry] = deque(maxlen=KEPT)
+        self.entries: deque[Entry] = deque(maxlen=MOST_ENTRIES)
         self.count = 0  # of all that there ever were
         self.noted.connect(self._note)
 
@@ -114,31 +114,31 @@ class JournalLines(QAbstractListModel):
 
     def __init__(self, journal: Journal, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._journal, self._wanted = journal, ""
+        self._journal, self._search = journal, ""
         self._lines: list[str] = []
         self._read = 0  # how many of the journal's lines were read
         self.find("")
 
     def find(self, words: str) -> None:
         """Read the journal again."""
-        self._wanted, self._read = words, self._journal.count
+        self._search, self._read = words, self._journal.count
         self.beginResetModel()
         self._lines = list(_with(self._journal.lines(), words.lower().split()))
         self.endResetModel()
 
     def catch_up(self) -> None:
         """Put what is new above what is there; what the journal has forgotten goes."""
-        new = min(self._journal.count - self._read, KEPT)
+        new = min(self._journal.count - self._read, MOST_ENTRIES)
         self._read = self._journal.count
-        fresh = list(_with(self._journal.lines()[:new], self._wanted.lower().split()))
+        fresh = list(_with(self._journal.lines()[:new], self._search.lower().split()))
         if not fresh:
             return
         self.beginInsertRows(NO_INDEX, 0, len(fresh) - 1)
         self._lines[:0] = fresh
         self.endInsertRows()
-        if len(self._lines) > KEPT:
-            self.beginRemoveRows(NO_INDEX, KEPT, len(self._lines) - 1)
-            del self._lines[KEPT:]
+        if len(self._lines) > MOST_ENTRIES:
+            self.beginRemoveRows(NO_INDEX, MOST_ENTRIES, len(self._lines) - 1)
+            del self._lines[MOST_ENTRIES:]
             self.endRemoveRows()
 
     def text(self) -> str:
@@ -159,5 +159,5 @@ class JournalLines(QAbstractListModel):
                 return None
 
 
-def _with(lines: Iterable[str], wanted: list[str]) -> Iterable[str]:
-    return (line for line in lines if all(word in line.lower() for word in wanted))
+def _with(lines: Iterable[str], search_words: list[str]) -> Iterable[str]:
+    return (line for line in lines if all(word in line.lower() for word in search_words))

@@ -19,7 +19,7 @@ class Pace:
         self.waiting = 0  # newer ones
         self.why = ""  # what a person does that holds them, in words
         self.frozen = False
-        self._turned = self._seen = -inf  # when newer ones came last, and when something last held them
+        self._turned = self._held_at = -inf  # when newer ones came last, and when something last held them
 
     @property
     def holds(self) -> bool:
@@ -38,10 +38,10 @@ class Pace:
         """The newest cards there are, and what holds those that are shown; empty: nothing."""
         now = self.clock()
         if why:
-            self.why, self._seen = why, now
+            self.why, self._held_at = why, now
         newest = {card.key: card for card in cards}
         newer = len(newest.keys() - {card.key for card in self.cards})
-        stands = bool(cards and self.cards) and (now - self._turned < LOOK or now - self._seen < LINGER)
+        stands = bool(cards and self.cards) and (now - self._turned < LOOK or now - self._held_at < LINGER)
         if self.frozen or stands:
             self.cards, self.waiting = tuple(newest.get(card.key, card) for card in self.cards), newer
             return

@@ -20,8 +20,8 @@ def link_in(path: Path) -> str:
 
 def link_of(words: str) -> str:
     """The first that could be an invite in what somebody wrote or pasted, a whole letter perhaps; empty where there is none."""
-    found = LINK.search(words)
-    return found[0].rstrip(".,;)") if found else ""
+    match = LINK.search(words)
+    return match[0].rstrip(".,;)") if match else ""
 
 
 def is_invite(words: str) -> bool:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.gui.i18n.formatting import one_line, told, tr
+from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
 from waggle.protocol.events import Warned
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
@@ -21,16 +21,16 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 def notices(before: State, after: State) -> list[Notice]:
     """What a person should hear of that happened between two States."""
-    made = []
+    news = []
     if after.problem is not None and after.problem != before.problem:
-        said = sentence(after)
-        made.append(Notice(kind="problems", title=told(said.says), words=told(said.detail)))
+        status = sentence(after)
+        news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
     began = after.ready.at if after.ready is not None else float("inf")
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:
         if aha.specialty not in known and aha.at > began:  # history, told later, is no news
-            made.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
-    return made
+            news.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
+    return news
 
 
 def recent(state: State, now: float) -> list[Warned]:
@@ -39,11 +39,11 @@ def recent(state: State, now: float) -> list[Warned]:
 
 
 def warning_words(warned: Warned) -> str:
-    return f"{told(warned.title)} {told(warned.advice)}".strip()
+    return f"{tr_sentence(warned.title)} {tr_sentence(warned.advice)}".strip()
 
 
 def _solved(specialty: str) -> str:
-    return tr("Your model solved its first question: %1").replace("%1", told(one_line(specialty)))
+    return tr("Your model solved its first question: %1").replace("%1", tr_sentence(one_line(specialty)))
 
 
 def _from(name: str) -> str:

@@ -20,24 +20,24 @@ def names(state: State, host: str = "") -> dict[str, str]:
     A swarm's name was typed by a person; `host`, through which an engine is reached by ssh, may say who that is.
     """
     known = [*(state.swarms.swarms if state.swarms else ()), *((state.looked.swarm,) if state.looked else ())]
-    made = {one.name: "a swarm" for one in known if not one.shipped}
+    replacements = {swarm.name: "a swarm" for swarm in known if not swarm.shipped}
     if state.ready is not None:
-        made |= {state.ready.swarm: "the swarm", state.ready.name: THIS_NODE}
+        replacements |= {state.ready.swarm: "the swarm", state.ready.name: THIS_NODE}
     for far in filter(None, (host, state.gone.host if state.gone else "")):
         person, _, computer = far.rpartition("@")
-        made |= {person: "someone", computer: "HOST", far: "HOST"}
-    return made | {visible(name): words for name, words in made.items()}  # as the log has them
+        replacements |= {person: "someone", computer: "HOST", far: "HOST"}
+    return replacements | {visible(name): words for name, words in replacements.items()}  # as the log has them
 
 
 def report(state: State, log: Iterable[str] = (), home: Path | None = None, host: str = "") -> str:
     """What to send: versions, the sentence, where the run stands, the failure, and the newest lines of the log."""
-    said = sentence(state)
+    status = sentence(state)
     parts = [
         f"Waggle {__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()} {platform.machine()}"
         f"{', frozen' if getattr(sys, 'frozen', False) else ''}",
-        said.word,
-        said.says,
-        said.detail,
+        status.word,
+        status.says,
+        status.detail,
     ]
     if state.ready is not None:
         ready = state.ready

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import duration, figure, percent, plural, told, tr, visible
+from waggle.gui.i18n.formatting import duration, figure, percent, plural, tr, tr_sentence, visible
 from waggle.gui.state import chart_series
 from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
 
@@ -95,8 +95,8 @@ def headline(race: Race) -> str:
             words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.played))
             if race.played < 3:
                 return words
-            left = race.seconds / race.played * (race.rounds - race.played)
-            return words + tr(", about %1 left").replace("%1", duration(left))
+            seconds_left = race.seconds / race.played * (race.rounds - race.played)
+            return words + tr(", about %1 left").replace("%1", duration(seconds_left))
         case "ended":
             return verdict(race.exam) if race.exam else ""
         case "stopped":
@@ -131,7 +131,7 @@ def detail(race: Race) -> str:
         case "stopped":
             return tr("What was seen so far stays here until the next race.")
         case "failed":
-            return told(visible(race.problem)) or tr("It said nothing about why. Try again.")
+            return tr_sentence(visible(race.problem)) or tr("It said nothing about why. Try again.")
         case _:
             assert_never(race.phase)
 
@@ -150,7 +150,7 @@ def jump(race: Race) -> str:
     if race.latest is None or race.latest.learned_from is None:
         return ""
     words = tr("%1 learned %2 from %3").replace("%1", race.racers[race.latest.racer].name)
-    title = told(visible(race.specialties[race.latest.specialty]))
+    title = tr_sentence(visible(race.specialties[race.latest.specialty]))
     return words.replace("%2", title).replace("%3", race.racers[race.latest.learned_from].name)
 
 

@@ -31,12 +31,12 @@ class Choices(QObject):
         self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *, far: bool = False
     ) -> None:
         super().__init__(parent)
-        self._path, self._said, self.far = path, overrides, far
+        self._path, self._initial_overrides, self.far = path, overrides, far
         self.overrides = overrides  # what the command line said and nobody has changed since: the next engine is told that alone
         self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
-        self._heard: Settings | None = None  # last, from an engine that may be gone
+        self._last_received: Settings | None = None  # last, from an engine that may be gone
         self._read()
 
     def _read(self) -> None:
@@ -59,17 +59,17 @@ class Choices(QObject):
         """Rename a file that cannot be used, and begin with the defaults; where it is now. Raises SettingsError."""
         if self._path is None or not self.broken:  # somebody has mended it meanwhile
             return None
-        kept = settings.set_aside(self._path)
+        set_aside_path = settings.set_aside(self._path)
         self.settings = Settings()
         self._read()
         self.changed.emit()
-        return kept
+        return set_aside_path
 
     def unkept(self) -> "Choices":
         """The same for a recorded run: what is changed there is written nowhere."""
-        made = Choices(None)
-        made.settings = self.settings
-        return made
+        copy = Choices(None)
+        copy.settings = self.settings
+        return copy
 
     def value(self, key: str) -> Value:
         return settings.value_of(self.settings, key)
@@ -81,13 +81,13 @@ class Choices(QObject):
         """Set `section.name` to values, None being the default; in force at once, or refused in words."""
         own = {key: value for key, value in values.items() if self.far and key.startswith(OWN)}
         others = {key: value for key, value in values.items() if key not in own}
-        asked = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
-        if asked and not own:
+        sent = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
+        if sent and not own:
             return  # the engine tells what came of it
         try:
-            if others and not asked and self.far:
+            if others and not sent and self.far:
                 raise SettingsError("The other computer does not answer: nothing was changed.", "Try again when it does.")
-            self.settings = self._put(own if asked else values)
+            self.settings = self._put(own if sent else values)
         except SettingsError as error:
             self.refused.emit(error.title, error.advice)
         self.changed.emit()
@@ -96,25 +96,25 @@ class Choices(QObject):
         """What the engine says the settings are; what it said before is no news, and was perhaps changed since it ended."""
         if state.settings is None or self._path is None:
             return
-        if state.settings is self._heard and state.after_restart == self.after_restart:
+        if state.settings is self._last_received and state.after_restart == self.after_restart:
             return
-        self._heard = state.settings
-        told = replace(state.settings, window=self.settings.window) if self.far else state.settings
+        self._last_received = state.settings
+        received = replace(state.settings, window=self.settings.window) if self.far else state.settings
         if not state.service:  # which no window's command line reaches
-            self.overrides = tuple(one for one in self._said if settings.holds(one, told))
-        if (told, state.after_restart) != (self.settings, self.after_restart):
-            self.settings, self.after_restart = told, state.after_restart
+            self.overrides = tuple(override for override in self._initial_overrides if settings.holds(override, received))
+        if (received, state.after_restart) != (self.settings, self.after_restart):
+            self.settings, self.after_restart = received, state.after_restart
             self.changed.emit()
 
-    def _from_file(self, kept: Settings) -> Settings:
+    def _from_file(self, file_settings: Settings) -> Settings:
         """What the file here says, as far as it counts."""
-        return replace(self.settings, window=kept.window) if self.far else kept
+        return replace(self.settings, window=file_settings.window) if self.far else file_settings
 
     def _put(self, values: Mapping[str, Value]) -> Settings:
         if self._path is not None:
-            left = tuple(one for one in self.overrides if one.partition("=")[0].strip() not in values)
-            changed = settings.change(self._path, values, left)
-            self.overrides = left
+            remaining = tuple(override for override in self.overrides if override.partition("=")[0].strip() not in values)
+            changed = settings.change(self._path, values, remaining)
+            self.overrides = remaining
             return self._from_file(changed)
         table = msgspec.to_builtins(self.settings)
         for key, value in values.items():

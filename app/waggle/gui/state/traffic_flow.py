@@ -21,19 +21,19 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 def flows(before: State, after: State) -> tuple[Flow, ...]:
     """What was exchanged in between. A peer's counts of earlier days, told when it is met again, are no flow of now."""
-    return (*_taken(before, after), *_arrived(before, after), *_used(before, after))
+    return (*_taken_flows(before, after), *_arrived(before, after), *_used(before, after))
 
 
-def _taken(before: State, after: State) -> list[Flow]:
+def _taken_flows(before: State, after: State) -> list[Flow]:
     """A peer takes the groups of a whole round: of so many, if they are as many as I judged last, the specialties are known."""
     mine = _my_last(after)
-    found = []
+    flows_out = []
     for peer in after.peers.values():
         known = before.peers.get(peer.id)
         if known is not None and peer is not known and peer.taken > known.taken:
             count = peer.taken - known.taken
-            found.append(Flow(peer=peer.id, way="out", specialties=mine if len(mine) == count else ("",) * count))
-    return found
+            flows_out.append(Flow(peer=peer.id, way="out", specialties=mine if len(mine) == count else ("",) * count))
+    return flows_out
 
 
 def _my_last(state: State) -> tuple[str, ...]:
@@ -57,10 +57,10 @@ def _used(before: State, after: State) -> list[Flow]:
 
 
 def _by_peer(way: Way, cards: Sequence[Card]) -> list[Flow]:
-    found: dict[str, list[str]] = {}
+    by_peer: dict[str, list[str]] = {}
     for card in cards:
-        found.setdefault(card.origin, []).append(card.specialty)
-    return [Flow(peer=peer, way=way, specialties=tuple(specialties)) for peer, specialties in found.items()]
+        by_peer.setdefault(card.origin, []).append(card.specialty)
+    return [Flow(peer=peer, way=way, specialties=tuple(specialties)) for peer, specialties in by_peer.items()]
 
 
 def age(peer: PeerInfo, now: float) -> int:

@@ -18,8 +18,8 @@ STILL = {  # what GNOME and what KDE say where nothing should move
 
 def is_unwanted() -> bool | None:
     """None where the system does not say, or not yet. Asked once: whoever changes it meets it at the next start."""
-    asked = _asked_once()
-    return asked.result() if asked.done() else None
+    query = _asked_once()
+    return query.result() if query.done() else None
 
 
 @cache
@@ -32,17 +32,17 @@ def _asked_once() -> "Future[bool | None]":
         case "darwin":
             answer.set_result(_on_a_mac())
         case _:
-            Thread(target=lambda: answer.set_result(still([_asked(*names) for names in STILL])), daemon=True).start()
+            Thread(target=lambda: answer.set_result(still([_portal_setting(*names) for names in STILL])), daemon=True).start()
     return answer
 
 
 def still(answers: list[str]) -> bool | None:
     """What the desktop's answers come to, such as `v v b false`: in the order of STILL, empty where there was none."""
-    said = [answer.strip().endswith(words) for answer, words in zip(answers, STILL.values(), strict=True) if answer.strip()]
-    return any(said) if said else None
+    verdicts = [answer.strip().endswith(words) for answer, words in zip(answers, STILL.values(), strict=True) if answer.strip()]
+    return any(verdicts) if verdicts else None
 
 
-def _asked(*names: str) -> str:
+def _portal_setting(*names: str) -> str:
     try:
         command = ["busctl", "--user", "call", *PORTAL.split(), "Read", "ss", *names]
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
@@ -54,8 +54,8 @@ def _on_windows() -> bool | None:
     if sys.platform != "win32":
         return None
     moves = ctypes.c_int()
-    told = ctypes.windll.user32.SystemParametersInfoW(GET_CLIENT_AREA_ANIMATION, 0, ctypes.byref(moves), 0)
-    return not moves.value if told else None
+    succeeded = ctypes.windll.user32.SystemParametersInfoW(GET_CLIENT_AREA_ANIMATION, 0, ctypes.byref(moves), 0)
+    return not moves.value if succeeded else None
 
 
 def _on_a_mac() -> bool:

@@ -171,7 +171,7 @@ class Look(QObject):
         return self._icons[key]
 
     def _drawn_icon(self, name: str, role: str, size: int, gap: int) -> QIcon:
-        made = QIcon()
+        icon = QIcon()
         for scale in (1, 2, 3):
             for mode, ink in ((QIcon.Mode.Normal, role), (QIcon.Mode.Disabled, "text_faint")):
                 canvas = QPixmap((size + gap) * scale, size * scale)
@@ -180,8 +180,8 @@ class Look(QObject):
                 self.draw_icon(painter, name, ink, QRectF(gap * scale if from_right() else 0, 0, size * scale, size * scale))
                 painter.end()
                 canvas.setDevicePixelRatio(scale)
-                made.addPixmap(canvas, mode)
-        return made
+                icon.addPixmap(canvas, mode)
+        return icon
 
     def palette(self) -> QPalette:
         palette = QPalette()
@@ -207,7 +207,7 @@ def putting_together() -> Iterator[None]:
     """
     app = QApplication.instance()
     assert isinstance(app, QApplication)
-    if any(one.isVisible() for one in app.topLevelWidgets()):
+    if any(widget.isVisible() for widget in app.topLevelWidgets()):
         yield
         return
     sheet = app.styleSheet()
@@ -220,7 +220,7 @@ def putting_together() -> Iterator[None]:
 
 def _wear(app: QApplication, sheet: str) -> None:
     """Qt gives each widget the font that it had when it was first shown: the one that it has is given back to it."""
-    fonts = [(one, one.font()) for one in app.allWidgets()]
+    fonts = [(shown_widget, shown_widget.font()) for shown_widget in app.allWidgets()]
     app.setStyleSheet(sheet)
     for widget, font in fonts:
         if widget.font() != font:

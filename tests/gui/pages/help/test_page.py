@@ -16,7 +16,7 @@ from gui.recorded import ready
 from waggle.core import paths
 from waggle.gui.i18n import translator
 from waggle.gui.pages.help.page import WORDS, HelpPage, Log
-from waggle.gui.state.event_log import KEPT, Journal, JournalLines, Notes
+from waggle.gui.state.event_log import MOST_ENTRIES, Journal, JournalLines, Notes
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
 from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
 from waggle.protocol.state import State
@@ -240,10 +240,10 @@ def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
     journal = Journal()
     lines = JournalLines(journal)
     journal.complain("first")
-    for _ in range(KEPT):
+    for _ in range(MOST_ENTRIES):
         journal.complain("line")
     lines.catch_up()
-    assert lines.rowCount() == KEPT
+    assert lines.rowCount() == MOST_ENTRIES
     assert "first" not in lines.text()
     lines.find("l7")
     journal.complain("l6")

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 import waggle
-from gui.application.test_controller import shown
+from gui.application.test_controller import visible_actions
 from waggle.core import settings
 from waggle.core.errors import SwarmError
 from waggle.core.paths import Home
@@ -50,7 +50,7 @@ def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
     shell = Shell(look, Current(), engine, Choices(home.settings), home)
     shell.begin(None, first=True)
     yield shell
-    with qtbot.waitSignal(shell.left, timeout=20_000):
+    with qtbot.waitSignal(shell.finished, timeout=20_000):
         shell.leave()
     window = shell.window
     shiboken6.delete(shell)
@@ -122,10 +122,10 @@ def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path
 
 def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Shell, qtbot: QtBot) -> None:
     started._current.flush()
-    assert shown(started.tray) == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
+    assert visible_actions(started.tray) == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
     assert started.tray.icon.toolTip() == "Waggle: A few questions come first, in the window."
     qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "Pause" in shown(started.tray), timeout=20_000)
+    qtbot.waitUntil(lambda: "Pause" in visible_actions(started.tray), timeout=20_000)
 
 
 def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None:
@@ -272,7 +272,7 @@ def test_closing_the_questions_ends_all_and_they_are_asked_again(
     home = Home(tmp_path)
     shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), Choices(home.settings), home)
     shell.begin(None, first=True)
-    with qtbot.waitSignal(shell.left):
+    with qtbot.waitSignal(shell.finished):
         shell.window.close()
     assert is_first(home, Choices(home.settings), ())
     window = shell.window

@@ -144,7 +144,7 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
     shell.begin("you")
     shell.start()
     left = list[bool]()
-    shell.left.connect(lambda: left.append(True))
+    shell.finished.connect(lambda: left.append(True))
     qtbot.waitUntil(lambda: source.running and shell._current.state.phase == "contributing", timeout=20_000)
     shell.window.goodbye_wanted.emit(frozenset({"settings", "log"}))
     assert shell._farewell is not None

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QS
 from waggle.core import paths
 from waggle.core.redaction import redacted
 from waggle.gui.engine_client.json_process import LineProcess
-from waggle.gui.i18n.formatting import later, told, tr, visible
+from waggle.gui.i18n.formatting import later, tr, tr_sentence, visible
 from waggle.gui.pages.page import Page
 from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import Journal, JournalLines
@@ -110,7 +110,7 @@ class Asked(QFrame):
 
     def _hear(self, program: LineProcess) -> None:
         self._program = program
-        program.line.connect(lambda line: self._add(told(line.decode("utf-8", "replace").rstrip())))
+        program.line.connect(lambda line: self._add(tr_sentence(line.decode("utf-8", "replace").rstrip())))
         program.ended.connect(self._ended)
 
     def go_on(self, before: "Asked") -> None:
@@ -138,7 +138,7 @@ class Asked(QFrame):
 
     def _ended(self, code: int, complaints: list[str]) -> None:
         for complaint in complaints:
-            self._add(told(complaint))
+            self._add(tr_sentence(complaint))
         self._run.setEnabled(True)
         if self._output is self.window().focusWidget():
             self._run.setFocus()

@@ -7,12 +7,12 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui.charts.sparkline import Sparkline
-from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, told, tr
+from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, tr, tr_sentence
 from waggle.gui.i18n.placeholders import awaited, hindrance
 from waggle.gui.pages.home.status_card import Hero
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import Due, of_day, taken, tally
+from waggle.gui.state.daily_totals import Due, of_day, taken_words, tally
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.energy import of_today
@@ -107,7 +107,7 @@ class Swarm(QFrame):
     def show_state(self, state: State, now: float) -> None:
         ready = state.ready
         self._name.say(ready.swarm if ready else tr("Swarm"))
-        self._weather.setText(told(weather(state, now)))
+        self._weather.setText(tr_sentence(weather(state, now)))
         self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
         word, tone, icon = REACH[state.reach]
         self._chip.say(tr(word), tone, icon)
@@ -116,7 +116,7 @@ class Swarm(QFrame):
         members = len(here) + 1
         self._facts[0].say("–" if resting else plural(members, "only you", "%n, you included"))
         self._facts[1].say(one_line(ready.model) if ready else "–")
-        self._facts[2].say(_specialties([told(info.title) for info in ready.specialties]) if ready else "–")
+        self._facts[2].say(_specialties([tr_sentence(info.title) for info in ready.specialties]) if ready else "–")
         lonely = not resting and not here and state.reach in ("alone", "connected")
         self._invite.setVisible(lonely)
         self._crowd.setVisible(not lonely)
@@ -249,7 +249,7 @@ class Me(QFrame):
         self._name.say(one_line(ready.name) if ready else tr("You"))
         self._line.say(awaited(state) or tr("You, as the swarm sees you"))
         learned = has_learned(state)
-        note = told(ready.model_note) if ready and not learned else ""
+        note = tr_sentence(ready.model_note) if ready and not learned else ""
         self._note.say(note)
         self._note.setVisible(bool(note))
         self._try.setVisible(learned)
@@ -333,5 +333,5 @@ class Home(Page):
         right = tr("%1 of them right").replace("%1", figure(day.right)) if day.answers else ""
         ever = tr("%1 in all").replace("%1", figure(days.all.answers)) if days.all.answers > day.answers else ""
         self._answers.say(day.answers, "", "; ".join(filter(None, (right, ever))) or tr("Counted round by round"))
-        self._used.say(days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", taken(days, state))
+        self._used.say(days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", taken_words(days, state))
         self._energy.say(*of_today(state, today))

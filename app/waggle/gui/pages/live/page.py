@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
-from waggle.gui.i18n.formatting import figure, one_line, plural, told, tr
+from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
 from waggle.gui.i18n.placeholders import hindrance
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.pages.live.round_stepper import Stepper
@@ -204,9 +204,11 @@ class Live(Page):
             why = tr("Feed held. ") if self._pace.frozen else self._pace.why
             return why + plural(self._pace.waiting, "%n newer question is waiting", "%n newer questions are waiting")
         if state.phase == "contributing" and state.stage is not None:
-            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", told(DOING[state.stage]))
+            words = (
+                tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", tr_sentence(DOING[state.stage]))
+            )
             return words
-        return told(sentence(state).says)
+        return tr_sentence(sentence(state).says)
 
     def _empty_words(self) -> str:
         if self._state.cards and (self._specialty or self._whose.index):
@@ -236,7 +238,9 @@ class Live(Page):
             self._say_specialty()
         self._menu.clear()
         for title in ("", *titles):
-            action = self._menu.addAction(told(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
+            action = self._menu.addAction(
+                tr_sentence(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title)
+            )
             action.setCheckable(True)
             action.setChecked(title == self._specialty)
             action.setActionGroup(self._group)
@@ -250,4 +254,4 @@ class Live(Page):
         return choose
 
     def _say_specialty(self) -> None:
-        self._menu_button.say(told(one_line(self._specialty)) or tr("All specialties"), "down")
+        self._menu_button.say(tr_sentence(one_line(self._specialty)) or tr("All specialties"), "down")

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.i18n.formatting import told, tr, visible
+from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import hindrance
 from waggle.gui.pages.peers.peer_table import SIGNS, name_of
 from waggle.gui.state.shortcuts import BLOCK, MUTE, written
@@ -83,7 +83,7 @@ class PeerStrip(QFrame):
             self._name.say(name_of(peer))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
-        self._says.setText(tr(HINT) if peer is None else told(visible(about(peer, now))))
+        self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(about(peer, now))))
         self._show()
 
     def show_replay(self) -> None:

@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, size, told, tr, visible
+from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
@@ -89,8 +89,8 @@ class ModelCard(QFrame):
         """The same model as it stands now."""
         self._about.say(about(model))
         first, more, how = model.fit.partition(". ")
-        self._fit.setText(told(f"{first}." if more else first))
-        set_tip(self._fit, told(how))
+        self._fit.setText(tr_sentence(f"{first}." if more else first))
+        set_tip(self._fit, tr_sentence(how))
         for act in self.findChildren(Button):
             act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
             act.setToolTip(why_not)

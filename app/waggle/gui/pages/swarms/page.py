@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget
 
 from waggle.core.paths import for_us
-from waggle.gui.i18n.formatting import later, one_line, plural, told, tr, visible
+from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import hindrance
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.swarms.create_form import SwarmForm
@@ -38,7 +38,7 @@ ASKING = later("Asking the computers that the link names; a few seconds.")
 
 def why_stay(state: State) -> str:
     """Why no swarm can be gone to now; empty where one can."""
-    return hindrance(state) or (told(state.swarms.fixed) if state.swarms else "")
+    return hindrance(state) or (tr_sentence(state.swarms.fixed) if state.swarms else "")
 
 
 class Swarms(Page):
@@ -268,7 +268,7 @@ class Swarms(Page):
             about=about(),
             leaving=leaving,
             round_=self._state.round,
-            why_not=told(self._fixed()),
+            why_not=tr_sentence(self._fixed()),
         )
         made.accepted.connect(self._go)
         made.declined.connect(self.show_list)

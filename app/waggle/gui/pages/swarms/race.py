@@ -75,7 +75,7 @@ class RaceView(QWidget):
         super().__init__()
         self._look, self.race = look, Race()
         self.process = RaceProcess(self)
-        self.process.told.connect(self.take)
+        self.process.message_received.connect(self.take)
         self.process.ended.connect(self._ended)
         self._says, self._more = text(look, "", "title", wrap=True), text(look, "", "small", "soft", wrap=True)
         self._more.setMinimumWidth(min(420, look.px(420)))  # else a page that scrolls takes it for a tall, narrow column

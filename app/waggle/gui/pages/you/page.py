@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 from waggle.core import paths
 from waggle.core.stored_data import kept
 from waggle.gui.charts.heat_map import HeatMap
-from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, told, tr, whole_day
+from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, tr, tr_sentence, whole_day
 from waggle.gui.i18n.placeholders import awaited, hindrance
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.you.data_removal import GoodbyeView, found_in
 from waggle.gui.pages.you.identity_backup import Act, IdentityView
 from waggle.gui.pages.you.share_card import picture
-from waggle.gui.state.daily_totals import Due, taken, tally
+from waggle.gui.state.daily_totals import Due, taken_words, tally
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.draft_text import take_along
@@ -42,7 +42,7 @@ OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 def aha_words(aha: Aha) -> tuple[str, str]:
     """What was found, and from whom it came."""
-    found = told(one_line(aha.specialty))
+    found = tr_sentence(one_line(aha.specialty))
     if aha.origin:
         whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
     else:
@@ -187,7 +187,7 @@ class You(Page):
         right.say(total.right, "", tr("%1 of all").replace("%1", percent(total.right / max(1, total.answers), 1)))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
         used_by = days_told.used_by
-        used.say(used_by, plural(used_by, "peer", "peers"), taken(days_told, self._state))
+        used.say(used_by, plural(used_by, "peer", "peers"), taken_words(days_told, self._state))
         if not total.rounds:
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return

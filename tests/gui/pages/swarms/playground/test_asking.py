@@ -57,7 +57,7 @@ def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: Qt
     yield begin
     for shell in made:
         if shell._source.running:  # type: ignore[union-attr]
-            with qtbot.waitSignal(shell.left, timeout=20_000):
+            with qtbot.waitSignal(shell.finished, timeout=20_000):
                 shell.leave()
         window = shell.window
         shiboken6.delete(shell)
@@ -202,7 +202,7 @@ def test_whoever_quits_by_the_menu_of_the_system_has_left(
 ) -> None:
     shell = begun()
     monkeypatch.setattr(qapp, "leave", shell.leave)
-    with qtbot.waitSignal(shell.left, timeout=20_000):
+    with qtbot.waitSignal(shell.finished, timeout=20_000):
         assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
         assert shell.window.isVisible()
         assert shell.window.leaving
