@@ -14,12 +14,12 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
 from gui.recorded import REAL, Run
-from waggle.gui.application.garbage_collection import Collector, keep_what_stays
+from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.i18n import translator
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
@@ -29,7 +29,7 @@ from waggle.protocol.state import AnyEvent
 def pytest_collection_finish() -> None:
     """Modules and tests live as long as the process: to look through them after each test would take long."""
     gc.collect()
-    keep_what_stays()
+    freeze_long_lived()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,7 +61,7 @@ def _delete_windows() -> None:
 def qapp() -> Application:
     """Its collector has switched Python's off, and goes: tests are in the midst of something when its timer is due."""
     app = application()
-    shiboken6.delete(app.findChild(Collector))
+    shiboken6.delete(app.findChild(GarbageCollector))
     return app
 
 
@@ -104,7 +104,7 @@ def window_told(qapp: Application, look: Look) -> Iterator[Told]:
     made: list[Window] = []
 
     def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> Window:
-        current = Current()
+        current = StateStore()
         current.tell_time_by_events()
         window = Window(look, current)
         window.resize(width, height)

@@ -17,7 +17,7 @@ from pictures.matrix import SIZE
 from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, Window
 from waggle.gui.application.navigation import RailButton
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
 from waggle.gui.charts.progress_charts import Chart
 from waggle.gui.charts.sparkline import Sparkline
@@ -48,7 +48,7 @@ def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stand
 ) -> None:
     look.set_text(percent)
     window = window_told(story, *SIZE)
-    settled(window)
+    screenshot_when_still(window)
     buttons = sorted(window.rail.findChildren(RailButton), key=lambda made: made.y())
     assert len(buttons) == len(PAGES)
     assert all(above.geometry().bottom() < below.geometry().top() for above, below in pairwise(buttons))
@@ -88,7 +88,7 @@ def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: li
                 ask(window)
             else:
                 window.show_page(page)
-            settled(window)
+            screenshot_when_still(window)
             nothing_is_cut(window.pages[window.page], percent, (size, page))
             if page == "you" and size == SMALLEST:
                 the_days_stand_clear_of_their_names(window.pages["you"], look)
@@ -106,7 +106,7 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
     window._current.flush()
     for size in (SMALLEST, SIZE):
         window.resize(*size)
-        settled(window)
+        screenshot_when_still(window)
         nothing_is_cut(page, percent, (size, "compared"))
         assert {"95% interval", "95-%-Intervall"} & set(said(page).split("\n"))
 
@@ -204,7 +204,7 @@ def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], look
     window.show_page("swarms")
     for view, show in VIEWS.items():
         show(window.swarms)
-        settled(window)
+        screenshot_when_still(window)
         areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
         assert areas, view
         for area in areas:
@@ -221,7 +221,7 @@ def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEven
     look.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
     assert window.home.hero.profile.isVisible()
-    settled(window)
+    screenshot_when_still(window)
     (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
     assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
@@ -255,7 +255,7 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
     page = window.pages["progress"]
     assert isinstance(page, Progress)
     page._as_table.click()
-    settled(window)
+    screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
     seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
     assert {"Round", "Held-out", "Reward", "Right"} <= {COLUMNS[place] for place in seen}
@@ -289,7 +289,7 @@ def test_charts_keep_their_figures_and_names(window_told: Told, story: list[AnyE
     look.set_text(percent)
     window = window_told(story)
     window.show_page("progress")
-    settled(window)
+    screenshot_when_still(window)
     for chart in window.pages["progress"].findChildren(Chart):
         image = chart.grab().toImage()
         _, rows = inked(image, 0, look.px(40))

@@ -13,7 +13,7 @@ from pictures import matrix
 from pictures.screenshots import window_of
 from waggle.core import paths
 from waggle.gui.pages.progress.page import Progress
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol import json_lines
 from waggle.protocol.state import State, apply
@@ -80,6 +80,6 @@ def test_the_log_is_told_what_the_window_is_told(look: Look, told):
 
 
 def test_a_recording_that_has_told_nothing_is_shown_as_of_today():
-    current = Current()
+    current = StateStore()
     current.tell_time_by_events()
     assert current.now() == pytest.approx(time.time(), abs=60)

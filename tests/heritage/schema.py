@@ -57,7 +57,7 @@ FILES: dict[str, Any] = {
     "settings": settings.Settings,
     "wishes": Wishes,  # asked.json
     "window": window_state.WindowState,  # window.json
-    "call": single_instance.Call,  # a second window to the first
+    "call": single_instance.StartRequest,  # a second window to the first
     "models": Known,  # models.json
     "frugality": memory_backoff.Kept,
     "swarms": Book,  # swarms.json

@@ -23,18 +23,18 @@ from waggle.core import cuda_download, paths, settings
 from waggle.core.paths import Home
 from waggle.gui.application import main as app
 from waggle.gui.application import single_instance, tray, window_state
-from waggle.gui.application.controller import FRAME, Shell
+from waggle.gui.application.controller import FRAME, Controller
 from waggle.gui.application.qt_application import Application
-from waggle.gui.application.single_instance import OnlyOne
-from waggle.gui.application.tray import Tray
+from waggle.gui.application.single_instance import SingleInstance
+from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.help.page import HelpPage
 from waggle.gui.pages.settings.cuda_download import CudaView
 from waggle.gui.pages.settings.page import SettingsPage
-from waggle.gui.state.notifications import notices
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.notifications import new_notices
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import pause_menu, system_tray
 from waggle.gui.widgets.buttons import Button
@@ -50,14 +50,14 @@ from waggle.gui.application import single_instance
 single_instance.PATIENCE_MS, single_instance.ANSWER_MS = int(sys.argv[2]), 60_000
 single_instance.WINDOWS = single_instance.WINDOWS or "windows" in sys.argv
 print("asks", flush=True)
-print(single_instance.OnlyOne(Path(sys.argv[1])).call("waggle://join?x"))
+print(single_instance.SingleInstance(Path(sys.argv[1])).call("waggle://join?x"))
 """
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
 CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
 
 
 def test_only_the_first_claims_a_home(tmp_path: Path, qtbot: QtBot) -> None:
-    first, second, elsewhere = OnlyOne(tmp_path), OnlyOne(tmp_path), OnlyOne(tmp_path / "..")
+    first, second, elsewhere = SingleInstance(tmp_path), SingleInstance(tmp_path), SingleInstance(tmp_path / "..")
     assert first.claim()
     assert not second.claim()
     first.release()
@@ -74,17 +74,17 @@ def test_a_home_that_came_from_another_computer_is_opened_and_that_of_a_living_w
     plain = QLockFile(str(tmp_path / "window.lock"))
     plain.setStaleLockTime(0)
     assert not plain.tryLock(0), "Qt takes it for held, whether it is or not"
-    here = OnlyOne(tmp_path)
+    here = SingleInstance(tmp_path)
     assert here.claim()
-    assert not OnlyOne(tmp_path).claim()
+    assert not SingleInstance(tmp_path).claim()
     here.release()
 
 
 def test_a_window_for_another_computer_is_another_window(tmp_path: Path, qtbot: QtBot) -> None:
-    here, far = OnlyOne(tmp_path), OnlyOne(tmp_path, host="server")
+    here, far = SingleInstance(tmp_path), SingleInstance(tmp_path, host="server")
     assert here.claim()
     assert far.claim()
-    assert not OnlyOne(tmp_path, host="server").claim()
+    assert not SingleInstance(tmp_path, host="server").claim()
     here.release()
     far.release()
 
@@ -93,7 +93,7 @@ def test_a_window_for_another_computer_is_another_window(tmp_path: Path, qtbot: 
 def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, has_home: bool
 ) -> None:
-    created: list[Choices] = []
+    created: list[SettingsStore] = []
     monkeypatch.setattr(app, "_first", lambda _look, _home, choices, _arguments: created.append(choices) or 0)
     assert app.run(app.Arguments(home=tmp_path, on=host)) == 0
     created[0].set({"computer.threads": 2})
@@ -103,7 +103,7 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
-    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path), host="anna@nas-kiel")
+    shell = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path), host="anna@nas-kiel")
     shell.begin("home")
     window = shell.window
     engine.event_received.emit(
@@ -128,7 +128,7 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     home.settings.write_text("[window")
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
     monkeypatch.setattr(engine, "start", lambda: starts.append(True))
-    shell = Shell(look, Current(), engine, Choices(home.settings), home)
+    shell = Controller(look, StateStore(), engine, SettingsStore(home.settings), home)
     shell.begin("home")
     window, hero = shell.window, shell.window.home.hero
     engine.event_received.emit(
@@ -164,8 +164,8 @@ def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
         if is_taken:
             place.mkdir()
             place.chmod(0o777)
-        first, calls = OnlyOne(home.root), list[str]()
-        first.called.connect(calls.append)
+        first, calls = SingleInstance(home.root), list[str]()
+        first.start_requested.connect(calls.append)
         assert first.claim()
         assert (place.stat().st_mode & 0o777, first._server.isListening()) == ((0o777, False) if is_taken else (0o700, True))
         where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1]), "TMPDIR": short}
@@ -179,8 +179,8 @@ def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
 
 
 def test_a_second_start_waits_for_a_window_that_is_still_being_made(tmp_path: Path, qtbot: QtBot) -> None:
-    first, calls = OnlyOne(tmp_path), list[str]()
-    first.called.connect(calls.append)
+    first, calls = SingleInstance(tmp_path), list[str]()
+    first.start_requested.connect(calls.append)
     assert first.claim()
     where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
     asks = [sys.executable, "-c", SECOND, str(tmp_path), "100"]
@@ -199,8 +199,8 @@ def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(single_instance, "WINDOWS", True)
-    first, calls = OnlyOne(tmp_path), list[str]()
-    first.called.connect(calls.append)
+    first, calls = SingleInstance(tmp_path), list[str]()
+    first.start_requested.connect(calls.append)
     assert first.claim()
     named = (tmp_path / "control/window.pipe").read_text()
     assert first._server.serverName() == f"waggle-window-{named}"
@@ -217,12 +217,12 @@ def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_
 
 
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
-    assert OnlyOne(tmp_path / "missing").claim()
+    assert SingleInstance(tmp_path / "missing").claim()
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_the_very_first_window_is_no_larger_than_the_screen(look: Look, qtbot: QtBot, recording: Path) -> None:
-    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
     window = shell.window
     there = window.screen().availableGeometry()
@@ -234,27 +234,29 @@ def test_the_very_first_window_is_no_larger_than_the_screen(look: Look, qtbot: Q
 
 
 def test_nobody_answers_where_no_window_is(tmp_path: Path, qtbot: QtBot) -> None:
-    assert not OnlyOne(tmp_path).call()
+    assert not SingleInstance(tmp_path).call()
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")
-def test_a_start_while_it_is_leaving_is_a_start_afterwards(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell.called("")
-    assert shell.wanted_again is None
+def test_a_start_while_it_is_leaving_is_a_start_afterwards(
+    shell: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.open_invite("")
+    assert shell.pending_start is None
     shell.leave()
-    shell.called("waggle://join?charter=ab")
-    shell.called("")
-    assert shell.wanted_again == "waggle://join?charter=ab"
+    shell.open_invite("waggle://join?charter=ab")
+    shell.open_invite("")
+    assert shell.pending_start == "waggle://join?charter=ab"
     started: list[list[str]] = []
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
-    app._start_again(Home(tmp_path), chosen, shell.wanted_again)
+    app._start_again(Home(tmp_path), chosen, shell.pending_start)
     arguments = main.parsed(started[0][len(paths.window()) :])
     assert (arguments.home, arguments.on, arguments.set, arguments.invite) == (
         tmp_path,
         "server",
         ["swarm.solo=true"],
-        shell.wanted_again,
+        shell.pending_start,
     )
 
 
@@ -270,7 +272,7 @@ def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
 
 
 def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbot: QtBot) -> None:
-    tray_icon, commands = Tray(look), list[AnyCommand]()
+    tray_icon, commands = TrayIcon(look), list[AnyCommand]()
     tray_icon.commanded.connect(commands.append)
     tray_icon.show_state(CONTRIBUTING)
     assert "Answering questions for Maths swarm, round 7." in tray_icon.icon.toolTip()
@@ -287,7 +289,7 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbo
 
 
 def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    tray_icon, tooltips = Tray(look), list[str]()
+    tray_icon, tooltips = TrayIcon(look), list[str]()
     tray_icon.show_state(CONTRIBUTING)
     monkeypatch.setattr(tray_icon.icon, "setToolTip", tooltips.append)
     tray_icon.show_state(replace(CONTRIBUTING, answered=7))
@@ -297,14 +299,14 @@ def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monk
 
 
 def test_the_tray_says_what_quitting_leaves_running(look: Look, qtbot: QtBot) -> None:
-    tray_icon = Tray(look)
+    tray_icon = TrayIcon(look)
     tray_icon.show_state(replace(CONTRIBUTING, service=True))
     assert visible_actions(tray_icon)[-1] == "Quit; the engine goes on"
     tray_icon.show_state(CONTRIBUTING)
     assert visible_actions(tray_icon)[-1] == "Quit"
 
 
-def visible_actions(tray_icon: Tray) -> list[str]:
+def visible_actions(tray_icon: TrayIcon) -> list[str]:
     return [action.text() for action in tray_icon.menu.actions() if action.isVisible() and not action.isSeparator()]
 
 
@@ -314,7 +316,7 @@ def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
 
 
 def test_a_strangers_swarm_is_no_markup_in_a_tooltip(look: Look, qtbot: QtBot) -> None:
-    tray_icon = Tray(look)
+    tray_icon = TrayIcon(look)
     tray_icon.show_state(replace(CONTRIBUTING, ready=ready(swarm="<b>Loud</b><img src=x>")))
     assert "Loud" in tray_icon.icon.toolTip()
     assert "<" not in tray_icon.icon.toolTip()
@@ -322,11 +324,11 @@ def test_a_strangers_swarm_is_no_markup_in_a_tooltip(look: Look, qtbot: QtBot) -
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_strangers_specialty_is_no_markup_in_a_notification(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    tray_icon, messages = Tray(look), list[str]()
+    tray_icon, messages = TrayIcon(look), list[str]()
     tray_icon.show()
     monkeypatch.setattr(tray_icon.icon, "showMessage", lambda *words: messages.extend(words[:2]))  # no test reads a system's
     aha = replace(AHA, specialty="<b>Logic</b>", name="<a href=x>Brisk Otter</a>")
-    (notice,) = notices(CONTRIBUTING, replace(CONTRIBUTING, ahas=(aha,)))
+    (notice,) = new_notices(CONTRIBUTING, replace(CONTRIBUTING, ahas=(aha,)))
     tray_icon.say(notice.title, notice.words)
     assert [("Logic" in messages[0], "Brisk Otter" in messages[1]), "<" in "".join(messages)] == [(True, True), False]
     tray_icon.hide()
@@ -353,7 +355,7 @@ AHA = events.Aha(round=3, at=20.0, specialty="Logic", name="Brisk Otter")
     ],
 )
 def test_few_things_are_worth_a_notification(after: State, kinds: list[str]) -> None:
-    assert [notice.kind for notice in notices(CONTRIBUTING, after)] == kinds
+    assert [notice.kind for notice in new_notices(CONTRIBUTING, after)] == kinds
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support raise")  # the platform without a screen says so
@@ -362,15 +364,15 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
     look: Look, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, in_tray: bool, there: bool, hidden: bool
 ) -> None:
     monkeypatch.setattr(system_tray, "available", lambda: there)  # no test can have a system's tray come and go
-    choices, home = Choices(None), Home(tmp_path)
+    choices, home = SettingsStore(None), Home(tmp_path)
     choices.set({"window.close_to_tray": in_tray})
-    shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
+    shell = Controller(look, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
     shell.begin("live")
     shell.window.close()
     assert shell.window.isHidden() == hidden
     assert shell.window.leaving != hidden
     assert window_state.read(tmp_path / "window.json").page == "live"
-    shell.called("")
+    shell.open_invite("")
     assert shell.window.isVisible()
     window = shell.window
     shiboken6.delete(shell)
@@ -384,8 +386,8 @@ def test_starting_is_offered_once_the_process_is_gone(
 ) -> None:
     """However long it takes to go after it said why: until then no start could be carried out."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    current, process = Current(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
-    shell = Shell(look, current, process, Choices(tmp_path / "settings.toml"))
+    current, process = StateStore(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
+    shell = Controller(look, current, process, SettingsStore(tmp_path / "settings.toml"))
     shell.begin("home")
     with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
         shell.start()
@@ -421,7 +423,7 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    begun, shells = tmp_path / "begun", list[Shell]()
+    begun, shells = tmp_path / "begun", list[Controller]()
     monkeypatch.setattr(app, "command_line", lambda arguments: [sys.executable, "-c", ENGINE, str(begun), *arguments])
     monkeypatch.setattr(app, "_run_event_loop", lambda shell, _arguments, first: shells.append(shell) or 0)
     overrides = ("computer.threads=1", "computer.cpu_percent=70")
@@ -440,13 +442,13 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
     shiboken6.delete(window)
 
 
-def offered(shell: Shell) -> list[str]:
+def offered(shell: Controller) -> list[str]:
     return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]
 
 
 @pytest.fixture
-def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Shell]:
-    controller = Shell(look, Current(), Replay(recording), Choices(None))
+def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Controller]:
+    controller = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
     controller.begin("home")
     yield controller
     window = controller.window
@@ -460,9 +462,11 @@ NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not suppo
 
 
 @NO_SCREEN
-def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[tuple[str, str]] = []
-    monkeypatch.setattr(Tray, "say", lambda _tray, *words: messages.append(words))  # no test can read a system's notifications
+    monkeypatch.setattr(
+        TrayIcon, "say", lambda _tray, *words: messages.append(words)
+    )  # no test can read a system's notifications
     window, words = shell.window, "This computer does not tell whether you are using it."
     window.refused(words, "")
     assert not messages
@@ -480,14 +484,14 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shel
 NO_MODEL = events.Warned(title="The hub has no model Qwen/Typo.", advice="Check its name. All is as it was before.", at=5000.0)
 
 
-def tell(shell: Shell, *received: AnyEvent) -> None:
+def tell(shell: Controller, *received: AnyEvent) -> None:
     for event in received:
         shell._current.take(event)
     shell._current.flush()
 
 
 @NO_SCREEN
-def test_a_choice_that_failed_is_said_where_it_was_made(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_that_failed_is_said_where_it_was_made(shell: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
     monkeypatch.setattr(shell.window, "notice", messages.append)
     shell.window.show_page("swarms")
@@ -502,11 +506,11 @@ def test_a_choice_that_failed_is_said_where_it_was_made(shell: Shell, monkeypatc
 @NO_SCREEN
 @pytest.mark.parametrize("notify", [True, False])
 def test_a_warning_that_nobody_sees_is_a_notification_only_for_who_wants_such(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, notify: bool
+    shell: Controller, monkeypatch: pytest.MonkeyPatch, notify: bool
 ) -> None:
     messages: list[str] = []
     monkeypatch.setattr(
-        Tray, "say", lambda _tray, _title, words: messages.append(words)
+        TrayIcon, "say", lambda _tray, _title, words: messages.append(words)
     )  # no test reads a system's notifications
     shell.choices.set({"window.notify_problems": notify})
     shell.window.hide()
@@ -515,7 +519,7 @@ def test_a_warning_that_nobody_sees_is_a_notification_only_for_who_wants_such(
 
 
 @NO_SCREEN
-def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu(shell: Shell, qapp: QApplication) -> None:
+def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu(shell: Controller, qapp: QApplication) -> None:
     before = shell.tray
     menu = before.menu
     shell.choices.set({"window.language": "de"})
@@ -526,7 +530,7 @@ def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu
 
 
 @NO_SCREEN
-def test_a_maximised_window_stays_maximised(shell: Shell, qtbot: QtBot) -> None:
+def test_a_maximised_window_stays_maximised(shell: Controller, qtbot: QtBot) -> None:
     shell.window.setGeometry(40, 40, 1040, 700)
     shell.window.showMaximized()
     shell.choices.set({"window.text_percent": 115})
@@ -539,7 +543,7 @@ def test_a_maximised_window_stays_maximised(shell: Shell, qtbot: QtBot) -> None:
 
 
 @NO_SCREEN
-def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Shell, qtbot: QtBot) -> None:
+def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, qtbot: QtBot) -> None:
     def row_state() -> tuple[bool, float]:
         """Whether the row's control has the focus and is seen, and how far down the page stands."""
         page = shell.window.pages["settings"]
@@ -565,7 +569,7 @@ def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Shell, qtbot
 
 
 @NO_SCREEN
-def test_a_self_test_goes_on_in_other_words(shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
     monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", script])
     shell.window.show_page("help")
@@ -602,7 +606,7 @@ def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: P
 @NO_SCREEN
 @pytest.mark.parametrize(("platform", "raised"), [("linux", True), ("win32", True), ("darwin", False)])
 def test_a_press_on_the_tray_raises_the_window_where_it_opens_no_menu(
-    shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+    shell: Controller, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     shell.window.hide()
@@ -613,7 +617,7 @@ def test_a_press_on_the_tray_raises_the_window_where_it_opens_no_menu(
 @NO_SCREEN
 @pytest.mark.parametrize(("platform", "raised"), [("linux", False), ("darwin", True)])
 def test_the_dock_brings_a_closed_window_back(
-    shell: Shell, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+    shell: Controller, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     shell.window.hide()
@@ -631,7 +635,7 @@ def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     engine, received = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
     engine.event_received.connect(received.append)
-    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path))
+    shell = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path))
     monkeypatch.setattr(qapp, "leave", shell.leave_with_system)
     shell.begin("home")
     shell.start()

@@ -31,7 +31,7 @@ def close(waits=False):
 
 app.command_line = lambda arguments: [sys.executable, sys.argv[1], sys.argv[2]]
 app.application()
-controller.Shell.called = lambda self, invite: (print("called with", invite, flush=True), close())
+controller.Controller.open_invite = lambda self, invite: (print("called with", invite, flush=True), close())
 QTimer.singleShot(0, lambda: print("open", flush=True))
 if sys.argv[4] == "closes":
     QTimer.singleShot(100, lambda: close(waits=True))

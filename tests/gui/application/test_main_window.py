@@ -17,17 +17,17 @@ from pictures.screenshots import failed
 from waggle.core.paths import Home
 from waggle.core.settings import Settings, When
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.navigation import Rail, RailButton
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.navigation import NavigationRail, RailButton
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import date_of
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.help.page import HelpPage
 from waggle.gui.pages.welcome.page import Welcome
 from waggle.gui.state import shortcuts
-from waggle.gui.state.event_log import Journal
+from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.protocol import events
@@ -40,7 +40,7 @@ TellWindow = Callable[..., Window]
 
 
 def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
-    current = Current()
+    current = StateStore()
     changes: list[int] = []
     current.changed.connect(lambda: changes.append(current.state.seq))
     for number in range(1, 200):
@@ -57,7 +57,7 @@ def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
 ) -> None:
     monkeypatch.setattr("waggle.gui.state.store.MINUTE_MS", 20)
     moment = [START]
-    current = Current(clock=lambda: moment[0])
+    current = StateStore(clock=lambda: moment[0])
     window = Window(look, current)
     qtbot.addWidget(window)
     current.take(events.PhaseChanged(at=START, phase="paused", round=3))
@@ -103,7 +103,7 @@ def test_home_does_not_scroll_in_a_small_window(
     )
     for width, height in ((1280, 784), (1264, 704), (1280, 632), (1024, 640)):
         window.resize(width, height)
-        settled(window)
+        screenshot_when_still(window)
         areas = window.home.findChildren(QScrollArea)
         assert [area.verticalScrollBar().maximum() for area in areas] == [0], f"{width}x{height}"
         assert window.rail.width() == window._look.size["rail" if width > 1024 else "rail_compact"]
@@ -111,18 +111,18 @@ def test_home_does_not_scroll_in_a_small_window(
 
 def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_told: TellWindow, story: list[AnyEvent]) -> None:
     window = window_told(story, 1024, 640)
-    settled(window)
+    screenshot_when_still(window)
     hero, before = window.home.hero, window.home.hero.height()
     at = window._current.now()
     window._current.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
     window._current.flush()
-    settled(window)
+    screenshot_when_still(window)
     label = hero._warning
     assert label.text().startswith("The hub has no model Qwen/Qwen2.5-0.5B. Check its name.")
     assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()
     assert " cores" in hero._fact.words(), "what it runs on is still there"
     hero.show_state(window._current.state, at + 901)
-    settled(window)
+    screenshot_when_still(window)
     assert (hero._warned.isVisible(), hero.height()) == (False, before)
 
 
@@ -132,7 +132,7 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellW
 
     def leads_home(words: str) -> bool:
         window.notice(words)
-        settled(window)
+        screenshot_when_still(window)
         return window.status._home.isVisible()
 
     long = "A sentence. " * 20
@@ -142,10 +142,10 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellW
     assert not leads_home("The clock is wrong.")
     assert leads_home(f"The clock is wrong. {long}".strip())
     window.resize(4000, 640)
-    settled(window)
+    screenshot_when_still(window)
     assert not window.status._home.isVisible(), "it stands there whole"
     window.resize(1024, 640)
-    settled(window)
+    screenshot_when_still(window)
     assert window.status._home.isVisible()
     window.status._home.click()
     assert (window.page, window.status._home.isVisible()) == ("home", False)
@@ -163,21 +163,21 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     window_told: TellWindow, story: list[AnyEvent], look: Look
 ) -> None:
     window = window_told([], 1024, 640)
-    settled(window)
+    screenshot_when_still(window)
     hero, good, before = window.home.hero, window.home._good, window.home.hero.height()
     assert not hero._below.isVisible()
     assert left_edge(good._race) + 5 == left_edge(good._question)  # a link's edge and padding
     window._current.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
     window._current.flush()
-    settled(window)
+    screenshot_when_still(window)
     assert hero._below.isVisible()
     assert hero.height() > before
     window = window_told(story, 1024, 640)
-    settled(window)
+    screenshot_when_still(window)
     assert window.home.hero._below.isVisible()
     assert left_edge(window.home._good._reward) == left_edge(window.home._good._question)
     window.cover(welcome := Welcome(look))
-    settled(window)
+    screenshot_when_still(window)
     assert left_edge(welcome._skip) + 5 == left_edge(welcome._steps)
 
 
@@ -484,7 +484,7 @@ def test_a_long_word_in_the_rail_keeps_its_beginning(look: Look, qapp: QApplicat
 def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(look: Look, qapp: QApplication, spoken: Language) -> None:
     translator.use(spoken)
     try:
-        rail = Rail(look)
+        rail = NavigationRail(look)
         for compact in (True, False):
             rail.set_compact(compact)
             assert [button.text() for button in rail.findChildren(RailButton) if "…" in button.text()] == []
@@ -567,7 +567,7 @@ def test_what_did_not_change_is_neither_laid_out_nor_painted_again(
 ) -> None:
     window = window_told(story)
     window.show_page(page)
-    settled(window)
+    screenshot_when_still(window)
     window.redraw()
     laid = Laid()
     qapp.installEventFilter(laid)
@@ -675,7 +675,7 @@ def test_the_key_for_pausing_never_overwrites_what_was_copied(
 
 
 def test_the_report_on_home_is_that_of_help(look: Look, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
-    current, journal = Current(), Journal()
+    current, journal = StateStore(), EventLog()
     window = Window(look, current, journal=journal, home=Home(tmp_path))
     qtbot.addWidget(window)
     window.show()

@@ -15,15 +15,15 @@ from gui.pages.swarms.playground.test_chat import OFFERED, turn
 from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER
 from gui.recorded import ready
 from waggle.core.paths import Home
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.pages.live.page import Live
 from waggle.gui.pages.swarms.page import CREATE, JOIN, SHEET
 from waggle.gui.pages.swarms.swarm_cards import Sheet
 from waggle.gui.pages.you.page import GOODBYE, IDENTITY
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.text import Line
 from waggle.protocol import events
@@ -45,9 +45,9 @@ WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
 
 
 @pytest.fixture
-def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Shell]:
+def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Controller]:
     engine = EngineProcess(SILENT, backoff=())
-    controller = Shell(look, Current(), engine, Choices(None), Home(tmp_path).prepare())
+    controller = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path).prepare())
     controller.begin("home")
     with qtbot.waitSignal(engine._process.started, timeout=60_000):
         controller.start()
@@ -62,13 +62,13 @@ def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Shell]:
     look.dress()
 
 
-def tell(shell: Shell, *received: AnyEvent) -> None:
+def tell(shell: Controller, *received: AnyEvent) -> None:
     for event in received:
         shell._current.take(event)
     shell._current.flush()
 
 
-def renew(shell: Shell, way: dict[str, str | int]) -> Window:
+def renew(shell: Controller, way: dict[str, str | int]) -> Window:
     """As a person does: in Settings, whichever page they come from. And they go back to it."""
     before, came_from = shell.window, shell.window.page
     before.show_page("settings")
@@ -79,7 +79,7 @@ def renew(shell: Shell, way: dict[str, str | int]) -> Window:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_form_that_is_being_filled_in_goes_on(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_form_that_is_being_filled_in_goes_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms._new.click()
     form = shell.window.swarms._form
@@ -100,7 +100,7 @@ def test_a_form_that_is_being_filled_in_goes_on(shell: Shell, way: dict[str, str
     assert anew._create.isEnabled()
 
 
-def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: Shell) -> None:
+def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: Controller) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms._new.click()
     form = shell.window.swarms._form
@@ -115,7 +115,7 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, way).swarms
     assert after._views.currentIndex() == JOIN
@@ -129,7 +129,7 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Shell, way: dic
     assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
 
 
-def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Shell) -> None:
+def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
     after.refused("Nobody is there.", "", after.swarms._asked)
@@ -137,7 +137,7 @@ def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Shell) -> 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_message_and_what_was_guessed_go_on(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms.show_trying()
     trying = shell.window.swarms.trying
@@ -156,7 +156,7 @@ def test_a_message_and_what_was_guessed_go_on(shell: Shell, way: dict[str, str |
     assert bool(anew.chat._tally.words()) == bool(tally)
 
 
-def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Shell) -> None:
+def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Controller) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms.show_trying()
     shell.window.swarms.trying.which.choose(1)
@@ -170,7 +170,7 @@ def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(sh
     assert (anew.button.text(), anew.message.toPlainText()) == ("Send", "Hello")
 
 
-def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) -> None:
+def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controller) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms.show_trying()
     tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
@@ -190,7 +190,7 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) ->
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_feed_stays_frozen_and_filtered(shell: Controller, way: dict[str, str | int]) -> None:
     def live() -> Live:
         page = shell.window.pages["live"]
         assert isinstance(page, Live)
@@ -217,7 +217,7 @@ def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int
     assert live()._menu_button.text() == ("Brüche" if "window.language" in way else "Fractions")
 
 
-def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Shell) -> None:
+def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Controller) -> None:
     tell(shell, *(events.PeerChanged(peer=events.PeerInfo(id=name, name=name, connection="direct")) for name in ("a", "b")))
     shell.window.show_page("peers")
     shell.window.peers.choose("b")
@@ -239,7 +239,7 @@ def secrets(window: Window) -> list[str]:
     return [field.text() for field in window.you.findChildren(QLineEdit) if field.echoMode() == QLineEdit.EchoMode.Password]
 
 
-def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Shell) -> None:
+def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Controller) -> None:
     shell.window.show_page("you")
     shell.window.you._acts[0].click()
     identity = shell.window.you._identity
@@ -255,7 +255,7 @@ def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Shell) -
     assert after.you._identity._said.text().startswith("Written to /somewhere/me.identity")
 
 
-def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Shell, tmp_path: Path) -> None:
+def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Controller, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("")
     shell.window.show_page("you")
     shell.window.you.show_goodbye()
@@ -269,7 +269,7 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Shell, 
     assert not after._goodbye._asked
 
 
-def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Shell) -> None:
+def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Controller) -> None:
     """A page that is not seen takes nobody's focus."""
     shell.window.show_page("you")
     shell.window.you._acts[0].click()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from waggle.gui.charts.label_placement import Box, places
+from waggle.gui.charts.label_placement import Box, place_labels
 
 ROOM = Box(0, 0, 500, 60)  # three rows
 
@@ -22,4 +22,4 @@ ROOM = Box(0, 0, 500, 60)  # three rows
 def test_words_stand_clear_of_each_other_and_of_the_curve(
     lines: list[tuple[float, float]], curve: list[Box], expected: list[tuple[float, float] | None]
 ) -> None:
-    assert [place and (place.left, place.top) for place in places(lines, ROOM, 20, curve)] == expected
+    assert [place and (place.left, place.top) for place in place_labels(lines, ROOM, 20, curve)] == expected

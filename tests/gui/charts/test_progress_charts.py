@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import START
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
 from waggle.gui.charts.progress_charts import Chart
 from waggle.gui.pages.progress.page import Progress
@@ -99,9 +99,9 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     held_out, reward = page._held, page._reward
     assert held_out is not None
     assert reward is not None
-    ends = progress_charts.ends(window._current.state, AXES[axis])
+    ends = progress_charts.axis_range(window._current.state, AXES[axis])
     qtbot.waitUntil(lambda: held_out._ends == reward._ends == ends and len(held_out._notes) == 3)
-    settled(window)  # words are moved when they are painted
+    screenshot_when_still(window)  # words are moved when they are painted
     for chart in (held_out, reward):
         lines = [item for item in chart.getPlotItem().items if isinstance(item, InfiniteLine)]
         assert [(line.angle, line.pen.style()) for line in lines] == [(90, Qt.PenStyle.DashLine)] * 3
@@ -144,7 +144,7 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     assert isinstance(page, Progress)
     qtbot.waitUntil(lambda: page._held is not None and len(page._held._notes) == 3)
     assert page._held is not None
-    settled(window)
+    screenshot_when_still(window)
     cells = [item for item in page._held.getPlotItem().items if isinstance(item, ScatterPlotItem) and item.opts["symbol"] == "h"]
     assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
     (label,) = (note for note, _ in page._held._labels)

@@ -10,13 +10,13 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
-from waggle.gui.charts.swarm_graph import SwarmPicture
-from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, arranged, liveliest
+from waggle.gui.charts.swarm_graph import SwarmGraph
+from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, most_active_peers, place_peers
 from waggle.gui.engine_client.replay import Replay
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.state.traffic_flow import Flow, flows
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events
@@ -49,7 +49,7 @@ def state_of(*story: AnyEvent) -> State:
     return state
 
 
-class Counted(SwarmPicture):
+class Counted(SwarmGraph):
     """Counts how often it was painted; its clock stands until a test moves it."""
 
     def __init__(self, look: Look) -> None:
@@ -74,7 +74,7 @@ def picture(look: Look, qtbot: QtBot) -> Iterator[Counted]:
     graph.hide()
 
 
-def running(picture: SwarmPicture) -> list[QTimer]:
+def running(picture: SwarmGraph) -> list[QTimer]:
     return [timer for timer in picture.findChildren(QTimer) if timer.isActive()]
 
 
@@ -172,7 +172,7 @@ def test_the_same_facts_stand_there_as_text(picture: Counted) -> None:
 def test_a_hostile_name_is_only_ever_plain_text(look: Look, picture: Counted) -> None:
     evil = replace(OTTER, name="<b>\u202eetah\x1b[31m</b>")
     picture.show_state(state_of(ready(), events.PeerChanged(peer=evil, at=NOW)), NOW)
-    (graph_peer,) = liveliest([evil], NOW)
+    (graph_peer,) = most_active_peers([evil], NOW)
     for words in (picture.accessibleDescription(), picture.about(evil.id), graph_peer.name):
         assert "\u202e" not in words
         assert "\x1b" not in words
@@ -182,10 +182,10 @@ def test_a_hostile_name_is_only_ever_plain_text(look: Look, picture: Counted) ->
 def test_of_five_hundred_the_liveliest_are_drawn(picture: Counted) -> None:
     crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", used=i, seen_at=NOW - (i % 2) * 9000) for i in range(500)]
     picture.show_state(state_of(ready(), *(events.PeerChanged(peer=peer, at=NOW) for peer in crowd)), NOW)
-    drawn_peers = liveliest(crowd, NOW)
+    drawn_peers = most_active_peers(crowd, NOW)
     assert {peer.id for peer in drawn_peers} == {f"p{i}" for i in range(498, 498 - 2 * MOST, -2)}
     assert picture._more == 460
-    places = [placed.place for placed in arranged(drawn_peers, picture.rect().toRectF())]
+    places = [placed.place for placed in place_peers(drawn_peers, picture.rect().toRectF())]
     assert len({(round(place.x()), round(place.y())) for place in places}) == MOST
 
 
@@ -193,7 +193,7 @@ def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(look: Look, picture:
     for count in range(1, MOST + 1):
         crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=400.0) for i in range(count)]
         for height in (picture.minimumHeight(), 200, 400):
-            for placed in arranged(liveliest(crowd, NOW), QRectF(0, 0, 600, height)):
+            for placed in place_peers(most_active_peers(crowd, NOW), QRectF(0, 0, 600, height)):
                 line = placed.radius + AROUND + 1
                 assert line <= placed.place.y() <= height - line, (count, height)
 
@@ -215,8 +215,8 @@ def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: Tell
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 def test_less_motion_can_be_chosen_while_the_window_is_open(look: Look, recording, qtbot: QtBot) -> None:
-    choices = Choices(None)
-    shell = Shell(look, Current(), Replay(recording), choices)
+    choices = SettingsStore(None)
+    shell = Controller(look, StateStore(), Replay(recording), choices)
     assert look.moves
     choices.set({"window.less_motion": "on"})
     assert not look.moves

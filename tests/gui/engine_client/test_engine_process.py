@@ -11,7 +11,7 @@ import waggle
 from waggle.core.settings import Settings
 from waggle.engine.main import LEAVING_SECONDS
 from waggle.gui.engine_client import engine_process
-from waggle.gui.engine_client.engine_process import FAREWELL, EngineProcess, command_line, far_command_line
+from waggle.gui.engine_client.engine_process import STOP_TIMEOUT, EngineProcess, command_line, remote_command_line
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import Pause, Resume, Say
 from waggle.protocol.events_chat import TurnGrew
@@ -119,7 +119,7 @@ def test_an_engine_that_is_not_understood_is_ended(
 
 
 def test_an_engine_that_is_started_meanwhile_waits_longer_for_the_one_before_than_its_window_does() -> None:
-    assert FAREWELL < LEAVING_SECONDS
+    assert STOP_TIMEOUT < LEAVING_SECONDS
 
 
 def test_a_program_that_is_not_there_is_said_to_be_so(qtbot: QtBot) -> None:
@@ -164,7 +164,7 @@ def test_an_engine_on_another_computer_is_driven_through_ssh_as_if_it_were_here(
         (tmp_path / name).chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("HOME", str(tmp_path))
-    process, received = EngineProcess(far_command_line("box", ["--set", "model.name=a b"]), farewell=10.0), list[AnyEvent]()
+    process, received = EngineProcess(remote_command_line("box", ["--set", "model.name=a b"]), farewell=10.0), list[AnyEvent]()
     process.event_received.connect(received.append)
     process.start()
     qtbot.waitUntil(lambda: "PhaseChanged" in kinds(received), timeout=20_000)
@@ -186,7 +186,7 @@ def far(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
         if body:
             (tmp_path / "ssh").write_text(f"#!/bin/sh\n{body}\n")
             (tmp_path / "ssh").chmod(0o700)
-        process, received = EngineProcess(far_command_line("box"), backoff=(0.01, 0.01)), list[AnyEvent]()
+        process, received = EngineProcess(remote_command_line("box"), backoff=(0.01, 0.01)), list[AnyEvent]()
         process.event_received.connect(received.append)
         process.start()
         processes.append(process)
@@ -227,7 +227,7 @@ BREAKS = 'cd {folder}; if [ -e event ]; then read -r line <event; echo "$line"; 
 def test_a_connection_that_breaks_later_is_tried_until_it_is_there_again(
     far: Far, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_process, "LATER", 0.01)
+    monkeypatch.setattr(engine_process, "LONGEST_BACKOFF", 0.01)
     (tmp_path / "event").write_bytes(json_lines.line(events.Preparing(part="Warming up", done=0, parts=1)))
     process, received = far(BREAKS.format(folder=tmp_path, code=255))
     qtbot.waitUntil(lambda: len(received) > 6, timeout=60_000)
@@ -247,7 +247,7 @@ STARTS = "cd {folder}; echo >>starts; set -- $(/usr/bin/wc -l starts); /bin/cat 
 def test_the_engine_of_a_connection_that_broke_is_waited_for_until_it_has_heard_of_that(
     far: Far, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_process, "LATER", 0.01)
+    monkeypatch.setattr(engine_process, "LONGEST_BACKOFF", 0.01)
     failed = json_lines.line(events.EngineFailed(title="Another engine, or a seed, is running for this folder.", advice=""))
     settings = json_lines.line(events.SettingsChanged(settings=Settings()))
     begun = [(PREPARING + settings, 255), (PREPARING + failed, 1), (PREPARING + failed, 1), (PREPARING + settings + failed, 1)]

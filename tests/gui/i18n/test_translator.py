@@ -22,7 +22,7 @@ from protocol.test_activity_text import TABLE as WEATHER
 from protocol.test_status_text import TABLE
 from waggle.core.errors import CharterError
 from waggle.core.settings import When
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.axis import axis_ticks
 from waggle.gui.charts.progress_charts import Chart
@@ -50,8 +50,8 @@ from waggle.gui.pages.progress.page import verdict
 from waggle.gui.pages.settings.rows import PARTS, control
 from waggle.gui.state import shortcuts
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.inputs import Number, Picker
@@ -259,7 +259,7 @@ def test_what_people_named_stays_as_it_is(name: str) -> None:
 
 
 def test_a_pattern_with_words_of_ours_in_it_is_one_that_the_book_has() -> None:
-    assert translator.read("de").sentences.keys() >= translator._OURS
+    assert translator.read("de").sentences.keys() >= translator._TRANSLATED_VALUES
 
 
 @pytest.mark.parametrize(
@@ -400,8 +400,8 @@ def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, lo
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Look, recording: Path, qtbot: QtBot) -> None:
-    choices = Choices(None)
-    shell = Shell(look, Current(), Replay(recording), choices)
+    choices = SettingsStore(None)
+    shell = Controller(look, StateStore(), Replay(recording), choices)
     shell.begin("settings")
     choices.set({"window.language": "de"})
     assert shell.window.page == "settings"
@@ -486,6 +486,6 @@ def test_a_charter_of_another_protocol_is_refused_in_german(monkeypatch: pytest.
 
 
 def test_keys_are_written_as_the_keyboard_has_them() -> None:
-    assert shortcuts.written(shortcuts.PAUSE, shortcuts.BLOCK) == "Ctrl+P, Ctrl+B"
+    assert shortcuts.native_text(shortcuts.PAUSE, shortcuts.BLOCK) == "Ctrl+P, Ctrl+B"
     translator.use("de")
-    assert shortcuts.written(shortcuts.PAUSE, shortcuts.BLOCK) == "Strg+P, Strg+B"
+    assert shortcuts.native_text(shortcuts.PAUSE, shortcuts.BLOCK) == "Strg+P, Strg+B"

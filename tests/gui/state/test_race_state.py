@@ -14,7 +14,7 @@ from gui.recorded import Run
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.race import RaceView
-from waggle.gui.state.race_state import Race, detail, fold, headline, jump, solved_words, verdict
+from waggle.gui.state.race_state import Race, detail, fold, headline, solved_words, transfer_words, verdict
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events_race
 from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, Racer, RoundRaced, Told
@@ -54,7 +54,7 @@ def test_a_race_is_told_in_words_as_it_goes() -> None:
     raced = played(*STORY, WON)
     assert headline(raced) == "Sharing won this race"
     assert "With sharing 146 of 864 new questions were answered correctly, alone 25. Once one learned a kind" in detail(raced)
-    assert jump(raced) == "Clever Wren learned Fractions from Brisk Otter"
+    assert transfer_words(raced) == "Clever Wren learned Fractions from Brisk Otter"
     assert solved_words(raced, "sharing") == "2 of 4 solved, 1 passed on"
     assert solved_words(raced, "alone") == "1 of 4 solved"
 
@@ -136,7 +136,7 @@ def test_every_phase_is_told_in_german(qapp: object) -> None:
 @pytest.mark.timeout(600)
 def test_a_real_race_is_told_and_ends_with_the_page(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    monkeypatch.setattr("waggle.gui.engine_client.json_process.FAREWELL_MS", 60_000)  # it runs when nobody else does
+    monkeypatch.setattr("waggle.gui.engine_client.line_process.STOP_TIMEOUT_MS", 60_000)  # it runs when nobody else does
     view = RaceView(look)
     qtbot.addWidget(view)
     view.show()

@@ -7,9 +7,9 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.main_window import Window
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.spoken_summary import digest, lately
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.spoken_summary import last_minute_rounds, summary_text
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events
 from waggle.protocol.state import State
@@ -65,13 +65,17 @@ TABLE = [
 
 @pytest.mark.parametrize(("state", "words"), TABLE)
 def test_the_digest_says_what_was_asked_what_was_right_what_came_and_what_changed(state: State, words: str) -> None:
-    assert digest(state, NOW) == words
+    assert summary_text(state, NOW) == words
 
 
 def test_within_one_minute_it_does_not_change() -> None:
     state = rounds(EARLIER, ended(11, 59_950.0), ended(12, 60_002.0), ended(13, 60_031.0))
-    assert [summary.round for summary in lately(state, NOW)] == [summary.round for summary in lately(state, NOW + 29)] == [11]
-    assert [summary.round for summary in lately(state, NOW + 30)] == [12, 13]
+    assert (
+        [summary.round for summary in last_minute_rounds(state, NOW)]
+        == [summary.round for summary in last_minute_rounds(state, NOW + 29)]
+        == [11]
+    )
+    assert [summary.round for summary in last_minute_rounds(state, NOW + 30)] == [12, 13]
 
 
 def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
@@ -80,7 +84,7 @@ def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
     announcements: list[str] = []
     monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
     monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
-    current, choices = Current(), Choices(None)
+    current, choices = StateStore(), SettingsStore(None)
     now = [NOW]
     current._clock = lambda: now[0]
     window = Window(look, current, choices=choices)

@@ -164,7 +164,7 @@ def test_a_chosen_theme_is_asked_of_the_systems_own_parts_and_given_back(
      (["", ""], None)],
 )  # fmt: skip
 def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool | None) -> None:
-    assert reduced_motion.still(answers) is unwanted
+    assert reduced_motion.motion_reduced(answers) is unwanted
 
 
 def test_the_window_does_not_wait_for_what_the_desktop_says(
@@ -180,11 +180,11 @@ def test_the_window_does_not_wait_for_what_the_desktop_says(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(reduced_motion, "SECONDS", 10.0)
-    request.addfinalizer(reduced_motion._asked_once.cache_clear)
-    reduced_motion._asked_once.cache_clear()
+    request.addfinalizer(reduced_motion._system_setting.cache_clear)
+    reduced_motion._system_setting.cache_clear()
     assert look.moves
-    os.write(door, b"go\n" * len(reduced_motion.STILL))
-    reduced_motion._asked_once().result(timeout=10)
+    os.write(door, b"go\n" * len(reduced_motion.NO_MOTION_ANSWERS))
+    reduced_motion._system_setting().result(timeout=10)
     assert not look.moves
 
 
@@ -201,9 +201,9 @@ def test_motion_as_the_system_is_as_the_system(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(reduced_motion, "SECONDS", 10.0)
-    request.addfinalizer(reduced_motion._asked_once.cache_clear)
-    reduced_motion._asked_once.cache_clear()
-    reduced_motion._asked_once().result(timeout=10)
+    request.addfinalizer(reduced_motion._system_setting.cache_clear)
+    reduced_motion._system_setting.cache_clear()
+    reduced_motion._system_setting().result(timeout=10)
     assert look.moves == moves
     row = next(row for part in PARTS for row in part.rows if row.key == "window.less_motion")
     picker = control(look, row)

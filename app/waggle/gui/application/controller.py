@@ -12,7 +12,7 @@ from waggle.core.settings import Settings, Value
 from waggle.core.stored_data import Kind
 from waggle.gui.application import window_state
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.tray import Tray
+from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
@@ -20,9 +20,9 @@ from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.welcome.page import Welcome
 from waggle.gui.pages.you.data_removal import Farewell
 from waggle.gui.state import notifications
-from waggle.gui.state.event_log import Journal
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.event_log import EventLog
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look, Theme
 from waggle.gui.widgets import system_tray
 from waggle.protocol.commands import AnyCommand
@@ -33,7 +33,7 @@ FRAME = QSize(16, 96)  # a window's own, and the task bar of a system that does 
 GONE = ("problem", "stopped")  # phases in which nobody answers
 
 
-class Shell(QObject):
+class Controller(QObject):
     """Window, tray, settings and the source of events. `left` says that nothing is running any more. `host`: the engine runs on
     that computer, so that what is kept there is not to be reached by paths of this one. `example_wanted`: a window of its own
     should show a recorded swarm.
@@ -46,21 +46,28 @@ class Shell(QObject):
     example_wanted = Signal()
 
     def __init__(
-        self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None, *, host: str = ""
+        self,
+        look: Look,
+        current: StateStore,
+        source: Source,
+        choices: SettingsStore,
+        home: paths.Home | None = None,
+        *,
+        host: str = "",
     ) -> None:
         super().__init__()
         self._look, self._current, self._source, self._home, self._host = look, current, source, home, host
-        self.wanted_again: str | None = None  # the invite, perhaps an empty one, of a start that came while this was leaving
+        self.pending_start: str | None = None  # the invite, perhaps an empty one, of a start that came while this was leaving
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
         self._invite = ""
         self._farewell: Farewell | None = None
         self._asking = False
-        self.choices, self.journal = choices, Journal(self)
-        self._worn = _worn(choices.settings)
+        self.choices, self.journal = choices, EventLog(self)
+        self._appearance = _worn(choices.settings)
         look.less_motion = choices.settings.window.less_motion
-        self.window = self._made_window()
-        self.tray = self._made_tray()
+        self.window = self._new_window()
+        self.tray = self._new_tray()
         self._connect(source)
         choices.changed.connect(self._settings_changed)
         current.changed.connect(self._changed)
@@ -110,7 +117,7 @@ class Shell(QObject):
             self.window.show_join(self._invite)
             self._invite = ""
 
-    def _start_anew(self) -> None:
+    def _start_with_defaults(self) -> None:
         """With the defaults, where the settings file cannot be used."""
         try:
             set_aside_path = self.choices.set_aside()
@@ -135,11 +142,11 @@ class Shell(QObject):
         if sys.platform == "darwin" and state == Qt.ApplicationState.ApplicationActive and self.window.isHidden():
             self.raise_window()
 
-    def called(self, invite: str) -> None:
+    def open_invite(self, invite: str) -> None:
         """A second start: this window comes to the front, with the invite that it brought."""
         self.raise_window()
         if self.window.leaving:
-            self.wanted_again = invite or self.wanted_again or ""
+            self.pending_start = invite or self.pending_start or ""
         elif invite:
             self.window.show_invite(invite)
 
@@ -166,11 +173,11 @@ class Shell(QObject):
             self.leave()
 
     @property
-    def said_goodbye(self) -> bool:
+    def removes_data(self) -> bool:
         """Whether what was kept has been removed: nothing is written any more."""
         return self._farewell is not None
 
-    def _say_goodbye(self, kinds: frozenset[Kind]) -> None:
+    def _remove_data(self, kinds: frozenset[Kind]) -> None:
         """The engine stops, what was chosen goes, and what was done is said before everything ends."""
         assert self._home is not None
         self._farewell = Farewell(self._look, self._home.root, kinds)
@@ -184,7 +191,7 @@ class Shell(QObject):
         else:
             self.finished.emit()
 
-    def _made_window(self) -> Window:
+    def _new_window(self) -> Window:
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
         window = Window(
@@ -194,19 +201,19 @@ class Shell(QObject):
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
-        window.goodbye_wanted.connect(self._say_goodbye)
+        window.goodbye_wanted.connect(self._remove_data)
         window.example_wanted.connect(self.example_wanted)
         window.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(self.start)
-            window.aside_wanted.connect(self._start_anew)
+            window.aside_wanted.connect(self._start_with_defaults)
         else:
             window.start_wanted.connect(self._play_again)
             window.show_replay(example=source.is_example, over=source.over)
         return window
 
-    def _made_tray(self) -> Tray:
-        tray = Tray(self._look, self)
+    def _new_tray(self) -> TrayIcon:
+        tray = TrayIcon(self._look, self)
         tray.raised.connect(self.raise_window)
         tray.commanded.connect(self.send)
         tray.leave_wanted.connect(self.leave)
@@ -246,18 +253,18 @@ class Shell(QObject):
     def _remember(self) -> None:
         geometry = window_state.geometry_text(bytes(self.window.saveGeometry().data()))
         self._window_state = replace(self._window_state, geometry=geometry, page=self.window.page)
-        if self._home is not None and not self.said_goodbye:
+        if self._home is not None and not self.removes_data:
             window_state.write(self._home.window, self._window_state)
 
     def _settings_changed(self) -> None:
         """Theme, motion, language and the size of words hold at once."""
-        worn, self._worn = self._worn, _worn(self.choices.settings)
-        theme, spoken, percent = self._worn
+        worn, self._appearance = self._appearance, _worn(self.choices.settings)
+        theme, spoken, percent = self._appearance
         self._look.less_motion = self.choices.settings.window.less_motion
         if worn[0] != theme:
             self._look.use(theme)
-        if worn[1:] != self._worn[1:]:
-            translator.use(translator.chosen(spoken))
+        if worn[1:] != self._appearance[1:]:
+            translator.use(translator.language_of_setting(spoken))
             self._look.set_text(percent)
             self._look.use(theme)
             self._renew()
@@ -265,7 +272,7 @@ class Shell(QObject):
     def _renew(self) -> None:
         """The same window in other words, where it stood."""
         old, was_visible = self.window, self.window.isVisible()
-        self.window = self._made_window()
+        self.window = self._new_window()
         self.window.setGeometry(old.normalGeometry())
         self.window.setWindowState(old.windowState() & ~Qt.WindowState.WindowActive)
         self.window.show_page(old.page)
@@ -277,7 +284,7 @@ class Shell(QObject):
         self.tray.hide()
         self.tray.menu.deleteLater()  # no widget can be the parent of it
         self.tray.deleteLater()
-        self.tray = self._made_tray()
+        self.tray = self._new_tray()
         self.tray.show()
 
     def _changed(self) -> None:
@@ -287,7 +294,7 @@ class Shell(QObject):
         self.choices.hear(self._shown_state)
         if not self._asking:
             self.tray.show_state(self._shown_state)
-        news = notifications.notices(before, self._shown_state) if not self.window.isActiveWindow() else []
+        news = notifications.new_notices(before, self._shown_state) if not self.window.isActiveWindow() else []
         window_settings = self.choices.settings.window
         for notice in news:
             if window_settings.notify_problems if notice.kind == "problems" else window_settings.notify_discoveries:
@@ -297,7 +304,7 @@ class Shell(QObject):
 
     def _say_warnings(self, before: State) -> None:
         """On whichever page the person is: a choice that failed, too, comes back as a warning."""
-        for warned in reversed(notifications.recent(self._shown_state, self._current.now())):
+        for warned in reversed(notifications.recent_warnings(self._shown_state, self._current.now())):
             if warned not in before.warnings:
                 self.window.notice(notifications.warning_words(warned))
 

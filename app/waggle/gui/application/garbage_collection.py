@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 EVERY_MS = 1000
 
 
-class Collector(QObject):
+class GarbageCollector(QObject):
     """Takes the place of Python's own collector, for as long as the process lives."""
 
     def __init__(self, parent: QObject) -> None:
@@ -29,6 +29,6 @@ def collect_due() -> None:
         gc.collect(due[-1])
 
 
-def keep_what_stays() -> None:
+def freeze_long_lived() -> None:
     """Modules and the window live as long as the process: to look through them for garbage would take three frames each time."""
     gc.freeze()

@@ -8,7 +8,7 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut, QS
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from waggle.core import paths
-from waggle.gui.application.navigation import Rail, Status
+from waggle.gui.application.navigation import NavigationRail, StatusBar
 from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.pages.help.page import HelpPage
 from waggle.gui.pages.home.page import Home
@@ -20,14 +20,14 @@ from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.pages.swarms.page import Swarms
 from waggle.gui.pages.you.page import You
 from waggle.gui.state import shortcuts
-from waggle.gui.state.daily_totals import Due
-from waggle.gui.state.event_log import Journal
+from waggle.gui.state.daily_totals import QuerySchedule
+from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.problem_report import report
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.spoken_summary import MINUTE, digest
-from waggle.gui.state.store import Current
-from waggle.gui.theme.theme import Look, putting_together
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.spoken_summary import MINUTE, summary_text
+from waggle.gui.state.store import StateStore
+from waggle.gui.theme.theme import Look, style_sheet_suspended
 from waggle.gui.widgets.layout import column, held, row
 from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
@@ -57,7 +57,7 @@ class Window(QWidget):
     unseen = Signal(str)
 
     def __init__(
-        self, look: Look, current: Current, *, choices: Choices | None = None, journal: Journal | None = None,
+        self, look: Look, current: StateStore, *, choices: SettingsStore | None = None, journal: EventLog | None = None,
         home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False, host: str = "",
     ) -> None:  # fmt: skip
         super().__init__()
@@ -69,14 +69,14 @@ class Window(QWidget):
         self._announced, self._read_out = "", ("", 0.0)
         self.leaving = self._replay = False
         self.page = "home"
-        journal = journal or Journal(self)
-        self._choices = choices = choices or Choices(None, parent=self)
-        history = Due(ASK_AGAIN)  # one for both pages that show it: whichever is seen first asks
+        journal = journal or EventLog(self)
+        self._choices = choices = choices or SettingsStore(None, parent=self)
+        history = QuerySchedule(ASK_AGAIN)  # one for both pages that show it: whichever is seen first asks
         self._made_when_seen: dict[str, Callable[[], Page]] = {
             "live": lambda: self._live(look), "progress": lambda: Progress(look, history),
             "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(journal, home, host),
         }  # fmt: skip
-        with putting_together():
+        with style_sheet_suspended():
             self.home, self.peers, self.swarms, self.you = (
                 Home(look, history, can_start),
                 Peers(look),
@@ -84,7 +84,7 @@ class Window(QWidget):
                 You(look, home),
             )
             self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
-            self.rail, self.status = Rail(look), Status(look)
+            self.rail, self.status = NavigationRail(look), StatusBar(look)
             self._stack, self._all = QStackedWidget(), QStackedWidget()
             for name, page in self.pages.items():
                 self._add(name, page)
@@ -212,7 +212,7 @@ class Window(QWidget):
         now = self._current.now()
         if not self._choices.settings.window.read_out or now - at < MINUTE:
             return
-        words = digest(self._current.state, now)
+        words = summary_text(self._current.state, now)
         if words and words != last_words:
             self._read_out = words, now
             announce(self, words)
@@ -222,7 +222,7 @@ class Window(QWidget):
         return not (self.isHidden() or self.isMinimized())
 
     def notice(self, words: str, sign: str = "warn") -> None:
-        """Say something for as long as it takes to read; the sign is as `Status.notice` has it."""
+        """Say something for as long as it takes to read; the sign is as `StatusBar.notice` has it."""
         self.status.notice(words, sign)
         announce(self, words)
         self._notice_end.start(max(NOTICE_MS, LETTER_MS * len(words)))
@@ -295,7 +295,7 @@ class Window(QWidget):
         live.example_wanted.connect(self.example_wanted)
         return live
 
-    def _help(self, journal: Journal, home: paths.Home | None, host: str) -> HelpPage:
+    def _help(self, journal: EventLog, home: paths.Home | None, host: str) -> HelpPage:
         help_page = HelpPage(self._look, journal, home, host)
         help_page.goodbye_wanted.connect(self._show_goodbye)
         help_page.race_wanted.connect(self.show_race)

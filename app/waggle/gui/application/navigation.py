@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
 from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
-from waggle.gui.i18n.translator import from_right
+from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.state.notifications import warning_words
 from waggle.gui.state.pages import AT_THE_FOOT, PAGES
 from waggle.gui.theme.theme import Look
@@ -71,7 +71,7 @@ class RailButton(QToolButton):
         self.setIconSize(QSize(side + gap, side))
 
 
-class Rail(QFrame):
+class NavigationRail(QFrame):
     """The pages there are: those one watches, and at its foot those one goes to with a question."""
 
     chosen = Signal(str)
@@ -79,7 +79,7 @@ class Rail(QFrame):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setObjectName("rail")
-        self.setProperty("side", "right" if from_right() else "left")
+        self.setProperty("side", "right" if is_right_to_left() else "left")
         self._look = look
         self._name = text(look, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}
@@ -129,7 +129,7 @@ class Rail(QFrame):
         return lambda: self.chosen.emit(page)
 
 
-class Status(QFrame):
+class StatusBar(QFrame):
     """The sentence on the left and figures on the right; what has to be said for a moment takes the place of both.
 
     The figures are one line: where a part comes or goes, Qt lays the whole window out.

@@ -8,15 +8,15 @@ from PySide6.QtWidgets import QApplication
 
 
 class Application(QApplication):
-    """`called` is told each link or path, `leave` ends everything in time; without them Qt does as it does."""
+    """`open_invite` receives each link or path, `leave` ends everything in time; without them Qt does as it does."""
 
-    called: Callable[[str], None] | None = None
+    open_invite: Callable[[str], None] | None = None
     leave: Callable[[], None] | None = None
 
     def event(self, event: QEvent) -> bool:
-        if isinstance(event, QFileOpenEvent) and self.called is not None:
+        if isinstance(event, QFileOpenEvent) and self.open_invite is not None:
             url = event.url()
-            self.called(event.file() if url.isLocalFile() else url.toString())
+            self.open_invite(event.file() if url.isLocalFile() else url.toString())
             return True
         if event.type() == QEvent.Type.Quit and self.leave is not None:  # Qt would ask the window to close: it goes to the tray
             event.ignore()

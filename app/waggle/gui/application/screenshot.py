@@ -10,7 +10,7 @@ from waggle.gui.pages.live.page import FRAME_MS
 LOOKS = 40  # before it is taken as it is: something may never stand still
 
 
-def settled(window: Window) -> QImage:
+def screenshot_when_still(window: Window) -> QImage:
     """The window as it stands once nothing in it moves: Live and Progress make their parts one after the other."""
     image = QImage()
     for _ in range(LOOKS):

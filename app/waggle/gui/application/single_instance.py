@@ -22,17 +22,17 @@ ANSWER_MS = 15_000  # until it answers: it hears nothing while it is still being
 MOST_BYTES = 8192  # an invite has 4096 characters at most
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StartRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a second start says to the first."""
 
     invite: str = ""
 
 
-class OnlyOne(QObject):
-    """`called` carries what a second start said. The lock dies with the process that holds it. `host`: where its engine runs,
+class SingleInstance(QObject):
+    """`start_requested` carries what a second start said. The lock dies with the process that holds it. `host`: where its engine runs,
     empty for here."""
 
-    called = Signal(str)
+    start_requested = Signal(str)
 
     def __init__(self, folder: Path, parent: QObject | None = None, *, host: str = "") -> None:
         super().__init__(parent)
@@ -67,7 +67,7 @@ class OnlyOne(QObject):
         socket.connectToServer(_name(self._folder, self._which))
         if not socket.waitForConnected(PATIENCE_MS):
             return False
-        socket.write(msgspec.json.encode(Call(invite=invite)) + b"\n")
+        socket.write(msgspec.json.encode(StartRequest(invite=invite)) + b"\n")
         is_sent = socket.waitForBytesWritten(ANSWER_MS)
         is_answered = is_sent and (
             socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_MS)
@@ -92,7 +92,7 @@ class OnlyOne(QObject):
 class _Listener:
     """Hears one caller out; what is too long or of another form is hung up on."""
 
-    def __init__(self, instance: OnlyOne, socket: QLocalSocket) -> None:
+    def __init__(self, instance: SingleInstance, socket: QLocalSocket) -> None:
         self._instance, self._socket, self._buffer = instance, socket, b""
 
     def __call__(self) -> None:
@@ -102,16 +102,16 @@ class _Listener:
                 self._socket.abort()
             return
         try:
-            request = msgspec.json.decode(self._buffer[:MOST_BYTES], type=Call)
+            request = msgspec.json.decode(self._buffer[:MOST_BYTES], type=StartRequest)
         except UNREADABLE:  # no window of ours says such things
             self._socket.abort()
             return
         self._buffer = b""
         self._socket.write(b"\n")
-        self._instance.called.emit(request.invite)
+        self._instance.start_requested.emit(request.invite)
 
 
-def _listener(instance: OnlyOne, socket: QLocalSocket) -> _Listener:
+def _listener(instance: SingleInstance, socket: QLocalSocket) -> _Listener:
     return _Listener(instance, socket)
 
 

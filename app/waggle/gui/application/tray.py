@@ -18,7 +18,7 @@ LONGEST_TIP = 120  # characters: Windows cuts at 127
 Trigger = QSystemTrayIcon.ActivationReason
 
 
-class Tray(QObject):
+class TrayIcon(QObject):
     """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: end everything."""
 
     raised = Signal()

@@ -14,17 +14,17 @@ def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[Tick]:
     low, high = x
     match axis:
         case "round":
-            places = [place for place in chart_series.whole_steps(low, high) if low + (high - low) * 0.04 < place <= high]
-            return [(place, figure(int(place)) if i else in_round(int(place))) for i, place in enumerate(places)]
+            places = [place for place in chart_series.integer_ticks(low, high) if low + (high - low) * 0.04 < place <= high]
+            return [(place, figure(int(place)) if i else round_words(int(place))) for i, place in enumerate(places)]
         case "elapsed":
-            return [(place, duration(place)) for place in chart_series.time_steps(low, high)]
+            return [(place, duration(place)) for place in chart_series.time_ticks(low, high)]
         case "clock":
             shift = time.localtime(low).tm_gmtoff  # so that days begin at midnight here
-            moments = [place - shift for place in chart_series.time_steps(low + shift, high + shift)]
+            moments = [place - shift for place in chart_series.time_ticks(low + shift, high + shift)]
             return [(moment, _moment(moment, high - low)) for moment in moments]
 
 
-def spacing(places: Sequence[float], wide: Sequence[float]) -> int:
+def label_stride(places: Sequence[float], wide: Sequence[float]) -> int:
     """Every how many of the words may stand, each with its middle at its place, so that no two run together."""
 
     def clear(every: int) -> bool:
@@ -37,7 +37,7 @@ def spacing(places: Sequence[float], wide: Sequence[float]) -> int:
     return next(every for every in range(1, len(places) + 2) if clear(every))
 
 
-def in_round(number: int) -> str:
+def round_words(number: int) -> str:
     return tr("round %1").replace("%1", figure(number))
 
 

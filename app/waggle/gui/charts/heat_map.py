@@ -34,7 +34,7 @@ def first_day(today: datetime.date) -> datetime.date:
     return today - datetime.timedelta(days=today.weekday() + 7 * (WEEKS - 1))
 
 
-def words_of(date: datetime.date, day: Day | None) -> str:
+def day_words(date: datetime.date, day: Day | None) -> str:
     """One day in a sentence."""
     when = whole_day(date)
     if day is None:
@@ -136,7 +136,7 @@ class HeatMap(Painted):
 
     def _point(self, date: datetime.date) -> None:
         self._at = max(first_day(self._today), min(date, self._today))
-        words = words_of(self._at, self._days.get(self._at))
+        words = day_words(self._at, self._days.get(self._at))
         self.setAccessibleDescription(words)
         self.read.emit(words)
         self.update()

@@ -17,7 +17,7 @@ class Box(msgspec.Struct, frozen=True):
         return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
 
 
-def places(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: Sequence[Box]) -> list[Box | None]:
+def place_labels(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: Sequence[Box]) -> list[Box | None]:
     """A place for each line's words, given where it stands and how wide they are; the first one has the first choice.
 
     At the left of the line rather than the right, above rather than below, across the curve rather than nowhere.
@@ -25,14 +25,14 @@ def places(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: 
     occupied: list[Box] = []
     boxes: list[Box | None] = []
     for x, wide in lines:
-        free = [box for box in _places(x, wide, room, high) if not any(box.meets(other) for other in occupied)]
+        free = [box for box in _candidate_boxes(x, wide, room, high) if not any(box.meets(other) for other in occupied)]
         best = next((box for box in free if not any(box.meets(part) for part in curve)), free[0] if free else None)
         boxes.append(best)
         occupied += [best] if best else []
     return boxes
 
 
-def _places(x: float, wide: float, room: Box, high: float) -> Iterator[Box]:
+def _candidate_boxes(x: float, wide: float, room: Box, high: float) -> Iterator[Box]:
     for x_left in (x - wide, x):
         if room.left <= x_left and x_left + wide <= room.right:
             for row in range(int((room.bottom - room.top) // high)):

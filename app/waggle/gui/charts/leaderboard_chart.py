@@ -11,7 +11,7 @@ from waggle.gui.theme.theme import Look
 from waggle.protocol.events_leaderboard import ScoreCurve
 
 
-class CompareChart(Chart):
+class LeaderboardChart(Chart):
     """Blue is what came with others; grey and dashed is the reference, alone."""
 
     def __init__(self, look: Look) -> None:

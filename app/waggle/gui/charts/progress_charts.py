@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts import label_placement
-from waggle.gui.charts.axis import Tick, axis_ticks, in_round, spacing
+from waggle.gui.charts.axis import Tick, axis_ticks, label_stride, round_words
 from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
@@ -37,7 +37,7 @@ class Label(msgspec.Struct, frozen=True):
     role: str
 
 
-class Band(msgspec.Struct, frozen=True):
+class PauseBand(msgspec.Struct, frozen=True):
     """A time on the clock axis in which no round was played."""
 
     start: float
@@ -45,7 +45,7 @@ class Band(msgspec.Struct, frozen=True):
     words: str
 
 
-class Mark(msgspec.Struct, frozen=True):
+class EventMark(msgspec.Struct, frozen=True):
     """An aha, or another exam: where it stands and what it was."""
 
     x: float
@@ -88,7 +88,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         plot.clear()
         self._labels, self._notes, self._stretches = [], [], []
         self.setBackground(self.look.colour("surface"))
-        ticks = chart_series.steps(top)
+        ticks = chart_series.value_ticks(top)
         self._top, self._ends = ticks[-1], x
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
         self._ticks = [(t, percent(t) if shares else decimal(t, digits)) for t in ticks]
@@ -131,7 +131,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         pixel = (width * 1.008 + room) / max(1.0, self.getViewBox().width())
         metrics = QFontMetricsF(self.look.font("caption"))
         wide = [metrics.horizontalAdvance(f" {tick_words} ") * pixel for _, tick_words in self._places]
-        self.getAxis("bottom").setTicks([self._places[:: spacing([at for at, _ in self._places], wide)]])
+        self.getAxis("bottom").setTicks([self._places[:: label_stride([at for at, _ in self._places], wide)]])
         self.spread_labels()
         self.place_notes()
 
@@ -149,7 +149,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         axis.setTickFont(self.look.font("caption"))
         axis.setStyle(tickLength=0, tickTextOffset=8)
 
-    def band(self, band: Band, *, named: bool) -> None:
+    def band(self, band: PauseBand, *, named: bool) -> None:
         region = pyqtgraph.LinearRegionItem(
             (band.start, band.end),
             movable=False,
@@ -161,14 +161,14 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         if named:
             self._note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
 
-    def aha(self, mark: Mark, *, named: bool) -> None:
+    def aha(self, mark: EventMark, *, named: bool) -> None:
         self._upright(mark, "accent_line", "accent_text", named=named)
 
-    def change(self, mark: Mark) -> None:
+    def change(self, mark: EventMark) -> None:
         """What stands right of it cannot be compared with what stands left of it."""
         self._upright(mark, "control", "text_faint", named=True)
 
-    def _upright(self, mark: Mark, ink: str, role: str, *, named: bool) -> None:
+    def _upright(self, mark: EventMark, ink: str, role: str, *, named: bool) -> None:
         """A dashed line; its words stand where `place_notes` finds room."""
         self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.look.colour(ink), 1, Qt.PenStyle.DashLine)))
         if named:
@@ -212,7 +212,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.look.px(APART) / 2
         )
         lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
-        places = label_placement.places(lines, room, self.look.px(APART), parts)
+        places = label_placement.place_labels(lines, room, self.look.px(APART), parts)
         for (note, _), place in zip(self._notes, places, strict=True):
             note.setVisible(place is not None)
             if place is not None:
@@ -271,14 +271,16 @@ class HeldOutChart(Chart):
     def __init__(self, look: Look) -> None:
         super().__init__(look, tr("Held-out score by round; the table shows the same"), shows_axis=False)
 
-    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
+    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
         rounds, scores = chart_series.rounds(state), chart_series.scores(state)
-        exams = [_curve_of(exam, chart_series.moments(exam, rounds, axis)) for exam in chart_series.exams(scores)]
+        exams = [
+            _curve_of(exam, chart_series.event_positions(exam, rounds, axis)) for exam in chart_series.by_question_set(scores)
+        ]
         self.begin(max([0.1, *(high for exam in exams for high in exam.high)]), shares=True, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=True)
-        ahas, changes = marks(state, axis, ends) if scores else [], _changes(exams)
-        names = [f"{mark.words}, {in_round(mark.round)}" for mark in (*ahas, *changes)]
+        ahas, changes = aha_marks(state, axis, ends) if scores else [], _changes(exams)
+        names = [f"{mark.words}, {round_words(mark.round)}" for mark in (*ahas, *changes)]
         self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
@@ -298,7 +300,7 @@ class HeldOutChart(Chart):
         self.place_notes()
 
 
-class Exam(msgspec.Struct, frozen=True):
+class ScoreCurve(msgspec.Struct, frozen=True):
     """Scores on the same questions: where each stands, its share and its interval."""
 
     round: int  # of the first one
@@ -308,16 +310,16 @@ class Exam(msgspec.Struct, frozen=True):
     high: list[float]
 
 
-def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> Exam:
+def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreCurve:
     shares = [score.right / score.total if score.total else 0.0 for score in scores]
     low, high = zip(*(interval_of(score.right, score.total) for score in scores), strict=True)
-    return Exam(scores[0].round, x, shares, list(low), list(high))
+    return ScoreCurve(scores[0].round, x, shares, list(low), list(high))
 
 
-def _changes(exams: Sequence[Exam]) -> list[Mark]:
+def _changes(exams: Sequence[ScoreCurve]) -> list[EventMark]:
     """Between the last score on some questions and the first on others, the newest first."""
     words = tr("The questions change here")
-    return [Mark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
+    return [EventMark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
 
 
 class RewardChart(Chart):
@@ -326,18 +328,18 @@ class RewardChart(Chart):
     def __init__(self, look: Look) -> None:
         super().__init__(look, tr("Reward by round; the table shows the same"), shows_axis=True)
 
-    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
+    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
         rounds, peers = chart_series.rounds(state), chart_series.peers_reward(state)
         raw = [summary.reward for summary in rounds]
-        mine = chart_series.trend(raw, chart_series.smoothing(len(raw)))
-        self.begin(chart_series.ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
+        mine = chart_series.trend(raw, chart_series.trend_width(len(raw)))
+        self.begin(chart_series.reward_ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=False)
         if not rounds:
             return
-        for mark in marks(state, axis, ends):
+        for mark in aha_marks(state, axis, ends):
             self.aha(mark, named=False)
-        x = chart_series.places(rounds, axis)
+        x = chart_series.round_positions(rounds, axis)
         every = max(1, len(x) // MOST_POINTS)
         self.faint(x[::every], raw[::every])
         if peers is not None:
@@ -348,7 +350,7 @@ class RewardChart(Chart):
         self.spread_labels()
 
 
-def bands(state: State, axis: Axis) -> list[Band]:
+def pause_bands(state: State, axis: Axis) -> list[PauseBand]:
     """Pauses worth a band: on the clock only, and not narrower than a hundredth of it."""
     rounds = chart_series.rounds(state)
     if axis != "clock" or len(rounds) < 2:
@@ -356,13 +358,13 @@ def bands(state: State, axis: Axis) -> list[Band]:
     whole = rounds[-1].at - rounds[0].at
     pauses = [pause for pause in chart_series.pauses(rounds) if (pause.end - pause.start) * 100 > whole]
     words = tr("No rounds for %1")
-    return [Band(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in pauses]
+    return [PauseBand(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in pauses]
 
 
-def marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Mark]:
+def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[EventMark]:
     """The newest ahas that stand between both ends, newest first."""
-    places = zip(state.ahas, chart_series.moments(state.ahas, chart_series.rounds(state), axis), strict=True)
-    marks_in_range = [Mark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
+    places = zip(state.ahas, chart_series.event_positions(state.ahas, chart_series.rounds(state), axis), strict=True)
+    marks_in_range = [EventMark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
     return marks_in_range[-AHAS:][::-1]
 
 
@@ -371,10 +373,13 @@ def _aha_words(aha: Aha) -> str:
     return words.replace("%1", tr_sentence(one_line(aha.specialty)))
 
 
-def ends(state: State, axis: Axis) -> tuple[float, float]:
+def axis_range(state: State, axis: Axis) -> tuple[float, float]:
     """The first and last place that any point of either chart stands on."""
     rounds = chart_series.rounds(state)
-    positions = [*chart_series.places(rounds, axis), *chart_series.moments(chart_series.scores(state), rounds, axis)]
+    positions = [
+        *chart_series.round_positions(rounds, axis),
+        *chart_series.event_positions(chart_series.scores(state), rounds, axis),
+    ]
     if not positions:
         return 0.0, 1.0
     return min(positions), max(max(positions), min(positions) + 1)

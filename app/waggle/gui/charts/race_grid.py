@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QHelpEvent, QHideEvent, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip
 
-from waggle.gui.i18n.formatting import tip, tr, tr_sentence, visible
+from waggle.gui.i18n.formatting import tooltip_text, tr, tr_sentence, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Look, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
@@ -19,7 +19,7 @@ ROW, CELL, FIRST = 25, 9.0, 34.0
 FRAME_MS = 16
 
 
-class Comb(Painted):
+class RaceGrid(Painted):
     """Empty cells wait, honey ones were found by oneself, blue ones after learning from somebody who had."""
 
     def __init__(self, look: Look, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
@@ -113,7 +113,7 @@ class Comb(Painted):
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), tip(self._at(QPointF(event.pos()))), self)
+            QToolTip.showText(event.globalPos(), tooltip_text(self._at(QPointF(event.pos()))), self)
             return True
         return super().event(event)
 

@@ -42,7 +42,9 @@ class Sparkline(Painted):
         px = self.look.px
         plot = place.adjusted(px(34), px(8), -px(92), -px(22))
         raw, mine = [summary.reward for summary in self._rounds], self._trend()
-        ticks = chart_series.steps(chart_series.ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // px(24))))
+        ticks = chart_series.value_ticks(
+            chart_series.reward_ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // px(24)))
+        )
         painter.setFont(self.look.font("caption"))
         self._grid(painter, plot, ticks)
         self._rounds_axis(painter, plot)
@@ -63,7 +65,7 @@ class Sparkline(Painted):
 
     def _trend(self) -> list[float]:
         values = [summary.reward for summary in self._rounds]
-        return chart_series.trend(values, chart_series.smoothing(len(values)))
+        return chart_series.trend(values, chart_series.trend_width(len(values)))
 
     def _grid(self, painter: QPainter, plot: QRectF, ticks: Sequence[float]) -> None:
         digits, line = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1, self.look.px(LINE)

@@ -14,9 +14,19 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QToolTip
 
-from waggle.gui.charts.swarm_graph_layout import AROUND, NAME_ROOM, NAMED, GraphPeer, Placed, arranged, liveliest, ring, spot
-from waggle.gui.i18n.formatting import one_line, plural, tip, tr, tr_sentence, visible
-from waggle.gui.state.traffic_flow import Flow, Way, flows
+from waggle.gui.charts.swarm_graph_layout import (
+    AROUND,
+    NAME_ROOM,
+    NAMED,
+    GraphPeer,
+    PlacedPeer,
+    most_active_peers,
+    outer_ring,
+    place_peers,
+    point_on_edge,
+)
+from waggle.gui.i18n.formatting import one_line, plural, tooltip_text, tr, tr_sentence, visible
+from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Look, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
 from waggle.gui.widgets.painted import Painted
@@ -29,11 +39,11 @@ FRAME_MS, APART, HELD_MS = 16, 0.28, 4000  # apart: seconds between two groups o
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
 
-class Travelling(msgspec.Struct, frozen=True):
+class MovingGroup(msgspec.Struct, frozen=True):
     """One group on its way. `about` is the number of its specialty, -1 where that is not known."""
 
     peer: str
-    way: Way
+    way: Direction
     about: int
     begun: float
 
@@ -51,7 +61,7 @@ def flow_words(flow: Flow, state: State) -> str:
     return words.replace("%2", groups).replace("%1", name)
 
 
-class SwarmPicture(Painted):
+class SwarmGraph(Painted):
     """Painted from the States it is shown. `chosen` names the peer that was clicked, or gone to by an arrow key."""
 
     chosen = Signal(str)
@@ -63,10 +73,10 @@ class SwarmPicture(Painted):
         self._peers: tuple[GraphPeer, ...] = ()
         self._me, self._more, self._marked = "", 0, ""
         self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # what a tooltip is made of, and when that was so
-        self._around: list[Placed] = []
+        self._around: list[PlacedPeer] = []
         self._still = QPixmap()  # all that does not move, and below the frame that it was painted for
         self._still_of: tuple[object, ...] = ()
-        self.travelling: list[Travelling] = []
+        self.travelling: list[MovingGroup] = []
         self.latest: tuple[Flow, str, int] | None = None  # with its words and the number of its specialty
         self.frames, self.hold, self.changed = QTimer(self), QTimer(self), QTimer(self)
         self.frames.setInterval(FRAME_MS)
@@ -91,7 +101,7 @@ class SwarmPicture(Painted):
         if before is None or state.peers is not before.peers or state.cards is not before.cards:
             self._describe(state)
         self._known = (state.peers, now)
-        peers = liveliest(list(state.peers.values()), now)
+        peers = most_active_peers(list(state.peers.values()), now)
         if peers != self._peers:
             self._peers, self._more = peers, len(state.peers) - len(peers)
             self.changed.start()
@@ -125,7 +135,7 @@ class SwarmPicture(Painted):
         for flow in new_flows:
             for i, title in enumerate(flow.specialties[:MOST_OF_ONE]):
                 number = titles.index(title) if title in titles else -1
-                self.travelling.append(Travelling(flow.peer, flow.way, number, now + i * APART))
+                self.travelling.append(MovingGroup(flow.peer, flow.way, number, now + i * APART))
         self.latest = (new_flows[-1], flow_words(new_flows[-1], state), number)
         del self.travelling[:-MOST_CELLS]
         (self.frames if self.look.moves else self.hold).start()
@@ -190,10 +200,10 @@ class SwarmPicture(Painted):
         centre = place.center()
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self.look.colour("border"), 1))
-        across, down = ring(place)
+        across, down = outer_ring(place)
         for share in (0.56, 1.0):
             painter.drawEllipse(centre, across * share, down * share)
-        self._around = arranged(self._peers, place)
+        self._around = place_peers(self._peers, place)
         for node in self._around:
             self._tie(painter, centre, node)
         for node in self._around:
@@ -215,7 +225,7 @@ class SwarmPicture(Painted):
             words = plural(self._more, "and %n more", "and %n more")
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
 
-    def _tie(self, painter: QPainter, centre: QPointF, node: Placed) -> None:
+    def _tie(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
         if node.peer.gone:
             return
         tone = self.look.colour("control")
@@ -261,9 +271,9 @@ class SwarmPicture(Painted):
                 painter.setPen(QPen(tone, 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawPolygon(hexagon(centre.x(), centre.y(), 27 + 12 * eased))
-                painter.drawLine(spot(centre, node, 0), spot(centre, node, 1))
+                painter.drawLine(point_on_edge(centre, node, 0), point_on_edge(centre, node, 1))
             else:
-                place = spot(centre, node, eased if moving.way == "out" else 1 - eased)
+                place = point_on_edge(centre, node, eased if moving.way == "out" else 1 - eased)
                 draw_cell(painter, self.look, place, 4.5, moving.about, mine=moving.way == "out")
 
     def _draw_counts(self, painter: QPainter, centre: QPointF) -> None:
@@ -277,16 +287,16 @@ class SwarmPicture(Painted):
                 continue
             role = "accent_line" if way == "out" else "peer"
             painter.setPen(QPen(self.look.colour(role), 2.5))
-            painter.drawLine(spot(centre, node, 0), spot(centre, node, 1))
+            painter.drawLine(point_on_edge(centre, node, 0), point_on_edge(centre, node, 1))
             if way != "used":
-                middle = spot(centre, node, 0.3 if way == "in" else 0.7)
+                middle = point_on_edge(centre, node, 0.3 if way == "in" else 0.7)
                 painter.setPen(QPen(self.look.colour(role), 1.5))
                 painter.setBrush(self.look.colour("surface"))
                 painter.drawPolygon(hexagon(middle.x(), middle.y(), 11))
                 painter.setPen(self.look.colour("text"))
                 painter.drawText(QRectF(middle.x() - 11, middle.y() - 11, 22, 22), Qt.AlignmentFlag.AlignCenter, str(count))
 
-    def _at(self, point: QPointF) -> Placed | None:
+    def _at(self, point: QPointF) -> PlacedPeer | None:
         near = [
             node for node in self._around if math.hypot(node.place.x() - point.x(), node.place.y() - point.y()) < node.radius + 4
         ]
@@ -301,7 +311,7 @@ class SwarmPicture(Painted):
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             node = self._at(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), tip(self.about(node.peer.id)) if node else "", self)
+            QToolTip.showText(event.globalPos(), tooltip_text(self.about(node.peer.id)) if node else "", self)
             return True
         return super().event(event)
 

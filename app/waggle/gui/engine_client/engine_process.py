@@ -17,9 +17,13 @@ from waggle.protocol.events_chat import TurnGrew
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
-LATER = 60.0  # seconds before each further one where it is the connection that breaks: a laptop travels, a router starts again
+LONGEST_BACKOFF = (
+    60.0  # seconds before each further one where it is the connection that breaks: a laptop travels, a router starts again
+)
 HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
-FAREWELL = 50.0  # seconds an engine is given to leave: a large model takes its time to be saved; who closes again waits no more
+STOP_TIMEOUT = (
+    50.0  # seconds an engine is given to leave: a large model takes its time to be saved; who closes again waits no more
+)
 KEPT_LINES = 80  # of its stderr, for a report
 SSH_FAILED, NOT_FOUND = 255, 127  # how ssh ends by itself, and how a shell does that has no such program
 LONGEST_COMPLAINT = 300  # characters of ssh's, in a sentence
@@ -32,7 +36,7 @@ def command_line(arguments: Sequence[str] = ()) -> list[str]:
     return [*paths.program("waggle"), "engine", "--stdio", *arguments]
 
 
-def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
+def remote_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
     """How the window starts, or follows, an engine on another computer that has Waggle; when the connection ends, its own leaves.
 
     ssh gives no login shell, so that pipx's folder is looked into as well; the words mean the same to every shell but Windows's.
@@ -60,7 +64,7 @@ class EngineProcess(QObject):
 
     def __init__(
         self, command: Sequence[str], parent: QObject | None = None, *, backoff: Sequence[float] = BACKOFF,
-        farewell: float = FAREWELL, clock: Callable[[], float] = time.time,
+        farewell: float = STOP_TIMEOUT, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         super().__init__(parent)
         self.command: Callable[[], Sequence[str]] = lambda: command  # asked before each start
@@ -194,7 +198,7 @@ class EngineProcess(QObject):
         if self._leaving:
             self.ended.emit()
         elif self._awaiting_old_engine:
-            self._restart_timer.start(int(LATER * 1000))
+            self._restart_timer.start(int(LONGEST_BACKOFF * 1000))
         elif not (self._hopeless or self._over or code == 0):
             self._died(code)
         self.stopped.emit()
@@ -222,7 +226,7 @@ class EngineProcess(QObject):
 
     def _broke(self, code: int) -> None:
         """Not the engine ended, but the way to it, which may be there again whenever its computer or this one is."""
-        wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LATER
+        wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LONGEST_BACKOFF
         self._breaks += 1
         self.event_received.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
         self._restart_timer.start(int(wait * 1000))

@@ -4,7 +4,7 @@ from PySide6.QtCore import QObject, Signal
 
 from waggle.core import paths
 from waggle.core.errors import LabError
-from waggle.gui.engine_client.json_process import LineProcess
+from waggle.gui.engine_client.line_process import LineProcess
 from waggle.protocol import events_race
 
 

@@ -11,7 +11,7 @@ from waggle.protocol.json_lines import LONGEST_SHOWN
 
 def tr(words: str) -> str:
     """The words in the window's language, where they have been translated."""
-    return translator.translated(words)
+    return translator.translate(words)
 
 
 def tr_sentence(words: str) -> str:
@@ -31,17 +31,17 @@ def plural(count: int, singular: str, many: str) -> str:
 
 def figure(number: int) -> str:
     """1248 as "1,248"."""
-    return f"{number:,}".replace(",", translator.manner().thousands)
+    return f"{number:,}".replace(",", translator.number_format().thousands)
 
 
 def decimal(number: float, digits: int) -> str:
     """0.256 to two digits: "0.26", or "0,26" where that is the custom."""
-    return f"{number:.{digits}f}".replace(".", translator.manner().point)
+    return f"{number:.{digits}f}".replace(".", translator.number_format().point)
 
 
 def percent(share: float, digits: int = 0) -> str:
     """0.256: "26%", or "26 %" where that is the custom."""
-    return decimal(100 * share, digits) + translator.manner().percent
+    return decimal(100 * share, digits) + translator.number_format().percent
 
 
 MONTHS = [
@@ -61,7 +61,7 @@ def month(date: datetime.date) -> str:
 
 def day(date: datetime.date) -> str:
     """ "20 Nov"."""
-    return f"{date.day}{translator.manner().ordinal} {month(date)}"
+    return f"{date.day}{translator.number_format().ordinal} {month(date)}"
 
 
 def whole_day(date: datetime.date) -> str:
@@ -150,7 +150,7 @@ def visible_lines(text: str) -> str:
 LONGEST_LINE = 100
 
 
-def tip(words: str) -> str:
+def tooltip_text(words: str) -> str:
     """Words for a tooltip, where Qt would take anything like markup for markup, and breaks into lines only what is markup."""
     marked = "<" in words or len(words) > LONGEST_LINE
     return f'<span style="white-space: pre-wrap">{html.escape(words)}</span>' if marked else words

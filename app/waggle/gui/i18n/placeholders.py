@@ -7,7 +7,7 @@ NO_MODEL = later("This is a recorded run: there is no model to ask.")
 RESTING = ("preparing", "problem", "stopped")
 
 
-def hindrance(state: State) -> str:
+def why_unavailable(state: State) -> str:
     """Why nothing can be asked of the engine now; empty where it can."""
     match state.phase:
         case "problem" | "stopped":
@@ -18,6 +18,6 @@ def hindrance(state: State) -> str:
             return ""
 
 
-def awaited(state: State) -> str:
+def waiting_for_engine(state: State) -> str:
     """What stands in place of what no engine has told yet: whoever returns has lost nothing. Empty once one has."""
     return "" if state.ready is not None else tr("Shown when the engine is ready.")

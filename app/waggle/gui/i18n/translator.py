@@ -31,7 +31,7 @@ LONGEST = 500  # characters of a sentence that is looked for: strangers may be q
 ANSWERED = "wrong: %1"  # by a model, whose words may look like any sentence
 MOST_PARTS = 3  # of one sentence: a name in it may have full stops
 MOST_SENTENCES = 100  # of one text: what comes behind them stays as it is
-_OURS = frozenset({
+_TRANSLATED_VALUES = frozenset({
     "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady", "A saved state could not be read: %1",
     "%1 names %2, which it may not: %3.", "its questions cannot be made where answers are judged (%1)",
     "Busy: %1, %2.", "Calm: %1, hardly anything new arrives.", "Downloading the model: %1 of %2 MB, %3.",
@@ -44,14 +44,14 @@ _OURS = frozenset({
 })  # fmt: skip
 
 
-class Book(msgspec.Struct, frozen=True, kw_only=True):
+class MessageCatalog(msgspec.Struct, frozen=True, kw_only=True):
     """`words` as the window asks for them, `sentences` patterns of what comes from below; English to the language."""
 
     words: Mapping[str, str] = {}
     sentences: Mapping[str, str] = msgspec.field(default_factory=dict, name="told")
 
 
-class Manner(msgspec.Struct, frozen=True, kw_only=True):
+class NumberFormat(msgspec.Struct, frozen=True, kw_only=True):
     """How a language writes figures: between thousands, before decimals, behind the number of a day, and behind hundredths."""
 
     thousands: str = ","
@@ -60,24 +60,24 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     percent: str = "%"
 
 
-MANNERS: dict[Language, Manner] = {"de": Manner(thousands=THIN, point=",", ordinal=".", percent=f"{THIN}%")}
+NUMBER_FORMATS: dict[Language, NumberFormat] = {"de": NumberFormat(thousands=THIN, point=",", ordinal=".", percent=f"{THIN}%")}
 
 
-class Spoken:
+class ActiveLanguage:
     """The language in use. There is one: that of the application."""
 
     def __init__(self) -> None:
         self.language: Language = "en"
-        self.book = Book()
-        self.manner = Manner()
+        self.book = MessageCatalog()
+        self.manner = NumberFormat()
         self.patterns: tuple[tuple[re.Pattern[str], str, bool], ...] = ()  # with its answer, and whether it is one of _OURS
         self.qt = QTranslator()
 
 
-_spoken = Spoken()
+_active = ActiveLanguage()
 
 
-def chosen(name: str) -> Language:
+def language_of_setting(name: str) -> Language:
     """The language that a setting means: "system" is the first of those a person reads menus in that we speak, else English.
 
     Not that of the locale's name: on Windows this is how figures are written, whatever the menus are in.
@@ -88,55 +88,55 @@ def chosen(name: str) -> Language:
 
 def use(language: Language) -> None:
     """Speak it from now on. What is on screen already has to be made anew."""
-    _spoken.language = language
-    _spoken.book = read(language)
-    _spoken.manner = MANNERS.get(language, Manner())
-    longest_first = sorted(_spoken.book.sentences.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
-    _spoken.patterns = tuple((_pattern(english), words, english in _OURS) for english, words in longest_first)
+    _active.language = language
+    _active.book = read(language)
+    _active.manner = NUMBER_FORMATS.get(language, NumberFormat())
+    longest_first = sorted(_active.book.sentences.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
+    _active.patterns = tuple((_pattern(english), words, english in _TRANSLATED_VALUES) for english, words in longest_first)
     translate_sentence.cache_clear()
     _matched.cache_clear()
     app = QGuiApplication.instance()
     assert isinstance(app, QGuiApplication)
     app.setLayoutDirection(Qt.LayoutDirection.RightToLeft if language == "mirrored" else Qt.LayoutDirection.LeftToRight)
-    app.removeTranslator(_spoken.qt)
-    if _spoken.qt.load(f"qtbase_{language}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
-        app.installTranslator(_spoken.qt)  # the words in Qt's own dialogs
+    app.removeTranslator(_active.qt)
+    if _active.qt.load(f"qtbase_{language}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
+        app.installTranslator(_active.qt)  # the words in Qt's own dialogs
 
 
-def now() -> Language:
-    return _spoken.language
+def current_language() -> Language:
+    return _active.language
 
 
-def from_right() -> bool:
+def is_right_to_left() -> bool:
     """Whether lines begin at the right."""
     return QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
 
-def manner() -> Manner:
-    return _spoken.manner
+def number_format() -> NumberFormat:
+    return _active.manner
 
 
-def read(language: Language) -> Book:
+def read(language: Language) -> MessageCatalog:
     """The book that ships; English and the two invented languages have none."""
     path = paths.resources() / "language" / f"{language}.json"
-    return msgspec.json.decode(path.read_bytes(), type=Book) if path.exists() else Book()
+    return msgspec.json.decode(path.read_bytes(), type=MessageCatalog) if path.exists() else MessageCatalog()
 
 
-def translated(words: str) -> str:
+def translate(words: str) -> str:
     """The window's own words; as they are where the book does not know them."""
-    if _spoken.language == "pseudo":
+    if _active.language == "pseudo":
         return pseudo(words)
-    if _spoken.language == "mirrored":
+    if _active.language == "mirrored":
         return f"{FROM_RIGHT}{words}" if words.strip() else words
-    return _spoken.book.words.get(words, words)
+    return _active.book.words.get(words, words)
 
 
 @functools.lru_cache(maxsize=4096)
 def translate_sentence(words: str) -> str:
     """What came from below, as a whole, else sentence by sentence; as it is where no pattern fits."""
-    if _spoken.language in ("pseudo", "mirrored") or not words:
-        return translated(words)
-    book = _spoken.book.sentences
+    if _active.language in ("pseudo", "mirrored") or not words:
+        return translate(words)
+    book = _active.book.sentences
     if words in book:
         return book[words]
     if words.startswith(before := ANSWERED.removesuffix("%1")):
@@ -159,10 +159,10 @@ def _first(parts: list[str]) -> tuple[int, str]:
 
 @functools.lru_cache(maxsize=4096)
 def _matched(words: str) -> str | None:
-    for book in (_spoken.book.sentences, _spoken.book.words):
+    for book in (_active.book.sentences, _active.book.words):
         if words in book:
             return book[words]
-    for pattern, answer, ours in _spoken.patterns if len(words) <= LONGEST else ():
+    for pattern, answer, ours in _active.patterns if len(words) <= LONGEST else ():
         if match := pattern.fullmatch(words):
             measured = MEASURED.search(answer) is not None
             return _filled(answer, [_written(value, measured=measured, ours=ours) for value in match.groups()])
@@ -178,9 +178,9 @@ def _filled(answer: str, values: list[str]) -> str:
 def _written(value: str, *, measured: bool, ours: bool) -> str:
     """What stands in a place: a figure as is the custom, words of ours in the language, any others as they are."""
     if THOUSANDS.fullmatch(value):
-        return value.replace(",", _spoken.manner.thousands)
+        return value.replace(",", _active.manner.thousands)
     if measured and DECIMAL.fullmatch(value):
-        return value.replace(".", _spoken.manner.point)
+        return value.replace(".", _active.manner.point)
     return translate_sentence(value) if ours else value
 
 

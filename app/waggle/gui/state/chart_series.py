@@ -36,7 +36,7 @@ def scores(state: State) -> list[HeldOutScore]:
     return [known[number] for number in sorted(known)]
 
 
-def exams(held_out_scores: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:
+def by_question_set(held_out_scores: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:
     """These scores, those on the same questions together: another swarm asks others, and so does another number of them."""
     groups: list[list[HeldOutScore]] = []
     for score in held_out_scores:
@@ -64,17 +64,17 @@ def trend(values: Sequence[float], width: int) -> list[float]:
     return means
 
 
-def smoothing(count: int) -> int:
+def trend_width(count: int) -> int:
     """How many rounds the trend is taken over: a tenth of them, 3 to 41, odd."""
     return max(3, min(41, count // 10 | 1))
 
 
-def ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) -> float:
+def reward_ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) -> float:
     """How high a reward chart must reach: over every round, the trend and peers' mean."""
     return max(0.1, *raw, 1.2 * max(smooth, default=0.0), 1.1 * (peers or 0.0))
 
 
-def elapsed(summaries: Sequence[RoundSummary]) -> list[float]:
+def seconds_worked(summaries: Sequence[RoundSummary]) -> list[float]:
     """Seconds of work up to each round; rounds that the history left out count like the one after them."""
     positions, total, before = [], 0.0, 0
     for summary in summaries:
@@ -84,18 +84,18 @@ def elapsed(summaries: Sequence[RoundSummary]) -> list[float]:
     return positions
 
 
-def places(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+def round_positions(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
     """Where each round stands on the axis."""
     match axis:
         case "round":
             return [float(summary.round) for summary in summaries]
         case "elapsed":
-            return elapsed(summaries)
+            return seconds_worked(summaries)
         case "clock":
             return [summary.at for summary in summaries]
 
 
-def moments(items: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+def event_positions(items: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
     """Where each held-out score, or each aha, stands on the axis of these rounds."""
     match axis:
         case "round":
@@ -103,7 +103,7 @@ def moments(items: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummar
         case "clock":
             return [item.at for item in items]
         case "elapsed":
-            numbers, worked = [summary.round for summary in summaries], [0.0, *elapsed(summaries)]
+            numbers, worked = [summary.round for summary in summaries], [0.0, *seconds_worked(summaries)]
             return [worked[min(bisect_left(numbers, item.round + 1), len(worked) - 1)] for item in items]
 
 
@@ -124,7 +124,7 @@ def peers_reward(state: State) -> float | None:
     return sum(peer.mean_reward * peer.received for peer in senders) / total if total else None
 
 
-def steps(top: float, most: int = 6) -> list[float]:
+def value_ticks(top: float, most: int = 6) -> list[float]:
     """Round numbers from 0 to at least `top`, at most `most` of them."""
     for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0):
         count = math.ceil(top / step - 1e-9)
@@ -133,14 +133,14 @@ def steps(top: float, most: int = 6) -> list[float]:
     return [0.0, 0.5, 1.0]
 
 
-def time_steps(low: float, high: float, most: int = 7) -> list[float]:
+def time_ticks(low: float, high: float, most: int = 7) -> list[float]:
     """Moments between two, a round number of seconds, minutes, hours or days apart, at most `most` of them."""
     step = next((step for step in TIME_STEPS if (high - low) / step <= most), math.ceil((high - low) / most / 86400) * 86400)
     first = math.ceil(low / step)
     return [float(step * i) for i in range(first, math.floor(high / step) + 1)]
 
 
-def whole_steps(low: float, high: float, most: int = 9) -> list[float]:
+def integer_ticks(low: float, high: float, most: int = 9) -> list[float]:
     """Round whole numbers between two, at most `most` of them."""
     span = max(1.0, high - low)
     power = 10 ** math.floor(math.log10(span / most)) if span > most else 1

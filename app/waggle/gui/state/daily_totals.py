@@ -19,7 +19,7 @@ def taken_words(days: DaysTold, state: State) -> str:
 ASK_AGAIN = 25  # rounds
 
 
-class Due:
+class QuerySchedule:
     """When to ask for what an engine keeps: once of each that is ready, and again after some rounds."""
 
     def __init__(self, rounds: int = ASK_AGAIN) -> None:
@@ -40,16 +40,16 @@ class Due:
         return True
 
 
-def tally(state: State) -> DaysTold:
+def totals(state: State) -> DaysTold:
     """The days up to this moment. Before the engine told any, those of the rounds that were seen."""
     stored = state.days or DaysTold(days=(), all=_empty(""))
     days = {day.date: day for day in stored.days}
     for summary in state.since:
         date = date_of(summary.at).isoformat()
-        days[date] = _with(days.get(date) or _empty(date), summary)
+        days[date] = _day_plus_round(days.get(date) or _empty(date), summary)
     everything = stored.all if stored.all.rounds or not state.since else _empty(date_of(state.since[0].at).isoformat())
     for summary in state.since:
-        everything = _with(everything, summary)
+        everything = _day_plus_round(everything, summary)
     takers = [peer.taken for peer in state.peers.values() if peer.taken]
     trained = sum(bool(peer.taken or peer.received) for peer in state.peers.values())
     used_by = max(stored.used_by, len(takers))
@@ -59,7 +59,7 @@ def tally(state: State) -> DaysTold:
     )  # fmt: skip
 
 
-def of_day(days: DaysTold, date: str) -> Day:
+def day_on(days: DaysTold, date: str) -> Day:
     """One day, also one on which nothing was done."""
     return next((day for day in days.days if day.date == date), None) or _empty(date)
 
@@ -68,7 +68,7 @@ def _empty(date: str) -> Day:
     return Day(date=date or "1970-01-01", rounds=0, answers=0)
 
 
-def _with(day: Day, summary: RoundSummary) -> Day:
+def _day_plus_round(day: Day, summary: RoundSummary) -> Day:
     return replace(
         day,
         rounds=day.rounds + 1,

@@ -9,7 +9,7 @@ import msgspec
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from waggle.core.log import Discreet
-from waggle.gui.i18n.formatting import tip, visible
+from waggle.gui.i18n.formatting import tooltip_text, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
@@ -18,7 +18,7 @@ PLAIN = Discreet("%(message)s")
 NO_INDEX = QModelIndex()
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LogEntry(msgspec.Struct, frozen=True):
     """One line of the log."""
 
     at: float
@@ -29,7 +29,7 @@ class Entry(msgspec.Struct, frozen=True):
         return f"{time.strftime('%H:%M:%S', time.localtime(self.at))}  {self.who:<7} {self.words}"
 
 
-def entry_of(event: AnyEvent) -> Entry | None:
+def entry_of(event: AnyEvent) -> LogEntry | None:
     """What an event adds to the log; most add nothing, for the pages show them."""
     match event:
         case events.Preparing():
@@ -62,10 +62,10 @@ def entry_of(event: AnyEvent) -> Entry | None:
             words = f"The engine left after round {event.round}"
         case _:
             return None
-    return Entry(event.at, "engine", visible(words.strip()))
+    return LogEntry(event.at, "engine", visible(words.strip()))
 
 
-class Journal(QObject):
+class EventLog(QObject):
     """The newest lines; `added` says that there are more."""
 
     added = Signal()
@@ -73,7 +73,7 @@ class Journal(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.entries: deque[Entry] = deque(maxlen=MOST_ENTRIES)
+        self.entries: deque[LogEntry] = deque(maxlen=MOST_ENTRIES)
         self.count = 0  # of all that there ever were
         self.noted.connect(self._note)
 
@@ -83,25 +83,25 @@ class Journal(QObject):
 
     def complain(self, line: str) -> None:
         """A line that the engine wrote to its stderr."""
-        self._add(Entry(time.time(), "stderr", visible(line)))
+        self._add(LogEntry(time.time(), "stderr", visible(line)))
 
     def lines(self) -> list[str]:
         """Newest first."""
         return [entry.line() for entry in reversed(self.entries)]
 
     def _note(self, record: logging.LogRecord) -> None:
-        self._add(Entry(record.created, "window", visible(PLAIN.format(record))))
+        self._add(LogEntry(record.created, "window", visible(PLAIN.format(record))))
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: LogEntry) -> None:
         self.entries.append(entry)
         self.count += 1
         self.added.emit()
 
 
-class Notes(logging.Handler):
+class EventLogHandler(logging.Handler):
     """Takes what goes wrong in this process to a journal, with its traceback. The engine's own lines come there by themselves."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: EventLog) -> None:
         super().__init__(logging.WARNING)
         self._journal = journal
 
@@ -109,10 +109,10 @@ class Notes(logging.Handler):
         self._journal.noted.emit(record)
 
 
-class JournalLines(QAbstractListModel):
+class EventLogModel(QAbstractListModel):
     """The lines in which every word that is looked for occurs, newest first."""
 
-    def __init__(self, journal: Journal, parent: QObject | None = None) -> None:
+    def __init__(self, journal: EventLog, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._journal, self._search = journal, ""
         self._lines: list[str] = []
@@ -123,14 +123,14 @@ class JournalLines(QAbstractListModel):
         """Read the journal again."""
         self._search, self._read = words, self._journal.count
         self.beginResetModel()
-        self._lines = list(_with(self._journal.lines(), words.lower().split()))
+        self._lines = list(_matching(self._journal.lines(), words.lower().split()))
         self.endResetModel()
 
     def catch_up(self) -> None:
         """Put what is new above what is there; what the journal has forgotten goes."""
         new = min(self._journal.count - self._read, MOST_ENTRIES)
         self._read = self._journal.count
-        fresh = list(_with(self._journal.lines()[:new], self._search.lower().split()))
+        fresh = list(_matching(self._journal.lines()[:new], self._search.lower().split()))
         if not fresh:
             return
         self.beginInsertRows(NO_INDEX, 0, len(fresh) - 1)
@@ -154,10 +154,10 @@ class JournalLines(QAbstractListModel):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
                 return self._lines[index.row()]
             case Qt.ItemDataRole.ToolTipRole:  # a long line is cut
-                return tip(self._lines[index.row()])
+                return tooltip_text(self._lines[index.row()])
             case _:
                 return None
 
 
-def _with(lines: Iterable[str], search_words: list[str]) -> Iterable[str]:
+def _matching(lines: Iterable[str], search_words: list[str]) -> Iterable[str]:
     return (line for line in lines if all(word in line.lower() for word in search_words))

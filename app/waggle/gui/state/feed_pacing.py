@@ -10,7 +10,7 @@ LOOK = 4.0  # seconds for which cards stand at least, however fast a model is
 LINGER = 1.0  # seconds for which they still stand when nothing holds them any more: a pointer slips
 
 
-class Pace:
+class FeedPacer:
     """The cards that are shown. Their answers go on growing where they stand; what is newer waits."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

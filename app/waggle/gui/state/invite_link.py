@@ -12,13 +12,13 @@ LINK = re.compile(r"""waggle:[^\s<>"']+""")
 INVITE_LINK = re.compile(r"waggle://join/?\?.")
 
 
-def link_in(path: Path) -> str:
+def first_link_in_file(path: Path) -> str:
     """The first in a file that could be an invite; empty where there is none. Raises OSError."""
     with path.open("rb") as file:
-        return link_of(file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
+        return first_link(file.read(MOST_OF_A_FILE).decode("utf-8-sig", "replace"))
 
 
-def link_of(words: str) -> str:
+def first_link(words: str) -> str:
     """The first that could be an invite in what somebody wrote or pasted, a whole letter perhaps; empty where there is none."""
     match = LINK.search(words)
     return match[0].rstrip(".,;)") if match else ""
@@ -26,4 +26,4 @@ def link_of(words: str) -> str:
 
 def is_invite(words: str) -> bool:
     """Whether there is a link in it that begins as an invite does; whether it is one that leads somewhere, the engine knows."""
-    return bool(INVITE_LINK.match(link_of(words)))
+    return bool(INVITE_LINK.match(first_link(words)))

@@ -19,7 +19,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
-def notices(before: State, after: State) -> list[Notice]:
+def new_notices(before: State, after: State) -> list[Notice]:
     """What a person should hear of that happened between two States."""
     news = []
     if after.problem is not None and after.problem != before.problem:
@@ -33,7 +33,7 @@ def notices(before: State, after: State) -> list[Notice]:
     return news
 
 
-def recent(state: State, now: float) -> list[Warned]:
+def recent_warnings(state: State, now: float) -> list[Warned]:
     """The warnings that still are news, newest first: an engine that was there before the window tells of old ones too."""
     return [warned for warned in state.warnings if now - warned.at < RECENT]
 

@@ -14,7 +14,7 @@ from waggle.protocol.status_text import sentence
 LINES = 200  # of the log
 
 
-def names(state: State, host: str = "") -> dict[str, str]:
+def replacement_names(state: State, host: str = "") -> dict[str, str]:
     """What the sentence and the log may call by name, and what stands for it in a report.
 
     A swarm's name was typed by a person; `host`, through which an engine is reached by ssh, may say who that is.
@@ -48,4 +48,4 @@ def report(state: State, log: Iterable[str] = (), home: Path | None = None, host
     lines = list(log)[:LINES]
     if lines:
         parts += ["", "Log, newest first:", *lines]
-    return redacted("\n".join(parts) + "\n", home, names=names(state, host))
+    return redacted("\n".join(parts) + "\n", home, names=replacement_names(state, host))

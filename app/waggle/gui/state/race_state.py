@@ -78,7 +78,7 @@ def fold(race: Race, message: Told) -> Race:
             assert_never(message)
 
 
-def lately(run: Run) -> str:
+def recent_score(run: Run) -> str:
     return "–" if run.lately is None else percent(run.lately)
 
 
@@ -145,7 +145,7 @@ def _figures(exam: Examined, learned: int) -> str:
     return f"{words} {jumped} {tr('One race is one throw of the dice: race again, and see.')}"
 
 
-def jump(race: Race) -> str:
+def transfer_words(race: Race) -> str:
     """The last first success that had been passed on, in words; empty before there is one."""
     if race.latest is None or race.latest.learned_from is None:
         return ""

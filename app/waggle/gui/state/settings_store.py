@@ -17,7 +17,7 @@ from waggle.protocol.state import State
 OWN = "window."  # of whoever looks, wherever the engine runs
 
 
-class Choices(QObject):
+class SettingsStore(QObject):
     """`changed`: something is set differently, or a change was refused and is as it was; `refused` says why, in words.
 
     Without a file, as in a replay, changes hold until the window is closed. `far`: the engine runs on another computer, and of
@@ -65,9 +65,9 @@ class Choices(QObject):
         self.changed.emit()
         return set_aside_path
 
-    def unkept(self) -> "Choices":
+    def unkept(self) -> "SettingsStore":
         """The same for a recorded run: what is changed there is written nowhere."""
-        copy = Choices(None)
+        copy = SettingsStore(None)
         copy.settings = self.settings
         return copy
 

@@ -13,6 +13,6 @@ def page(place: int) -> str:
     return f"Ctrl+{place}"
 
 
-def written(*keys: str) -> str:
+def native_text(*keys: str) -> str:
     """ "Ctrl+M, Ctrl+B"; with Command's sign on a Mac, and as the keyboard has it in the window's language."""
     return ", ".join(QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in keys)

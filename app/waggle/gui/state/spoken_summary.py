@@ -12,7 +12,7 @@ NOTEWORTHY = 0.02  # of reward
 NAMED = 3  # specialties
 
 
-def lately(state: State, now: float) -> tuple[RoundSummary, ...]:
+def last_minute_rounds(state: State, now: float) -> tuple[RoundSummary, ...]:
     """The rounds that ended within the last whole minute, else the last one that ended; so it changes once a minute at most."""
     ends = now // MINUTE * MINUTE
     ended = [summary for summary in state.rounds if summary.at < ends]
@@ -20,9 +20,9 @@ def lately(state: State, now: float) -> tuple[RoundSummary, ...]:
     return within or tuple(ended[-1:])
 
 
-def digest(state: State, now: float) -> str:
+def summary_text(state: State, now: float) -> str:
     """What was asked, how much of it was right, what came from peers, what changed; empty before the first round has ended."""
-    rounds = lately(state, now)
+    rounds = last_minute_rounds(state, now)
     if not rounds:
         return ""
     parts = (_question_words(rounds), _from_peers(rounds, state), _changed(rounds, state.rounds), _aha_words(rounds, state))

@@ -11,7 +11,7 @@ TICK_MS = 100
 MINUTE_MS = 60_000
 
 
-class Current(QObject):
+class StateStore(QObject):
     """Folds every event at once, and says `changed` for all that came within one tick, and every minute.
 
     While nothing is told, what is "now" or "today" grows old all the same.

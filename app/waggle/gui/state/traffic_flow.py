@@ -8,14 +8,14 @@ import msgspec
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import Card, State
 
-Way = Literal["out", "in", "used"]  # a peer took groups of mine, a peer's groups came, a peer's groups were learned from
+Direction = Literal["out", "in", "used"]  # a peer took groups of mine, a peer's groups came, a peer's groups were learned from
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """Groups that went one way, all at once: the title of a specialty for each, empty where it is not known."""
 
     peer: str
-    way: Way
+    way: Direction
     specialties: tuple[str, ...]
 
 
@@ -56,14 +56,14 @@ def _used(before: State, after: State) -> list[Flow]:
     return _by_peer("used", fresh)
 
 
-def _by_peer(way: Way, cards: Sequence[Card]) -> list[Flow]:
+def _by_peer(way: Direction, cards: Sequence[Card]) -> list[Flow]:
     by_peer: dict[str, list[str]] = {}
     for card in cards:
         by_peer.setdefault(card.origin, []).append(card.specialty)
     return [Flow(peer=peer, way=way, specialties=tuple(specialties)) for peer, specialties in by_peer.items()]
 
 
-def age(peer: PeerInfo, now: float) -> int:
+def silence_level(peer: PeerInfo, now: float) -> int:
     """How long ago a peer was seen, in four steps: 0 now, 3 an hour ago or gone. Coarse, so that few moments change it."""
     if peer.connection == "gone":
         return 3

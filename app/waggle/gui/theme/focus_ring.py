@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QPushButton
 from waggle.gui.theme.theme import Look
 
 
-class EnterPresses(QPushButton):
+class EnterButton(QPushButton):
     """A button that Enter presses as a space does, which Qt leaves to dialogs. Held down it presses once."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -17,7 +17,7 @@ class EnterPresses(QPushButton):
             self.click()
 
 
-class Ringed(EnterPresses):
+class FocusRingButton(EnterButton):
     """The ring stands inside the fill: what contrasts with that is as dark as a dark page around it."""
 
     _look: Look

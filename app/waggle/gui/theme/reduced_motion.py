@@ -10,20 +10,20 @@ from threading import Thread
 SECONDS = 0.5
 GET_CLIENT_AREA_ANIMATION = 0x1042  # SPI_GETCLIENTAREAANIMATION
 PORTAL = "org.freedesktop.portal.Desktop /org/freedesktop/portal/desktop org.freedesktop.portal.Settings"
-STILL = {  # what GNOME and what KDE say where nothing should move
+NO_MOTION_ANSWERS = {  # what GNOME and what KDE say where nothing should move
     ("org.gnome.desktop.interface", "enable-animations"): "b false",
     ("org.kde.kdeglobals.KDE", "AnimationDurationFactor"): 's "0"',
 }
 
 
-def is_unwanted() -> bool | None:
+def is_reduced() -> bool | None:
     """None where the system does not say, or not yet. Asked once: whoever changes it meets it at the next start."""
-    query = _asked_once()
+    query = _system_setting()
     return query.result() if query.done() else None
 
 
 @cache
-def _asked_once() -> "Future[bool | None]":
+def _system_setting() -> "Future[bool | None]":
     """A desktop is asked by two programs, and may take its time: the window's thread does not wait for it."""
     answer: Future[bool | None] = Future()
     match sys.platform:
@@ -32,13 +32,20 @@ def _asked_once() -> "Future[bool | None]":
         case "darwin":
             answer.set_result(_on_a_mac())
         case _:
-            Thread(target=lambda: answer.set_result(still([_portal_setting(*names) for names in STILL])), daemon=True).start()
+            Thread(
+                target=lambda: answer.set_result(motion_reduced([_portal_setting(*names) for names in NO_MOTION_ANSWERS])),
+                daemon=True,
+            ).start()
     return answer
 
 
-def still(answers: list[str]) -> bool | None:
+def motion_reduced(answers: list[str]) -> bool | None:
     """What the desktop's answers come to, such as `v v b false`: in the order of STILL, empty where there was none."""
-    verdicts = [answer.strip().endswith(words) for answer, words in zip(answers, STILL.values(), strict=True) if answer.strip()]
+    verdicts = [
+        answer.strip().endswith(words)
+        for answer, words in zip(answers, NO_MOTION_ANSWERS.values(), strict=True)
+        if answer.strip()
+    ]
     return any(verdicts) if verdicts else None
 
 

@@ -14,7 +14,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
 from waggle.core import paths
-from waggle.gui.i18n.translator import from_right
+from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.theme import reduced_motion
 
 Mode = Literal["light", "dark", "high_contrast"]
@@ -136,7 +136,7 @@ class Look(QObject):
     @property
     def moves(self) -> bool:
         """Whether things may move."""
-        return not reduced_motion.is_unwanted() if self.less_motion == "system" else self.less_motion == "off"
+        return not reduced_motion.is_reduced() if self.less_motion == "system" else self.less_motion == "off"
 
     def dress(self) -> None:
         """Give the application this theme's palette, font and style sheet."""
@@ -146,7 +146,7 @@ class Look(QObject):
         app.setFont(self.font("body"))
         sheet = self.style_sheet()
         if app.styleSheet() != sheet:  # every widget there is would be dressed again
-            _wear(app, sheet)
+            _set_style_sheet(app, sheet)
 
     def colour(self, role: str) -> QColor:
         value = tokens().colour[self.mode][role]
@@ -165,7 +165,7 @@ class Look(QObject):
 
     def icon(self, name: str, role: str, size: int = 20, gap: int = 0) -> QIcon:
         """`gap` is blank room between drawing and word: Qt fixes their distance at 4 px. Drawn once: each is six pictures."""
-        key = (self.mode, from_right(), name, role, size, gap)
+        key = (self.mode, is_right_to_left(), name, role, size, gap)
         if key not in self._icons:
             self._icons[key] = self._drawn_icon(name, role, size, gap)
         return self._icons[key]
@@ -177,7 +177,9 @@ class Look(QObject):
                 canvas = QPixmap((size + gap) * scale, size * scale)
                 canvas.fill(Qt.GlobalColor.transparent)
                 painter = QPainter(canvas)
-                self.draw_icon(painter, name, ink, QRectF(gap * scale if from_right() else 0, 0, size * scale, size * scale))
+                self.draw_icon(
+                    painter, name, ink, QRectF(gap * scale if is_right_to_left() else 0, 0, size * scale, size * scale)
+                )
                 painter.end()
                 canvas.setDevicePixelRatio(scale)
                 icon.addPixmap(canvas, mode)
@@ -201,7 +203,7 @@ class Look(QObject):
 
 
 @contextmanager
-def putting_together() -> Iterator[None]:
+def style_sheet_suspended() -> Iterator[None]:
     """Under a style sheet Qt dresses each part anew for every part that it is put into: until all is put together there is none,
     unless something is on screen, which would be dressed again twice.
     """
@@ -211,14 +213,14 @@ def putting_together() -> Iterator[None]:
         yield
         return
     sheet = app.styleSheet()
-    _wear(app, "")
+    _set_style_sheet(app, "")
     try:
         yield
     finally:
-        _wear(app, sheet)
+        _set_style_sheet(app, sheet)
 
 
-def _wear(app: QApplication, sheet: str) -> None:
+def _set_style_sheet(app: QApplication, sheet: str) -> None:
     """Qt gives each widget the font that it had when it was first shown: the one that it has is given back to it."""
     fonts = [(shown_widget, shown_widget.font()) for shown_widget in app.allWidgets()]
     app.setStyleSheet(sheet)

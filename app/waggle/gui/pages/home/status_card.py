@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
 from waggle.gui.pages.home.rules_popup import Why, unheld
-from waggle.gui.state.notifications import recent, warning_words
+from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Look
@@ -159,7 +159,7 @@ class Hero(QFrame):
         self._show_action(said)
 
     def _show_warning(self, state: State, now: float) -> None:
-        newest = next(iter(recent(state, now)), None)
+        newest = next(iter(recent_warnings(state, now)), None)
         self._warning.setText(warning_words(newest) if newest else "")
         self._warned.setVisible(newest is not None)
 

@@ -8,12 +8,12 @@ from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
-from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.pages.live.round_stepper import Stepper
 from waggle.gui.pages.page import Page
-from waggle.gui.state.feed_pacing import Pace
-from waggle.gui.state.spoken_summary import digest
+from waggle.gui.state.feed_pacing import FeedPacer
+from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, Segments, menu_button
 from waggle.gui.widgets.layout import card, column
@@ -107,7 +107,7 @@ class Live(Page):
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._state, self._now = State(), 0.0
-        self._pace = Pace()
+        self._pace = FeedPacer()
         self._again = QTimer(self)
         self._again.setSingleShot(True)
         self._again.setInterval(AGAIN_MS)
@@ -157,8 +157,10 @@ class Live(Page):
         self._pace.take(state.cards, self._feed.why_held())
         self._line.say(self._headline())
         self._example.setVisible(not state.cards)
-        self._stepper.show_state(replace(state, waiting=0) if hindrance(state) else state)  # nothing waits for a dead engine
-        self._show_digest(digest(state, self._now))
+        self._stepper.show_state(
+            replace(state, waiting=0) if why_unavailable(state) else state
+        )  # nothing waits for a dead engine
+        self._show_digest(summary_text(state, self._now))
         chosen = [made for made in self._pace.cards if WHOSE[self._whose.index](made)]
         if self._specialty:
             chosen = [made for made in chosen if made.specialty == self._specialty]

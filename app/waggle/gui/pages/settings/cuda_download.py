@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QProgressBar
 from waggle.core import cuda_download, paths
 from waggle.core.cuda_download import Pack
 from waggle.core.errors import UNREADABLE
-from waggle.gui.engine_client.json_process import LineProcess
+from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button

@@ -199,7 +199,7 @@ class Welcome(QWidget):
         return _page(
             look, tr("Ready"), begins,
             frame("well", column(*lines, gap=16, margins=(16, 16, 16, 16))),
-            text(look, pausing.replace("%1", shortcuts.written(shortcuts.PAUSE)), "small", "faint", wrap=True),
+            text(look, pausing.replace("%1", shortcuts.native_text(shortcuts.PAUSE)), "small", "faint", wrap=True),
         )  # fmt: skip
 
     def _go(self, step: int) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence, visible, visible_lines
-from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
+from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import blind_box, letter, moment
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, menu_button
@@ -190,7 +190,7 @@ class AskView(QWidget):
         self.show_state(self._state)
 
     def _why_not(self) -> str:
-        return tr(NO_MODEL) if self._recorded else hindrance(self._state)
+        return tr(NO_MODEL) if self._recorded else why_unavailable(self._state)
 
     def _pose_first(self) -> None:
         """By itself, unless this was refused: then a person asks again."""

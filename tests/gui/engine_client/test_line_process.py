@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
-from waggle.gui.engine_client.json_process import LineProcess
+from waggle.gui.engine_client.line_process import LineProcess
 from waggle.protocol import json_lines
 
 

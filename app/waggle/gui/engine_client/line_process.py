@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from waggle.protocol import json_lines
 
-FAREWELL_MS = 3000
+STOP_TIMEOUT_MS = 3000
 KEPT_LINES = 20  # of its stderr
 
 
@@ -52,7 +52,7 @@ class LineProcess(QObject):
         self._stopped = True
         if self.running:
             self.process.kill()
-            self.process.waitForFinished(FAREWELL_MS)
+            self.process.waitForFinished(STOP_TIMEOUT_MS)
 
     def _read(self) -> None:
         self._buffer += bytes(self.process.readAllStandardOutput().data())
