@@ -1,4 +1,4 @@
-"""The shell: what outlives a window. It owns the tray, shows and hides the window, and sees that everything leaves in time."""
+"""The controller outlives a window: it owns the tray, shows and hides the window, and shuts everything down in order."""
 
 import sys
 
@@ -29,17 +29,18 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import State
 
 Source = EngineProcess | Replay
-FRAME = QSize(16, 96)  # a window's own, and the task bar of a system that does not say what it takes
-GONE = ("problem", "stopped")  # phases in which nobody answers
+FRAME = QSize(16, 96)  # the window frame, and a task bar where the system does not report its size
+GONE = ("problem", "stopped")  # phases in which no engine answers
 
 
 class Controller(QObject):
-    """Window, tray, settings and the source of events. `left` says that nothing is running any more. `host`: the engine runs on
-    that computer, so that what is kept there is not to be reached by paths of this one. `example_wanted`: a window of its own
-    should show a recorded swarm.
+    """Owns the window, the tray, the settings and the source of events.
 
-    A window is made anew when its words or their size change: whatever it shows is in the State, and each page takes along what
-    a person chose, typed or waits for there, so nothing is lost but a passphrase.
+    `finished`: nothing runs any more. `example_wanted`: open a second window with a recorded swarm. `host`: the engine runs on
+    that computer, so paths of this computer do not reach its files.
+
+    The window is rebuilt when the language or the text size changes. Everything it shows is in the State, and each page carries
+    over what the person chose, typed or waits for; only a passphrase is lost.
     """
 
     finished = Signal()
@@ -57,7 +58,7 @@ class Controller(QObject):
     ) -> None:
         super().__init__()
         self._look, self._current, self._source, self._home, self._host = look, current, source, home, host
-        self.pending_start: str | None = None  # the invite, perhaps an empty one, of a start that came while this was leaving
+        self.pending_start: str | None = None  # invite (may be empty) of a start that came during shutdown
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
         self._invite = ""
@@ -80,17 +81,17 @@ class Controller(QObject):
             source.complained.connect(self.journal.complain)
             source.refused.connect(self._refused)
             source.ended.connect(self._ended)
-            source.stopped.connect(self._current.flush)  # Home offers to start an engine only where none is
+            source.stopped.connect(self._current.flush)  # Home offers to start an engine only where none runs
         else:
             self._current.tell_time_by_events()
             source.ended.connect(self._replay_ended)
         app = QGuiApplication.instance()
         assert isinstance(app, QGuiApplication)
-        app.commitDataRequest.connect(self._remember)  # no more: another program may call the end of the session off
+        app.commitDataRequest.connect(self._remember)  # do not quit yet: another program may cancel the end of the session
         app.applicationStateChanged.connect(self._activated)
 
     def begin(self, page: str | None, *, first: bool = False) -> None:
-        """Show the window where it stood; at the very first start, the few questions that come before everything."""
+        """Show the window at its last position; at the first start, show the welcome questions instead of the pages."""
         if not self.window.restoreGeometry(self._window_state.geometry_bytes):
             self._fit()
         self.window.show_page(page or self._window_state.page)
@@ -105,20 +106,20 @@ class Controller(QObject):
         self.tray.show()
 
     def _fit(self) -> None:
-        """A window that never stood anywhere is no larger than there is room for, its frame and a task bar beside it."""
+        """Without a saved position, limit the window to the screen minus its frame and a task bar."""
         screen = self.window.screen().availableGeometry().size()
         self.window.resize(self.window.size().boundedTo(screen - FRAME))
 
     def start(self) -> None:
-        """Let events come: from an engine, or from a recording."""
+        """Start the engine or the recording."""
         self._source.start()
-        self._current.flush()  # the first drawing came before there was an engine, and offered to start one
+        self._current.flush()  # the first drawing came before the engine ran, and offered to start one
         if self._invite:
             self.window.show_join(self._invite)
             self._invite = ""
 
     def _start_with_defaults(self) -> None:
-        """With the defaults, where the settings file cannot be used."""
+        """Rename a settings file that cannot be used, and start with the defaults."""
         try:
             set_aside_path = self.choices.set_aside()
         except SettingsError as error:
@@ -138,12 +139,12 @@ class Controller(QObject):
         self.window.activateWindow()
 
     def _activated(self, state: Qt.ApplicationState) -> None:
-        """A press on the Dock brings a closed window back; on other systems there is nothing to press but the tray."""
+        """A click on the macOS Dock reopens a closed window; other systems only have the tray for that."""
         if sys.platform == "darwin" and state == Qt.ApplicationState.ApplicationActive and self.window.isHidden():
             self.raise_window()
 
     def open_invite(self, invite: str) -> None:
-        """A second start: this window comes to the front, with the invite that it brought."""
+        """Raise the window, and open the invite link or file of a second start or of the system, if any."""
         self.raise_window()
         if self.window.leaving:
             self.pending_start = invite or self.pending_start or ""
@@ -151,12 +152,12 @@ class Controller(QObject):
             self.window.show_invite(invite)
 
     def send(self, command: AnyCommand) -> None:
-        """Take a command to whoever plays the engine, and say so when nobody does."""
+        """Send a command to the engine or the replay; the window says so when nobody takes it."""
         if not self._source.send(command):
             self.window.unheard(command)
 
     def leave(self) -> None:
-        """End everything. The engine is given its time; asking again ends it at once. What is being removed is waited for."""
+        """Shut down: the engine gets time to finish; a second call kills it at once. A removal of data is waited for."""
         if self._farewell is not None:
             if self._farewell.over:
                 self.finished.emit()
@@ -168,17 +169,17 @@ class Controller(QObject):
             self.finished.emit()
 
     def leave_with_system(self) -> None:
-        """As a person leaves, but the system may ask again at the end of a session: that does not mean at once."""
+        """Shut down for the system, which may ask more than once at the end of a session: a repeat kills nothing."""
         if not self.window.leaving:
             self.leave()
 
     @property
     def removes_data(self) -> bool:
-        """Whether what was kept has been removed: nothing is written any more."""
+        """Whether the person has the stored data removed: nothing is written any more."""
         return self._farewell is not None
 
     def _remove_data(self, kinds: frozenset[Kind]) -> None:
-        """The engine stops, what was chosen goes, and what was done is said before everything ends."""
+        """Stop the engine, remove these kinds of data, and show what was removed before everything ends."""
         assert self._home is not None
         self._farewell = Farewell(self._look, self._home.root, kinds)
         self._farewell.left.connect(self.finished)
@@ -221,7 +222,7 @@ class Controller(QObject):
         return tray
 
     def _welcomed(self, values: dict[str, Value]) -> None:
-        """The questions are answered or skipped: they are not asked again, and the engine may start."""
+        """The questions were answered or skipped: never ask them again, and start the engine."""
         self._asking = False
         self.tray.show_state(self._shown_state)
         self.choices.set({"window.welcomed": True, **values})
@@ -232,7 +233,7 @@ class Controller(QObject):
         self._invite = link
 
     def _closed(self) -> None:
-        """The person closed the window: to the tray where there is one, it is wanted and something goes on; else all ends."""
+        """The window was closed: hide it in the tray if there is one, the setting says so and an engine runs; else shut down."""
         if (
             self._farewell is not None
             or self._asking
@@ -257,7 +258,7 @@ class Controller(QObject):
             window_state.write(self._home.window, self._window_state)
 
     def _settings_changed(self) -> None:
-        """Theme, motion, language and the size of words hold at once."""
+        """Apply theme, motion, language and text size at once."""
         worn, self._appearance = self._appearance, _worn(self.choices.settings)
         theme, spoken, percent = self._appearance
         self._look.less_motion = self.choices.settings.window.less_motion
@@ -270,7 +271,7 @@ class Controller(QObject):
             self._renew()
 
     def _renew(self) -> None:
-        """The same window in other words, where it stood."""
+        """Rebuild the window in the new language or text size, at the same place."""
         old, was_visible = self.window, self.window.isVisible()
         self.window = self._new_window()
         self.window.setGeometry(old.normalGeometry())
@@ -282,7 +283,7 @@ class Controller(QObject):
         old.hide()
         old.deleteLater()
         self.tray.hide()
-        self.tray.menu.deleteLater()  # no widget can be the parent of it
+        self.tray.menu.deleteLater()  # no widget can be its parent
         self.tray.deleteLater()
         self.tray = self._new_tray()
         self.tray.show()
@@ -303,14 +304,14 @@ class Controller(QObject):
             self._say_warnings(before)
 
     def _say_warnings(self, before: State) -> None:
-        """On whichever page the person is: a choice that failed, too, comes back as a warning."""
+        """Show new warnings on any page: a failed choice comes back as a warning, too."""
         for warned in reversed(notifications.recent_warnings(self._shown_state, self._current.now())):
             if warned not in before.warnings:
                 self.window.notice(notifications.warning_words(warned))
 
     def _refused(self, title: str, advice: str, command: str) -> None:
         self.window.refused(title, advice, command)
-        self.choices.changed.emit()  # what was shown as changed is as it was
+        self.choices.changed.emit()  # pages show the old value again
 
     def _say_by_tray(self, words: str) -> None:
         self.tray.say("Waggle", words)
@@ -319,7 +320,7 @@ class Controller(QObject):
         self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example, over=True)
 
     def _play_again(self) -> None:
-        """From the beginning, in a window that holds nothing of it."""
+        """Play the recording from the beginning, in a new window."""
         self.window.forget_run()
         self._current.state = self._shown_state = State()
         self._source.start()

@@ -1,4 +1,4 @@
-"""The window's door: shows the window first, then starts the engine or a replay, and leaves when the engine has left."""
+"""Entry point of the window: show it first, then start the engine or a replay, and exit after the engine has stopped."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What the command line may say about the window."""
+    """Command-line arguments of the window."""
 
     home: Path | None = None
     on: str = ""
@@ -53,7 +53,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Show the window until it is closed; returns the exit status of the process."""
     app = application()
-    reduced_motion.is_reduced()  # by the time that something could move, the answer is there
+    reduced_motion.is_reduced()  # asks the desktop in a thread; the answer is there before anything moves
     home = paths.home_in(arguments.home)
     choices = SettingsStore(home.settings, arguments.overrides, far=bool(arguments.on))
     window_settings = choices.settings.window
@@ -73,7 +73,7 @@ def run(arguments: Arguments) -> int:
 
 
 def application() -> Application:
-    """The one there is, in a style that looks the same everywhere."""
+    """The QApplication of this process, created if necessary, in a style that looks the same on every system."""
     app = QApplication.instance()
     if app is None:
         app = Application(sys.argv[:1])
@@ -87,7 +87,7 @@ def application() -> Application:
 
 
 def show_refused(error: WaggleError) -> None:
-    """Why no window opened, to whoever started Waggle by a click."""
+    """Say in a dialog why no window opened: a start by a click has no terminal."""
     application()
     box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", tr_sentence(error.title))
     box.setTextFormat(Qt.TextFormat.PlainText)
@@ -96,7 +96,7 @@ def show_refused(error: WaggleError) -> None:
 
 
 def save_screenshot(look: Look, recording: Path, page: str, picture: Path) -> int:
-    """Play a recording to its end, show a page, and save the window as a picture; raises WaggleError."""
+    """Play a recording to its end, show a page, and save the window as an image file; raises WaggleError."""
     current = StateStore()
     current.tell_time_by_events()
     window = Window(look, current)
@@ -112,7 +112,7 @@ def save_screenshot(look: Look, recording: Path, page: str, picture: Path) -> in
 
 
 def _first(look: Look, home: paths.Home, choices: SettingsStore, arguments: Arguments) -> int:
-    """The window of a home, or the one that is open already."""
+    """Run the window of a home, or raise the one that is already open."""
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
     instance = SingleInstance(home.root, host=arguments.on)
@@ -132,7 +132,7 @@ def _first(look: Look, home: paths.Home, choices: SettingsStore, arguments: Argu
     code = _run_event_loop(controller, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
     instance.release()
     if controller.removes_data:
-        stored_data.tidy(home)  # the lock was the last thing in it
+        stored_data.tidy(home)  # the lock file was the last file in the home
     elif controller.pending_start is not None:
         _start_again(home, replace(arguments, overrides=choices.overrides), controller.pending_start)
     return code
@@ -143,20 +143,20 @@ def _options(overrides: tuple[str, ...]) -> list[str]:
 
 
 def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
-    """Somebody started Waggle while it was leaving."""
+    """Start a new process for a start that came during shutdown."""
     program, *rest = paths.window()
     named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
     QProcess.startDetached(program, [*rest, "--home", str(home.root), *_options(arguments.overrides), *named])
 
 
 def watch_example(home: Path | None) -> None:
-    """Open a window of its own with a recorded swarm, as its person wants windows to be: their settings lie in the home."""
+    """Open a second window with a recorded swarm; theme and language come from the settings of the same home."""
     program, *arguments = paths.window()
     QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
 
 
 def is_first(home: paths.Home, choices: SettingsStore, overrides: tuple[str, ...]) -> bool:
-    """Whether nobody has been asked yet. Who sets things by hand, or was here before there were questions, is not asked."""
+    """Whether to ask the welcome questions: not after settings by hand, nor in a home older than the questions."""
     return not (choices.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
 
 
@@ -183,7 +183,7 @@ def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool
 
 
 def end() -> None:
-    """End the event loop. Not `quit`: that asks the windows first, and ours says no until the engine has left."""
+    """End the event loop. Not `quit`: that asks the windows first, and ours refuses until the engine has stopped."""
     QApplication.exit(0)
 
 
@@ -192,7 +192,7 @@ def _theme(name: str) -> Theme:
 
 
 class _Reporter:
-    """The window's exception hook: a fault in the window never ends the engine."""
+    """Exception hook of the window process: an error in the window never ends the engine."""
 
     def __init__(self, controller: Controller) -> None:
         self._shell = controller

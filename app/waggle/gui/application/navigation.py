@@ -1,4 +1,4 @@
-"""What surrounds the pages: the rail of their names on the left, and the status bar that always says the sentence."""
+"""Around the pages: the navigation rail beside them, and the status bar with the status sentence below."""
 
 from collections.abc import Callable
 
@@ -18,14 +18,14 @@ from waggle.gui.widgets.text import Line, set_tip, text
 from waggle.protocol.state import HELD, State
 from waggle.protocol.status_text import sentence
 
-MARK, BESIDE = 30, 6  # the side of the mark, and room beside a page's button in the compact form
-SIDE = 16  # of the status bar
+MARK, BESIDE = 30, 6  # pixels: side of the logo, and margin beside a page's button in the compact form
+SIDE = 16  # pixels: horizontal margin of the status bar
 APART = "\u2003\u2002"  # between two figures
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
 
 
 class RailButton(QToolButton):
-    """Icon and word; the word goes under the icon where there is little room."""
+    """A page's icon and name; in the compact form the name stands under the icon."""
 
     def __init__(self, look: Look, icon: str, words: str) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class RailButton(QToolButton):
         self._tint()
 
     def preferred_height(self) -> int:
-        """How high it is where there is room."""
+        """Height in pixels where there is room."""
         return self._look.px(52 if self._compact else 40)
 
     def set_height(self, height: int) -> None:
-        """Lower than it wants to be, where large words meet a low window: at last the icon says it alone."""
+        """May be below the preferred height (large text in a low window); too low, only the icon is shown."""
         bare = self._compact and height < self._look.px(46)
         size = self._look.size
         self.setFixedSize(
@@ -72,7 +72,7 @@ class RailButton(QToolButton):
 
 
 class NavigationRail(QFrame):
-    """The pages there are: those one watches, and at its foot those one goes to with a question."""
+    """The pages by name: at the top those a person watches, at the foot Settings and Help. `chosen` carries the page's id."""
 
     chosen = Signal(str)
 
@@ -111,7 +111,7 @@ class NavigationRail(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """All pages fit into a window of any height."""
+        """Shrink the buttons so that all pages fit into a window of any height."""
         buttons = self._buttons.values()
         others = self._box.minimumSize().height() - sum(button.height() for button in buttons)
         for button in buttons:
@@ -130,11 +130,11 @@ class NavigationRail(QFrame):
 
 
 class StatusBar(QFrame):
-    """The sentence on the left and figures on the right; what has to be said for a moment takes the place of both.
+    """Status sentence on the left, figures on the right; a notice takes the place of both for a moment.
 
-    The figures are one line: where a part comes or goes, Qt lays the whole window out.
+    The figures are one label: whenever a widget appears or disappears, Qt lays the whole window out again.
 
-    `home_wanted`: somebody wants to do what the sentence of a problem asks for, or read all of a warning: both stand on Home.
+    `home_wanted`: go to Home, which shows what to do about a problem and the whole text of a warning that is cut here.
     """
 
     home_wanted = Signal()
@@ -165,7 +165,7 @@ class StatusBar(QFrame):
         self._compact = compact
 
     def notice(self, words: str, sign: str = "warn") -> None:
-        """What the person should see now; empty takes it away. "warn" for what went wrong, "check" for what was done, or none."""
+        """Show a notice; empty words remove it. `sign` is the icon: "warn" for a failure, "check" for a success, or empty."""
         self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
         self._notice.setVisible(bool(words))
         for usual in (self._sentence, self._figures):
@@ -177,23 +177,23 @@ class StatusBar(QFrame):
         self._show_way_home()
 
     def _show_way_home(self) -> None:
-        """Home has what a problem asks for, and all of a warning that is cut here."""
+        """Offer the link to Home for a problem, and for a warning that is cut here."""
         chip = self._notice
         room = self.width() - 2 * SIDE - (self._mark.sizeHint().width() + 2 * 8 if not self._mark.isHidden() else 0)
         cut = not chip.isHidden() and chip.accessibleName() == self._warning and chip.sizeHint().width() > room
         self._home.setVisible((self._problem or cut) and self._page != "home")
 
     def is_read(self) -> bool:
-        """Whether somebody points at what is said for a moment."""
+        """Whether the mouse is over the notice."""
         return self._notice.underMouse()
 
     def mark(self, words: str) -> None:
-        """What kind of run this is, when it is not an ordinary one."""
+        """Label an unusual run, such as a replay; empty removes the label."""
         self._mark.setVisible(bool(words))
         self._mark.say(words, "peer", "play")
 
     def show_service(self, service: bool) -> None:
-        """Whether the engine was there before the window, and stays when it is closed."""
+        """Label an engine that runs as a service: it was there before the window, and keeps running after it."""
         self.mark(tr("Goes on without this window") if service else "")
         set_tip(self._mark, tr("No window started the engine, so none stops it. Pausing holds as ever.") if service else "")
 
@@ -215,7 +215,7 @@ class StatusBar(QFrame):
 
 
 def figures(state: State) -> tuple[str, str, str, str]:
-    """Peers, tokens a second, bytes up and down; empty where there is nothing to say."""
+    """Peers, tokens per second, bytes per second up and down, as text; empty where unknown or zero."""
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""

@@ -1,4 +1,4 @@
-"""The application, and what the system asks of it while it runs (macOS tells it so): to open an invite link or file, to leave."""
+"""The QApplication, and what macOS asks of it at run time: open an invite link or file, quit."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 
 class Application(QApplication):
-    """`open_invite` receives each link or path, `leave` ends everything in time; without them Qt does as it does."""
+    """`open_invite` receives each link or path, `leave` shuts down in order; where one is None, Qt handles the event."""
 
     open_invite: Callable[[str], None] | None = None
     leave: Callable[[], None] | None = None
@@ -18,7 +18,7 @@ class Application(QApplication):
             url = event.url()
             self.open_invite(event.file() if url.isLocalFile() else url.toString())
             return True
-        if event.type() == QEvent.Type.Quit and self.leave is not None:  # Qt would ask the window to close: it goes to the tray
+        if event.type() == QEvent.Type.Quit and self.leave is not None:  # Qt would close the window, which hides in the tray
             event.ignore()
             self.leave()
             return True

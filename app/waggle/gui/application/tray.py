@@ -1,4 +1,4 @@
-"""The tray: the one sentence where the window is closed, with a menu to pause, resume, open and leave."""
+"""The tray icon: shows the status sentence, with a menu to pause, resume, open the window and quit."""
 
 import sys
 
@@ -19,7 +19,7 @@ Trigger = QSystemTrayIcon.ActivationReason
 
 
 class TrayIcon(QObject):
-    """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: end everything."""
+    """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: quit."""
 
     raised = Signal()
     commanded = Signal(object)
@@ -65,7 +65,7 @@ class TrayIcon(QObject):
         self.icon.hide()
 
     def show_questions(self) -> None:
-        """At the first start nothing runs until its questions are answered."""
+        """At the first start: say that the welcome questions come first, and hide pause and resume."""
         says = tr("A few questions come first, in the window.")
         self._says.setText(says)
         self._tip(f"Waggle: {says}")
@@ -86,28 +86,28 @@ class TrayIcon(QObject):
             self.icon.setIcon(self._icons[awake])
 
     def _tip(self, words: str) -> None:
-        """Systems hand every call on, also of the same words."""
+        """Set the tooltip only if it changed: the desktop is notified of every call."""
         if self.icon.toolTip() != words:
             self.icon.setToolTip(words)
 
     def say(self, title: str, words: str) -> None:
-        """A notification, where the system shows such things."""
+        """Show a desktop notification, where the system supports them."""
         if self.icon.isVisible():
             self.icon.showMessage(unmarked(title), unmarked(words), self._icons[True])
 
     def _activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
-        """A press opens the menu on a Mac: who only wants to pause should not get the window too."""
+        """A click shows the window, except on macOS, where it opens the menu."""
         if sys.platform != "darwin" and reason in (Trigger.Trigger, Trigger.DoubleClick):
             self.raised.emit()
 
 
 def unmarked(words: str) -> str:
-    """The words where Qt or the system may read markup: no name in them is taken for any."""
+    """The words with every "<" replaced: tooltips and notifications may parse markup, and names come from strangers."""
     return words.replace("<", "‹")
 
 
 def tooltip(state: State) -> str:
-    """The sentence, and what ends it, as far as a tooltip has room."""
+    """The status sentence, with its detail where it fits into a tooltip."""
     status = sentence(state)
     short = f"Waggle: {tr_sentence(status.says)}"
     whole = f"{short} {tr_sentence(status.detail)}"

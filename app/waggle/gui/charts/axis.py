@@ -1,4 +1,4 @@
-"""The words below a chart: rounds, time since the start or the clock, no more of them than there is room for. No Qt."""
+"""Ticks below a chart: rounds, working time or clock time, as many as fit. No Qt."""
 
 import time
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ Tick = tuple[float, str]
 
 
 def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[Tick]:
+    """Positions and words of the ticks between both ends `x` of the data."""
     low, high = x
     match axis:
         case "round":
@@ -19,13 +20,13 @@ def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[Tick]:
         case "elapsed":
             return [(place, duration(place)) for place in chart_series.time_ticks(low, high)]
         case "clock":
-            shift = time.localtime(low).tm_gmtoff  # so that days begin at midnight here
+            shift = time.localtime(low).tm_gmtoff  # so that days begin at local midnight
             moments = [place - shift for place in chart_series.time_ticks(low + shift, high + shift)]
             return [(moment, _moment(moment, high - low)) for moment in moments]
 
 
 def label_stride(places: Sequence[float], wide: Sequence[float]) -> int:
-    """Every how many of the words may stand, each with its middle at its place, so that no two run together."""
+    """The smallest n so that every nth label, centred at its place and `wide` across, overlaps no other."""
 
     def clear(every: int) -> bool:
         middles, widths = places[::every], wide[::every]
@@ -42,7 +43,7 @@ def round_words(number: int) -> str:
 
 
 def _moment(at: float, span: float) -> str:
-    """A time of day; with seconds in a short span, as a day in a long one."""
+    """The time of day; with seconds in a span under 10 minutes, with the date over a day, only the date over a week."""
     if span < 86400:
         return clock(at) if span >= 600 else time.strftime("%H:%M:%S", time.localtime(at))
     date = day(date_of(at))

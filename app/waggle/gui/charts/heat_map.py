@@ -1,4 +1,4 @@
-"""A year of days as a calendar: the more answers on a day, the stronger its cell. Arrow keys read it day by day."""
+"""A heat map of the last year: the more answers on a day, the stronger its cell. Arrow keys move day by day."""
 
 import datetime
 import math
@@ -15,22 +15,22 @@ from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
 WEEKS, WEEKDAYS = 53, 7
-HEAD = 20  # room for the months, as large as words are made
-SIDE = 38  # room for the weekdays
+HEAD = 20  # pixels for the months, before text scaling
+SIDE = 38  # pixels for the weekdays, before text scaling
 LEVELS = (0.22, 0.45, 0.7, 1.0)
 STEPS = {Qt.Key.Key_Left: -7, Qt.Key.Key_Right: 7, Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 NAMED = {0: "Mon", 2: "Wed", 4: "Fri"}
 
 
 def level(answers: int, most: int) -> int:
-    """0 for nothing, then 1 to 4 by the logarithm: one busy day must not make all others pale."""
+    """0 for none, else 1 to 4 on a logarithmic scale: one busy day must not make all others pale."""
     if answers <= 0:
         return 0
     return min(4, 1 + int(4 * math.log1p(answers) / math.log1p(max(most, 2)) - 1e-9))
 
 
 def first_day(today: datetime.date) -> datetime.date:
-    """The Monday with which a calendar of 53 weeks begins."""
+    """The Monday that begins the 53 weeks."""
     return today - datetime.timedelta(days=today.weekday() + 7 * (WEEKS - 1))
 
 
@@ -45,14 +45,14 @@ def day_words(date: datetime.date, day: Day | None) -> str:
 
 
 class HeatMap(Painted):
-    """`read` carries the sentence about the day that is pointed at."""
+    """`read` carries the sentence about the day under the mouse or the keyboard cursor."""
 
     read = Signal(str)
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, name=tr("Calendar of the last year; arrow keys read it day by day"))
         self._days: dict[datetime.date, Day] = {}
-        self._today = datetime.date(2026, 1, 1)  # until it is told another
+        self._today = datetime.date(2026, 1, 1)  # until `show_days`
         self._at: datetime.date | None = None
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -75,7 +75,7 @@ class HeatMap(Painted):
         return min(18.0, (self.width() - self._side) / WEEKS)
 
     def place_of(self, date: datetime.date) -> QRectF:
-        """Where a day's cell stands."""
+        """The rectangle of a day's cell."""
         gone = (date - first_day(self._today)).days
         step = self._step()
         return QRectF(self._side + gone // 7 * step, self._head + gone % 7 * step, step - 3, step - 3)

@@ -1,4 +1,4 @@
-"""Where the words beside a chart's upright lines stand: clear of each other and, where they can be, of the curve. No Qt."""
+"""Places the labels of a chart's vertical lines: clear of each other and, if possible, of the curve. No Qt."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Box(msgspec.Struct, frozen=True):
-    """In pixels, from the top left."""
+    """A rectangle in pixels, from the top left."""
 
     left: float
     top: float
@@ -18,9 +18,9 @@ class Box(msgspec.Struct, frozen=True):
 
 
 def place_labels(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: Sequence[Box]) -> list[Box | None]:
-    """A place for each line's words, given where it stands and how wide they are; the first one has the first choice.
+    """A box for each label, or None without room; `lines` are (x of the line, width of the label), the first chooses first.
 
-    At the left of the line rather than the right, above rather than below, across the curve rather than nowhere.
+    Prefers left of the line to right, above to below, and covering the curve to nothing. `high`: height of a label.
     """
     occupied: list[Box] = []
     boxes: list[Box | None] = []

@@ -1,4 +1,4 @@
-"""The two curves of a race, drawn by pyqtgraph: loaded when the first race begins, never before."""
+"""The two curves of a race. Imports pyqtgraph, so load it only when the first race begins."""
 
 from PySide6.QtCore import QSize, Qt
 
@@ -11,13 +11,13 @@ LOWEST_TOP = 0.1
 
 
 class RaceChart(Chart):
-    """Right answers by round; the axis is as long as the race from its beginning."""
+    """Right answers by round; the axis has the length of the whole race from the start."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, tr("Right answers by round, sharing and alone"), shows_axis=True)
 
     def sizeHint(self) -> QSize:
-        """What it takes at least; a page that scrolls asks for this, and gives it what is left."""
+        """The least size: a scrolling page asks for it, and gives the chart the space that remains."""
         return QSize(self.look.px(320), self.look.px(220))
 
     def show_race(self, race: Race) -> None:

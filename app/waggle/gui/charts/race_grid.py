@@ -1,4 +1,4 @@
-"""Who solved what first, as a comb: a row for each node, a cell for each specialty; what is passed on travels between two."""
+"""First successes in a race: a row for each node, a cell for each specialty; what is passed on moves between two rows."""
 
 import math
 import time
@@ -20,13 +20,13 @@ FRAME_MS = 16
 
 
 class RaceGrid(Painted):
-    """Empty cells wait, honey ones were found by oneself, blue ones after learning from somebody who had."""
+    """Empty: not solved yet; honey: solved alone; blue: solved after learning from a node that had."""
 
     def __init__(self, look: Look, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(look)
         self._lane: Lane = lane
         self._race, self._clock = Race(), clock
-        self._jumps: dict[tuple[int, int], float] = {}  # the cells that are on their way, and since when
+        self._jumps: dict[tuple[int, int], float] = {}  # moving cells, and when each began
         self.frames = QTimer(self)
         self.frames.setInterval(FRAME_MS)
         self.frames.timeout.connect(self._frame)
@@ -100,7 +100,7 @@ class RaceGrid(Painted):
         painter.drawPolygon(hexagon(place.x(), place.y(), CELL))
 
     def cell_words(self, racer: int, specialty: int) -> str:
-        """What a cell's tooltip says."""
+        """The tooltip of a cell."""
         race = self._race
         solved = race.run(self._lane).solved
         words = f"{race.racers[racer].name}, {tr_sentence(visible(race.specialties[specialty]))}: "

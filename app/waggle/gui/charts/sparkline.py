@@ -1,4 +1,4 @@
-"""The reward of the last rounds in one glance: raw faint, trend strong, peers as a dashed reference."""
+"""Sparkline of the reward of the last rounds: each round faint, the trend strong, the peers' mean dashed."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from waggle.gui.widgets.painted import Painted
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.events import RoundSummary
 
-LINE = 18  # pixels that a line of words takes, of words as large as they are made; two labels are as far apart
+LINE = 18  # pixels of a line of text, before text scaling; also the least distance of two labels
 
 
 class Sparkline(Painted):

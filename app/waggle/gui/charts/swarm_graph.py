@@ -1,6 +1,6 @@
-"""The swarm as a picture: me in the middle, near is fast, a dashed line is a relay; while groups travel, cells travel with them.
+"""The swarm as a graph: this node in the centre, near means fast, a dashed edge is a relay; cells move along while groups do.
 
-Sixty frames a second are painted only while something moves and can be seen; at any other time no timer runs.
+It paints sixty frames a second only while something moves and is visible; otherwise no timer runs.
 """
 
 import heapq
@@ -34,13 +34,17 @@ from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import about
 from waggle.protocol.state import State
 
-MOST_CELLS, MOST_OF_ONE = 120, 12  # on their way at once, and of one flow: a peer may take hundreds of groups in one go
-FRAME_MS, APART, HELD_MS = 16, 0.28, 4000  # apart: seconds between two groups of one flow; held: where nothing may move
+MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
+FRAME_MS, APART, HELD_MS = (
+    16,
+    0.28,
+    4000,
+)  # APART: seconds between two groups of one flow; HELD_MS: a count stays, with reduced motion
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
 
 class MovingGroup(msgspec.Struct, frozen=True):
-    """One group on its way. `about` is the number of its specialty, -1 where that is not known."""
+    """A group on its way. `about` is the index of its specialty, -1 if unknown."""
 
     peer: str
     way: Direction
@@ -49,7 +53,7 @@ class MovingGroup(msgspec.Struct, frozen=True):
 
 
 def flow_words(flow: Flow, state: State) -> str:
-    """One flow in words."""
+    """A flow in words."""
     peer = state.peers.get(flow.peer)
     name = one_line(peer.name if peer else flow.peer)
     count, known = len(flow.specialties), set(flow.specialties)
@@ -62,22 +66,22 @@ def flow_words(flow: Flow, state: State) -> str:
 
 
 class SwarmGraph(Painted):
-    """Painted from the States it is shown. `chosen` names the peer that was clicked, or gone to by an arrow key."""
+    """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key."""
 
     chosen = Signal(str)
 
     def __init__(self, look: Look, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(look)
         self._clock = clock
-        self._state: State | None = None  # the one before, while this was seen
+        self._state: State | None = None  # the previous one, while this was visible
         self._peers: tuple[GraphPeer, ...] = ()
         self._me, self._more, self._marked = "", 0, ""
-        self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # what a tooltip is made of, and when that was so
+        self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # for tooltips: the peers, and the time of that State
         self._around: list[PlacedPeer] = []
-        self._still = QPixmap()  # all that does not move, and below the frame that it was painted for
+        self._still = QPixmap()  # everything that does not move; below, what it was painted for
         self._still_of: tuple[object, ...] = ()
         self.travelling: list[MovingGroup] = []
-        self.latest: tuple[Flow, str, int] | None = None  # with its words and the number of its specialty
+        self.latest: tuple[Flow, str, int] | None = None  # with its words and the index of its specialty
         self.frames, self.hold, self.changed = QTimer(self), QTimer(self), QTimer(self)
         self.frames.setInterval(FRAME_MS)
         self.frames.setTimerType(Qt.TimerType.PreciseTimer)
@@ -85,7 +89,7 @@ class SwarmGraph(Painted):
         self.hold.setSingleShot(True)
         self.hold.setInterval(HELD_MS)
         self.hold.timeout.connect(self._rest)
-        self.changed.setSingleShot(True)  # and at once, but in a turn of its own: hundreds of peers are much to paint
+        self.changed.setSingleShot(True)  # at once, but in an event of its own: hundreds of peers take long to paint
         self.changed.timeout.connect(self._renew)
         self.setMinimumHeight(150)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -107,13 +111,13 @@ class SwarmGraph(Painted):
             self.changed.start()
 
     def mark(self, identity: str) -> None:
-        """This peer is chosen, or none."""
+        """Outline a peer; empty outlines none."""
         if identity != self._marked:
             self._marked = identity
             self.update()
 
     def _describe(self, state: State) -> None:
-        """The same facts as text."""
+        """Say the same as text, for screen readers."""
         peers = state.peers.values()
         relays = sum(peer.connection == "relay" for peer in peers)
         around = plural(len(peers), "you in the middle, %n peer around you", "you in the middle, %n peers around you")
@@ -127,7 +131,7 @@ class SwarmGraph(Painted):
         self.setAccessibleDescription(" ".join(words))
 
     def _set_off(self, new_flows: Sequence[Flow], state: State) -> None:
-        """Let what flowed be seen: as movement, else as a count."""
+        """Show new flows: as movement, or as counts with reduced motion."""
         if not new_flows:
             return
         titles = [specialty.title for specialty in state.ready.specialties] if state.ready else []
@@ -159,13 +163,13 @@ class SwarmGraph(Painted):
         self.update()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """What happens meanwhile is not made up for."""
+        """Flows while hidden are not shown later."""
         self._rest()
         self._state = None
         super().hideEvent(event)
 
     def _renew(self) -> None:
-        """Others are here, or they are elsewhere."""
+        """Paint again: peers came, left or moved."""
         self._still_of = ()
         self._paint_still(QRectF(self.rect()))
         self.update()
@@ -237,7 +241,7 @@ class SwarmGraph(Painted):
         painter.drawLine(centre, node.place)
 
     def _names(self, painter: QPainter) -> None:
-        """Of those that are named, whoever finds room."""
+        """Draw the names that find room; that of the selected peer always."""
         font = self.look.font("caption")
         metrics, high = QFontMetricsF(font), self.look.px(18)
         painter.setFont(font)
@@ -277,7 +281,7 @@ class SwarmGraph(Painted):
                 draw_cell(painter, self.look, place, 4.5, moving.about, mine=moving.way == "out")
 
     def _draw_counts(self, painter: QPainter, centre: QPointF) -> None:
-        """Without movement: the tie is strong for a while, and says how many groups came, went or were learned from."""
+        """With reduced motion: highlight the edge for a while, with the number of groups."""
         places = {node.peer.id: node for node in self._around}
         counts = Counter((moving.peer, moving.way) for moving in self.travelling)
         painter.setFont(self.look.font("tag"))
@@ -303,7 +307,7 @@ class SwarmGraph(Painted):
         return near[-1] if near else None
 
     def about(self, identity: str) -> str:
-        """What is thought of a peer."""
+        """The tooltip of a peer: its name and the verdict on it."""
         peers, now = self._known
         peer = peers.get(identity)
         return f"{one_line(peer.name)}: {tr_sentence(visible(about(peer, now)))}" if peer else ""
@@ -321,7 +325,7 @@ class SwarmGraph(Painted):
             self.chosen.emit(node.peer.id)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The arrow keys go around."""
+        """Arrow keys select the next peer around the ring."""
         step = STEP.get(Qt.Key(event.key()))
         if step is None or not self._peers:
             super().keyPressEvent(event)

@@ -1,4 +1,4 @@
-"""One QObject around one QProcess: a program of ours beside the window, heard line by line, which ends with the window."""
+"""A Waggle program beside the window, read line by line; it ends with the window."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 from waggle.protocol import json_lines
 
 STOP_TIMEOUT_MS = 3000
-KEPT_LINES = 20  # of its stderr
+KEPT_LINES = 20  # of stderr
 
 
 class LineProcess(QObject):
@@ -31,14 +31,14 @@ class LineProcess(QObject):
         QApplication.instance().aboutToQuit.connect(self.stop)  # type: ignore[union-attr]
 
     def start(self, command: Sequence[str]) -> None:
-        """Begin anew."""
+        """Start the command; a running one is killed first."""
         self.stop()
         self._buffer, self._stopped = b"", False
         self._complaints.clear()
         self.process.start(command[0], list(command[1:]))
 
     def live_with(self, parent: QObject) -> None:
-        """Go on with another, who connects anew."""
+        """Move to a new parent, which connects the signals again."""
         for signal in (self.line, self.ended):
             signal.disconnect()
         self.setParent(parent)
@@ -48,7 +48,7 @@ class LineProcess(QObject):
         return self.process.state() != QProcess.ProcessState.NotRunning
 
     def stop(self) -> None:
-        """End it at once; `ended` does not follow."""
+        """Kill it; `ended` does not follow."""
         self._stopped = True
         if self.running:
             self.process.kill()
@@ -58,7 +58,7 @@ class LineProcess(QObject):
         self._buffer += bytes(self.process.readAllStandardOutput().data())
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
-            if not self._stopped:  # whoever hears a line may have had enough
+            if not self._stopped:  # a receiver of a line may call `stop`
                 self.line.emit(line)
         if len(self._buffer) > json_lines.MAX_LINE and not self._stopped:
             self.stop()

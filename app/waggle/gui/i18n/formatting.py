@@ -1,4 +1,4 @@
-"""Figures, times and plurals as a person reads them, and the door through which all words of the window are translated."""
+"""Numbers, times and plurals for people, and the functions that translate the words of the window."""
 
 import datetime
 import html
@@ -10,22 +10,22 @@ from waggle.protocol.json_lines import LONGEST_SHOWN
 
 
 def tr(words: str) -> str:
-    """The words in the window's language, where they have been translated."""
+    """Translate words of the window itself; unchanged without a translation."""
     return translator.translate(words)
 
 
 def tr_sentence(words: str) -> str:
-    """The same for a sentence that came from below the window, with figures and names in it."""
+    """Translate sentences of the engine, which contain numbers and names."""
     return translator.translate_sentence(words)
 
 
 def later(words: str) -> str:
-    """Marks words that stand in a table and are translated where they are shown."""
+    """Marks words in a table for translation; `tr` translates them where they are shown."""
     return words
 
 
 def plural(count: int, singular: str, many: str) -> str:
-    """`one` or `many` with its %n replaced."""
+    """`singular` or `many`, translated, with %n replaced by the count."""
     return tr(singular if count == 1 else many).replace("%n", figure(count))
 
 
@@ -35,12 +35,12 @@ def figure(number: int) -> str:
 
 
 def decimal(number: float, digits: int) -> str:
-    """0.256 to two digits: "0.26", or "0,26" where that is the custom."""
+    """0.256 to two digits: "0.26", or "0,26" in German."""
     return f"{number:.{digits}f}".replace(".", translator.number_format().point)
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """0.256: "26%", or "26 %" where that is the custom."""
+    """0.256 as "26%", or "26 %" in German."""
     return decimal(100 * share, digits) + translator.number_format().percent
 
 
@@ -51,7 +51,7 @@ MONTHS = [
 
 
 def date_of(at: float) -> datetime.date:
-    """Which day it was here."""
+    """The local date of a time in seconds since the epoch."""
     return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().date()
 
 
@@ -74,7 +74,7 @@ def clock(at: float) -> str:
 
 
 def ago(at: float, now: float) -> str:
-    """How long since, coarse on purpose; a time of day once it is more than an hour."""
+    """Time since, coarse on purpose: after 90 minutes the time of day, after 12 hours with the date."""
     gone = max(0.0, now - at)
     if gone < 5:
         return tr("now")
@@ -87,7 +87,7 @@ def ago(at: float, now: float) -> str:
 
 def short_ago(at: float, now: float) -> str:
     """The same for a narrow column."""
-    words, since = ago(at, now), tr(" ago")  # behind the time, or before it
+    words, since = ago(at, now), tr(" ago")  # after the time in English, before it in German
     return words.removesuffix(since).removeprefix(since)
 
 
@@ -106,7 +106,7 @@ def duration(seconds: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes, in units of a thousand: "800 bytes", "38 kB", "1.2 MB", "3.4 GB"."""
+    """Bytes in decimal units: "800 bytes", "38 kB", "1.2 MB", "3.4 GB"."""
     if number < 1000:
         return f"{number:.0f} {tr('bytes')}"
     if number < 1e6:
@@ -133,17 +133,17 @@ VISIBLE_SIGNS |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x
 
 
 def visible(text: str) -> str:
-    """Text from strangers, one character for one: control, bidirectional and invisible ones become signs; capped in length."""
+    """Untrusted text with every control, bidirectional and invisible character replaced by one visible sign; capped in length."""
     return text[:LONGEST_SHOWN].translate(VISIBLE_SIGNS)
 
 
 def one_line(text: str) -> str:
-    """The same for a heading: line ends become spaces."""
+    """`visible` for a heading: line ends become spaces."""
     return visible(" ".join(text[:LONGEST_SHOWN].split()))
 
 
 def visible_lines(text: str) -> str:
-    """The same where there is room: line ends stay what they are, and each line is capped."""
+    """`visible` for each line; line ends stay."""
     return "\n".join(map(visible, text.splitlines()))
 
 
@@ -151,6 +151,6 @@ LONGEST_LINE = 100
 
 
 def tooltip_text(words: str) -> str:
-    """Words for a tooltip, where Qt would take anything like markup for markup, and breaks into lines only what is markup."""
+    """Words for a tooltip: Qt parses anything that looks like markup, and wraps lines only in markup."""
     marked = "<" in words or len(words) > LONGEST_LINE
     return f'<span style="white-space: pre-wrap">{html.escape(words)}</span>' if marked else words

@@ -1,9 +1,9 @@
-"""The language of the window: one book of words each, and how a sentence that the engine said is found in it.
+"""The language of the window: one message catalog for each, and how a sentence of the engine is found in it.
 
-What the window itself says is looked up whole. What comes from below (the engine, the sentence, a verdict on a peer) comes
-in English with figures and names in it: it is matched against patterns such as "Paused until %1.", sentence by sentence. What
-stands in a place stays as it is, for swarms and programs have names of their own, and models answer what they like; only in
-the patterns of _OURS it is said in the language, too.
+Words of the window itself are looked up whole. Sentences from below the window (the engine, the status, a verdict on a peer)
+come in English with numbers and names in them: they are matched against patterns such as "Paused until %1.", sentence by
+sentence. The value of a placeholder is not translated, because swarms and programs have names and models answer anything; only
+in the patterns of _OURS it is translated, too.
 """
 
 import functools
@@ -17,20 +17,22 @@ from PySide6.QtGui import QGuiApplication
 
 from waggle.core import paths
 
-Language = Literal["en", "de", "pseudo", "mirrored"]  # the last two show where words are too long, and sides the wrong way
-NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own words
-THIN = "\u202f"  # a narrow space: no point or comma that could be taken for a decimal one
+Language = Literal[
+    "en", "de", "pseudo", "mirrored"
+]  # the last two, for tests, show words that are too long and sides that are not mirrored
+NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own language
+THIN = "\u202f"  # narrow no-break space: cannot be mistaken for a decimal sign
 ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
-FROM_RIGHT = "\u200f"  # makes the words behind it a line that begins at the right, as Arabic and Hebrew have it
+FROM_RIGHT = "\u200f"  # right-to-left mark: what follows is laid out from the right, as in Arabic and Hebrew
 PLACE = re.compile(r"%\d|%n")
 SENTENCE = re.compile(r"(?<=\.)\s+")
-MEASURED = re.compile(r" (GB|MB|kWh|Sekunden)\b")  # elsewhere what looks like a decimal may be a version
+MEASURED = re.compile(r" (GB|MB|kWh|Sekunden)\b")  # elsewhere "1.2" may be a version number
 DECIMAL = re.compile(r"\d+\.\d+")
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-LONGEST = 500  # characters of a sentence that is looked for: strangers may be quoted, and the work grows by powers
-ANSWERED = "wrong: %1"  # by a model, whose words may look like any sentence
-MOST_PARTS = 3  # of one sentence: a name in it may have full stops
-MOST_SENTENCES = 100  # of one text: what comes behind them stays as it is
+LONGEST = 500  # characters of a sentence to match: it may quote strangers, and matching time grows polynomially
+ANSWERED = "wrong: %1"  # followed by the answer of a model, which may look like any sentence
+MOST_PARTS = 3  # of one sentence: a name in it may contain full stops
+MOST_SENTENCES = 100  # of one text: the rest is not translated
 _TRANSLATED_VALUES = frozenset({
     "%1, also in its smallest parts.", "%1, and falling", "%1, and rising", "%1, steady", "A saved state could not be read: %1",
     "%1 names %2, which it may not: %3.", "its questions cannot be made where answers are judged (%1)",
@@ -45,14 +47,14 @@ _TRANSLATED_VALUES = frozenset({
 
 
 class MessageCatalog(msgspec.Struct, frozen=True, kw_only=True):
-    """`words` as the window asks for them, `sentences` patterns of what comes from below; English to the language."""
+    """English to the language: `words` of the window, and `sentences`, patterns of what comes from below it."""
 
     words: Mapping[str, str] = {}
     sentences: Mapping[str, str] = msgspec.field(default_factory=dict, name="told")
 
 
 class NumberFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """How a language writes figures: between thousands, before decimals, behind the number of a day, and behind hundredths."""
+    """How a language writes numbers: separator of thousands, decimal sign, sign after a day of the month, percent sign."""
 
     thousands: str = ","
     point: str = "."
@@ -64,13 +66,15 @@ NUMBER_FORMATS: dict[Language, NumberFormat] = {"de": NumberFormat(thousands=THI
 
 
 class ActiveLanguage:
-    """The language in use. There is one: that of the application."""
+    """The language in use, one for the application."""
 
     def __init__(self) -> None:
         self.language: Language = "en"
         self.book = MessageCatalog()
         self.manner = NumberFormat()
-        self.patterns: tuple[tuple[re.Pattern[str], str, bool], ...] = ()  # with its answer, and whether it is one of _OURS
+        self.patterns: tuple[
+            tuple[re.Pattern[str], str, bool], ...
+        ] = ()  # with its translation, and whether values are translated
         self.qt = QTranslator()
 
 
@@ -78,16 +82,16 @@ _active = ActiveLanguage()
 
 
 def language_of_setting(name: str) -> Language:
-    """The language that a setting means: "system" is the first of those a person reads menus in that we speak, else English.
+    """The language of a setting: "system" is the first of the person's menu languages that Waggle has, else English.
 
-    Not that of the locale's name: on Windows this is how figures are written, whatever the menus are in.
+    Not the locale's name: on Windows that is the format of numbers, whatever the language of the menus.
     """
     names = [tag.partition("-")[0] for tag in QLocale.system().uiLanguages()] if name == "system" else [name]
     return next((language for candidate in names for language in get_args(Language) if language == candidate), "en")
 
 
 def use(language: Language) -> None:
-    """Speak it from now on. What is on screen already has to be made anew."""
+    """Switch to a language; widgets on screen have to be built again."""
     _active.language = language
     _active.book = read(language)
     _active.manner = NUMBER_FORMATS.get(language, NumberFormat())
@@ -100,7 +104,7 @@ def use(language: Language) -> None:
     app.setLayoutDirection(Qt.LayoutDirection.RightToLeft if language == "mirrored" else Qt.LayoutDirection.LeftToRight)
     app.removeTranslator(_active.qt)
     if _active.qt.load(f"qtbase_{language}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
-        app.installTranslator(_active.qt)  # the words in Qt's own dialogs
+        app.installTranslator(_active.qt)  # for Qt's own dialogs
 
 
 def current_language() -> Language:
@@ -108,7 +112,7 @@ def current_language() -> Language:
 
 
 def is_right_to_left() -> bool:
-    """Whether lines begin at the right."""
+    """Whether the layout runs from right to left."""
     return QGuiApplication.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
 
@@ -117,13 +121,13 @@ def number_format() -> NumberFormat:
 
 
 def read(language: Language) -> MessageCatalog:
-    """The book that ships; English and the two invented languages have none."""
+    """The catalog of a language; empty for English and the two test languages."""
     path = paths.resources() / "language" / f"{language}.json"
     return msgspec.json.decode(path.read_bytes(), type=MessageCatalog) if path.exists() else MessageCatalog()
 
 
 def translate(words: str) -> str:
-    """The window's own words; as they are where the book does not know them."""
+    """Translate words of the window; unchanged if the catalog lacks them."""
     if _active.language == "pseudo":
         return pseudo(words)
     if _active.language == "mirrored":
@@ -133,7 +137,7 @@ def translate(words: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def translate_sentence(words: str) -> str:
-    """What came from below, as a whole, else sentence by sentence; as it is where no pattern fits."""
+    """Translate text from below the window, whole or else sentence by sentence; unchanged where no pattern matches."""
     if _active.language in ("pseudo", "mirrored") or not words:
         return translate(words)
     book = _active.book.sentences
@@ -150,7 +154,7 @@ def translate_sentence(words: str) -> str:
 
 
 def _first(parts: list[str]) -> tuple[int, str]:
-    """Of how many of these parts the first sentence is, and that in the language."""
+    """How many of these parts the first sentence spans, and its translation."""
     for length in range(1, len(parts) + 1):
         if (sentence := _matched(" ".join(parts[:length]))) is not None:
             return length, sentence
@@ -170,13 +174,13 @@ def _matched(words: str) -> str | None:
 
 
 def _filled(answer: str, values: list[str]) -> str:
-    """At once: a name may have a place's sign in it."""
+    """Fill all placeholders in one pass: a name may contain "%1"."""
     places = {f"%{number}": value for number, value in enumerate(values, 1)}
     return PLACE.sub(lambda place: places.get(place[0], place[0]), answer)
 
 
 def _written(value: str, *, measured: bool, ours: bool) -> str:
-    """What stands in a place: a figure as is the custom, words of ours in the language, any others as they are."""
+    """The value of a placeholder: numbers in the format of the language, `ours` translated, anything else unchanged."""
     if THOUSANDS.fullmatch(value):
         return value.replace(",", _active.manner.thousands)
     if measured and DECIMAL.fullmatch(value):
@@ -191,7 +195,7 @@ def _pattern(english: str) -> re.Pattern[str]:
 
 
 def pseudo(words: str) -> str:
-    """Longer by a third and accented: whatever is not so on screen was never given to a translator."""
+    """Accented and a third longer: anything else on screen was never passed to a translator."""
     places = PLACE.findall(words)
     accented = [piece.translate(ACCENTS) for piece in PLACE.split(words)]
     filled = "".join(piece + place for piece, place in zip(accented, [*places, ""], strict=True))

@@ -1,4 +1,4 @@
-"""What this computer contributed, day by day: as the engine told it last, and with what came since, so that no page lags."""
+"""This computer's contribution by day: the engine's last totals plus the rounds since, so that no page lags."""
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from waggle.protocol.state import State
 
 
 def taken_words(days: DaysTold, state: State) -> str:
-    """How much of this computer's work went to peers."""
+    """How many groups peers took from this computer, in words."""
     if days.taken:
         return tr("%1 of your groups").replace("%1", figure(days.taken))
     return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")
@@ -20,14 +20,14 @@ ASK_AGAIN = 25  # rounds
 
 
 class QuerySchedule:
-    """When to ask for what an engine keeps: once of each that is ready, and again after some rounds."""
+    """When to query the engine's history: once for each engine that becomes ready, and again after some rounds."""
 
     def __init__(self, rounds: int = ASK_AGAIN) -> None:
         self._rounds = rounds
         self._last_query: tuple[Ready, int] | None = None
 
     def now(self, state: State) -> bool:
-        """Whether to ask now; who hears yes asks."""
+        """Whether to query now; True counts as a query."""
         if state.ready is None or state.phase in RESTING:
             return False
         if (
@@ -41,7 +41,7 @@ class QuerySchedule:
 
 
 def totals(state: State) -> DaysTold:
-    """The days up to this moment. Before the engine told any, those of the rounds that were seen."""
+    """The days up to now; before the engine has sent any, those of the rounds seen by this window."""
     stored = state.days or DaysTold(days=(), all=_empty(""))
     days = {day.date: day for day in stored.days}
     for summary in state.since:
@@ -60,7 +60,7 @@ def totals(state: State) -> DaysTold:
 
 
 def day_on(days: DaysTold, date: str) -> Day:
-    """One day, also one on which nothing was done."""
+    """The totals of one day; zeros for a day without work."""
     return next((day for day in days.days if day.date == date), None) or _empty(date)
 
 

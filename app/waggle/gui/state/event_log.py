@@ -1,4 +1,4 @@
-"""What happened, line by line, for whoever wants to know more: the engine's words, its warnings, and the window's own."""
+"""The event log of the window: the engine's events and stderr, and the window's own warnings, one entry a line."""
 
 import logging
 import time
@@ -30,7 +30,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 def entry_of(event: AnyEvent) -> LogEntry | None:
-    """What an event adds to the log; most add nothing, for the pages show them."""
+    """The log entry of an event; None for most, which the pages show."""
     match event:
         case events.Preparing():
             words = f"{event.part} ({event.done + 1} of {event.parts})"
@@ -66,15 +66,15 @@ def entry_of(event: AnyEvent) -> LogEntry | None:
 
 
 class EventLog(QObject):
-    """The newest lines; `added` says that there are more."""
+    """The newest entries; `added` is emitted for each new one."""
 
     added = Signal()
-    noted = Signal(object)  # a record of this process's own log, from whatever thread
+    noted = Signal(object)  # a logging.LogRecord of this process, from any thread
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.entries: deque[LogEntry] = deque(maxlen=MOST_ENTRIES)
-        self.count = 0  # of all that there ever were
+        self.count = 0  # of all entries ever added
         self.noted.connect(self._note)
 
     def take(self, event: AnyEvent) -> None:
@@ -82,7 +82,7 @@ class EventLog(QObject):
             self._add(entry)
 
     def complain(self, line: str) -> None:
-        """A line that the engine wrote to its stderr."""
+        """Add a line of the engine's stderr."""
         self._add(LogEntry(time.time(), "stderr", visible(line)))
 
     def lines(self) -> list[str]:
@@ -99,7 +99,7 @@ class EventLog(QObject):
 
 
 class EventLogHandler(logging.Handler):
-    """Takes what goes wrong in this process to a journal, with its traceback. The engine's own lines come there by themselves."""
+    """Logging handler that adds warnings and errors of this process, with traceback, to an event log."""
 
     def __init__(self, journal: EventLog) -> None:
         super().__init__(logging.WARNING)
@@ -110,24 +110,24 @@ class EventLogHandler(logging.Handler):
 
 
 class EventLogModel(QAbstractListModel):
-    """The lines in which every word that is looked for occurs, newest first."""
+    """List model of the lines that contain every word of the search, newest first."""
 
     def __init__(self, journal: EventLog, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._journal, self._search = journal, ""
         self._lines: list[str] = []
-        self._read = 0  # how many of the journal's lines were read
+        self._read = 0  # how many of the log's entries were read
         self.find("")
 
     def find(self, words: str) -> None:
-        """Read the journal again."""
+        """Search the whole log for these words; case does not matter."""
         self._search, self._read = words, self._journal.count
         self.beginResetModel()
         self._lines = list(_matching(self._journal.lines(), words.lower().split()))
         self.endResetModel()
 
     def catch_up(self) -> None:
-        """Put what is new above what is there; what the journal has forgotten goes."""
+        """Add new lines at the top; drop lines beyond the log's capacity."""
         new = min(self._journal.count - self._read, MOST_ENTRIES)
         self._read = self._journal.count
         fresh = list(_matching(self._journal.lines()[:new], self._search.lower().split()))

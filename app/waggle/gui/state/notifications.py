@@ -1,4 +1,4 @@
-"""What is worth words: warnings, and what is worth a notification while the window is closed, which can be switched off. Pure."""
+"""Warnings, and the notifications shown while the window is closed, which settings can switch off. Pure functions."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from waggle.protocol.events import Warned
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
-RECENT = 900.0  # seconds for which a warning is news
+RECENT = 900.0  # seconds for which a warning is shown
 Kind = Literal["problems", "discoveries"]
 
 
@@ -20,7 +20,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_notices(before: State, after: State) -> list[Notice]:
-    """What a person should hear of that happened between two States."""
+    """The notifications for what changed between two States."""
     news = []
     if after.problem is not None and after.problem != before.problem:
         status = sentence(after)
@@ -28,13 +28,13 @@ def new_notices(before: State, after: State) -> list[Notice]:
     began = after.ready.at if after.ready is not None else float("inf")
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:
-        if aha.specialty not in known and aha.at > began:  # history, told later, is no news
+        if aha.specialty not in known and aha.at > began:  # history that is loaded later is no news
             news.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
     return news
 
 
 def recent_warnings(state: State, now: float) -> list[Warned]:
-    """The warnings that still are news, newest first: an engine that was there before the window tells of old ones too."""
+    """The recent warnings, newest first: an engine older than the window sends old ones, too."""
     return [warned for warned in state.warnings if now - warned.at < RECENT]
 
 

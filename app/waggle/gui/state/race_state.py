@@ -1,4 +1,4 @@
-"""A race of two practice swarms as far as it was told: the pure fold, and what is said of it in words. No Qt."""
+"""The state of a race of two practice swarms: a pure fold over its messages, and its description in words. No Qt."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
@@ -12,12 +12,15 @@ from waggle.gui.state import chart_series
 from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, Racer, RoundRaced, Told
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
-LATELY = 8  # rounds that the score of now is the mean of
+LATELY = 8  # rounds in the mean that is the current score
 MOST_ROUNDS = 10_000
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two swarms: its shares of right answers by round, and who taught whom: (racer, specialty) -> racer or None."""
+    """One of the two swarms.
+
+    `right`: share of right answers by round. `solved`: (racer, specialty) -> the racer it learned from, or None.
+    """
 
     right: tuple[float, ...] = ()
     solved: Mapping[tuple[int, int], int | None] = {}
@@ -29,7 +32,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def learned(self) -> int:
-        """How many first right answers came after learning from another node's."""
+        """How many first right answers came after learning from another node."""
         return sum(teacher is not None for teacher in self.solved.values())
 
 
@@ -83,7 +86,7 @@ def recent_score(run: Run) -> str:
 
 
 def headline(race: Race) -> str:
-    """How it stands, in one sentence."""
+    """The current standing in one sentence."""
     match race.phase:
         case "idle":
             return tr("Does sharing help? See it in about two minutes")
@@ -109,7 +112,7 @@ def headline(race: Race) -> str:
 
 
 def verdict(exam: Examined) -> str:
-    """Who won, by the questions that nobody practised; by how much must be more than chance."""
+    """Who won on the held-out questions; the 95% intervals must not overlap."""
     (alone_low, alone_high), (low, high) = interval_of(exam.alone, exam.total), interval_of(exam.sharing, exam.total)
     if low > alone_high:
         return tr("Sharing won this race")
@@ -117,7 +120,7 @@ def verdict(exam: Examined) -> str:
 
 
 def detail(race: Race) -> str:
-    """What belongs to the headline, in a sentence or two."""
+    """The text below the headline, in a sentence or two."""
     match race.phase:
         case "idle":
             return tr(
@@ -146,7 +149,7 @@ def _figures(exam: Examined, learned: int) -> str:
 
 
 def transfer_words(race: Race) -> str:
-    """The last first success that had been passed on, in words; empty before there is one."""
+    """The latest first success after learning from a peer, in words; empty before the first."""
     if race.latest is None or race.latest.learned_from is None:
         return ""
     words = tr("%1 learned %2 from %3").replace("%1", race.racers[race.latest.racer].name)
@@ -155,7 +158,7 @@ def transfer_words(race: Race) -> str:
 
 
 def solved_words(race: Race, lane: Lane) -> str:
-    """A lane's comb as text."""
+    """A lane's grid as text."""
     run, cells = race.run(lane), len(race.racers) * len(race.specialties)
     words = tr("%1 of %2 solved").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
     return words + (plural(run.learned, ", %n passed on", ", %n passed on") if run.learned else "")

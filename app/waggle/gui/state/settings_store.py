@@ -1,4 +1,4 @@
-"""The settings as the window knows and changes them: through the engine while it runs, else in the file itself."""
+"""The settings as the window reads and changes them: through the engine while it runs, else in the file."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from waggle.core.settings import Settings, Value
 from waggle.protocol.commands import AnyCommand, ChangeSettings, new_id
 from waggle.protocol.state import State
 
-OWN = "window."  # of whoever looks, wherever the engine runs
+OWN = "window."  # settings of this window, wherever the engine runs
 
 
 class SettingsStore(QObject):
-    """`changed`: something is set differently, or a change was refused and is as it was; `refused` says why, in words.
+    """`changed`: a setting changed, or a change was refused and undone; `refused` carries why (title, advice).
 
-    Without a file, as in a replay, changes hold until the window is closed. `far`: the engine runs on another computer, and of
-    the file here only what is the window's own counts.
+    Without a file, as in a replay, changes last until the window is closed. `far`: the engine runs on another computer, and only
+    the `window.` settings of the file here are used.
     """
 
     changed = Signal()
@@ -32,21 +32,21 @@ class SettingsStore(QObject):
     ) -> None:
         super().__init__(parent)
         self._path, self._initial_overrides, self.far = path, overrides, far
-        self.overrides = overrides  # what the command line said and nobody has changed since: the next engine is told that alone
+        self.overrides = overrides  # of the command line, without what was changed since: for the next engine
         self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
-        self._last_received: Settings | None = None  # last, from an engine that may be gone
+        self._last_received: Settings | None = None  # the last received, from an engine that may have ended
         self._read()
 
     def _read(self) -> None:
         if self._path is not None:
-            with contextlib.suppress(SettingsError):  # the engine reads the same file and says in the window what is wrong
+            with contextlib.suppress(SettingsError):  # the engine reads the same file and reports the error in the window
                 self.settings = self._from_file(settings.read(self._path, self.overrides))
 
     @property
     def broken(self) -> bool:
-        """Whether the file that the engine is to read cannot be used now: what is shown is not what it holds."""
+        """Whether the settings file cannot be read now: the settings shown are not those in the file."""
         if self._path is None or self.far:
             return False
         try:
@@ -56,8 +56,8 @@ class SettingsStore(QObject):
         return False
 
     def set_aside(self) -> Path | None:
-        """Rename a file that cannot be used, and begin with the defaults; where it is now. Raises SettingsError."""
-        if self._path is None or not self.broken:  # somebody has mended it meanwhile
+        """Rename an unreadable file and use the defaults; returns its new path. Raises SettingsError."""
+        if self._path is None or not self.broken:  # it was repaired meanwhile
             return None
         set_aside_path = settings.set_aside(self._path)
         self.settings = Settings()
@@ -66,7 +66,7 @@ class SettingsStore(QObject):
         return set_aside_path
 
     def unkept(self) -> "SettingsStore":
-        """The same for a recorded run: what is changed there is written nowhere."""
+        """A copy for a recorded run, whose changes are written nowhere."""
         copy = SettingsStore(None)
         copy.settings = self.settings
         return copy
@@ -78,12 +78,12 @@ class SettingsStore(QObject):
         return self.value(key) == settings.value_of(Settings(), key)
 
     def set(self, values: Mapping[str, Value]) -> None:
-        """Set `section.name` to values, None being the default; in force at once, or refused in words."""
+        """Set `section.name` keys; None means the default. Takes effect at once, or emits `refused`."""
         own = {key: value for key, value in values.items() if self.far and key.startswith(OWN)}
         others = {key: value for key, value in values.items() if key not in own}
         sent = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
         if sent and not own:
-            return  # the engine tells what came of it
+            return  # the engine reports the result
         try:
             if others and not sent and self.far:
                 raise SettingsError("The other computer does not answer: nothing was changed.", "Try again when it does.")
@@ -93,21 +93,21 @@ class SettingsStore(QObject):
         self.changed.emit()
 
     def hear(self, state: State) -> None:
-        """What the engine says the settings are; what it said before is no news, and was perhaps changed since it ended."""
+        """Adopt the engine's settings if they are new; the same ones again may be older than a change made after it ended."""
         if state.settings is None or self._path is None:
             return
         if state.settings is self._last_received and state.after_restart == self.after_restart:
             return
         self._last_received = state.settings
         received = replace(state.settings, window=self.settings.window) if self.far else state.settings
-        if not state.service:  # which no window's command line reaches
+        if not state.service:  # a service never sees this window's command line
             self.overrides = tuple(override for override in self._initial_overrides if settings.holds(override, received))
         if (received, state.after_restart) != (self.settings, self.after_restart):
             self.settings, self.after_restart = received, state.after_restart
             self.changed.emit()
 
     def _from_file(self, file_settings: Settings) -> Settings:
-        """What the file here says, as far as it counts."""
+        """The settings in the file here, as far as they are used."""
         return replace(self.settings, window=file_settings.window) if self.far else file_settings
 
     def _put(self, values: Mapping[str, Value]) -> Settings:

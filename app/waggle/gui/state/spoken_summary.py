@@ -1,4 +1,4 @@
-"""What happened lately, in two or three sentences a minute: for whoever listens instead of looking, and whoever looks seldom."""
+"""A summary of the last minute in two or three sentences, for screen readers and for a quick look."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ NAMED = 3  # specialties
 
 
 def last_minute_rounds(state: State, now: float) -> tuple[RoundSummary, ...]:
-    """The rounds that ended within the last whole minute, else the last one that ended; so it changes once a minute at most."""
+    """The rounds that ended within the last whole minute, else the last one; changes at most once a minute."""
     ends = now // MINUTE * MINUTE
     ended = [summary for summary in state.rounds if summary.at < ends]
     within = tuple(summary for summary in ended if summary.at >= ends - MINUTE)
@@ -21,7 +21,7 @@ def last_minute_rounds(state: State, now: float) -> tuple[RoundSummary, ...]:
 
 
 def summary_text(state: State, now: float) -> str:
-    """What was asked, how much of it was right, what came from peers, what changed; empty before the first round has ended."""
+    """Questions, right answers, groups from peers and change of reward; empty before the first round has ended."""
     rounds = last_minute_rounds(state, now)
     if not rounds:
         return ""

@@ -1,4 +1,4 @@
-"""What flows between this node and its peers, read off two States that follow each other: who, which way, about what. No Qt."""
+"""Groups exchanged between this node and its peers, derived from two consecutive States. No Qt."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,11 +8,11 @@ import msgspec
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import Card, State
 
-Direction = Literal["out", "in", "used"]  # a peer took groups of mine, a peer's groups came, a peer's groups were learned from
+Direction = Literal["out", "in", "used"]  # a peer took our groups, a peer's groups arrived, we trained on a peer's groups
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """Groups that went one way, all at once: the title of a specialty for each, empty where it is not known."""
+    """Groups that went one way at once: a specialty's title for each, empty where unknown."""
 
     peer: str
     way: Direction
@@ -20,12 +20,12 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def flows(before: State, after: State) -> tuple[Flow, ...]:
-    """What was exchanged in between. A peer's counts of earlier days, told when it is met again, are no flow of now."""
+    """What was exchanged in between. Totals of earlier days, which arrive with a returning peer, are not counted."""
     return (*_taken_flows(before, after), *_arrived(before, after), *_used(before, after))
 
 
 def _taken_flows(before: State, after: State) -> list[Flow]:
-    """A peer takes the groups of a whole round: of so many, if they are as many as I judged last, the specialties are known."""
+    """A peer takes the groups of a whole round: if as many as in our last one, their specialties are known."""
     mine = _my_last(after)
     flows_out = []
     for peer in after.peers.values():
@@ -64,7 +64,7 @@ def _by_peer(way: Direction, cards: Sequence[Card]) -> list[Flow]:
 
 
 def silence_level(peer: PeerInfo, now: float) -> int:
-    """How long ago a peer was seen, in four steps: 0 now, 3 an hour ago or gone. Coarse, so that few moments change it."""
+    """How long ago a peer was seen: 0 within 2 minutes, up to 3 for over an hour or gone. Coarse, so it rarely changes."""
     if peer.connection == "gone":
         return 3
     gone = now - peer.seen_at
