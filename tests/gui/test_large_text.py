@@ -18,8 +18,8 @@ from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, Window
 from waggle.gui.application.navigation import RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.charts.chart import Chart
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
-from waggle.gui.charts.progress_charts import Chart
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr

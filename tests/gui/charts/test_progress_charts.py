@@ -19,7 +19,7 @@ from gui.recorded import START
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
-from waggle.gui.charts.progress_charts import Chart
+from waggle.gui.charts.chart import Chart
 from waggle.gui.pages.progress.page import Progress
 from waggle.gui.state.chart_series import AXES
 from waggle.gui.theme.theme import Look
@@ -29,17 +29,17 @@ from waggle.protocol.state import AnyEvent
 SCRIPT = """
 from PySide6.QtCore import Qt
 from waggle.gui.application.main import application
-from waggle.gui.charts.progress_charts import Band, Chart
+from waggle.gui.charts.progress_charts import AnnotatedChart, PauseBand
 from waggle.gui.theme.theme import Look
 
 app = application()
-chart = Chart(Look("light"), "chart", shows_axis=True)
+chart = AnnotatedChart(Look("light"), "chart", shows_axis=True)
 chart.resize(300, 200)
 chart.move(10, 10)
 chart.show()
 app.processEvents()
 chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
-chart.band(Band(1.0, 2.0, "pause"), named=False)
+chart.band(PauseBand(1.0, 2.0, "pause"), named=False)
 chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
 
 
@@ -53,7 +53,7 @@ say()
 chart.move(1400, 10)
 say()
 chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
-chart.band(Band(1.0, 2.0, "pause"), named=False)
+chart.band(PauseBand(1.0, 2.0, "pause"), named=False)
 chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
 say()
 chart.move(10, 10)
@@ -127,7 +127,7 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     assert isinstance(page, Progress)
     qtbot.waitUntil(lambda: page._held is not None and bool(page._held._labels))
     assert page._held is not None
-    assert [[x for x, _, _ in curve][-2:] for curve in page._held._stretches] == [[550.0, 600.0], [620.0, 624.0]]
+    assert [[x for x, _, _ in curve][-2:] for curve in page._held._intervals] == [[550.0, 600.0], [620.0, 624.0]]
     (line,) = [item for item in page._held.getPlotItem().items if isinstance(item, InfiniteLine)]
     assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
     assert page._held.accessibleName().endswith(". The questions change here, round 620")

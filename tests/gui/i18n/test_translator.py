@@ -25,7 +25,7 @@ from waggle.core.settings import When
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.axis import axis_ticks
-from waggle.gui.charts.progress_charts import Chart
+from waggle.gui.charts.chart import Chart
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.charts.progress_charts import Chart, Label
+from waggle.gui.charts.chart import Chart, Label
 from waggle.gui.i18n.formatting import percent, tr
 from waggle.gui.theme.theme import Look
 from waggle.protocol.events_leaderboard import ScoreCurve

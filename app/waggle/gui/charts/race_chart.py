@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt
 
-from waggle.gui.charts.progress_charts import Chart, Label
+from waggle.gui.charts.chart import Chart, Label
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.race_state import Race, recent_score, trend
 from waggle.gui.theme.theme import Look
