@@ -164,7 +164,7 @@ def test_one_address_is_one_in_german_too() -> None:
 def test_the_systems_language_is_the_first_of_those_its_menus_are_read_in_that_is_spoken(
     locale: str, read: str, spoken: str
 ) -> None:
-    code = "from waggle.gui.i18n.translator import chosen; print(chosen('system'), chosen('en'), chosen('de'), chosen('tlh'))"
+    code = "from waggle.gui.i18n import translator; print(*map(translator.language_of_setting, ('system', 'en', 'de', 'tlh')))"
     without = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
     environment = without | {"LANG": locale, "PYTHONPATH": str(ROOT / "app")} | ({"LANGUAGE": read} if read else {})
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

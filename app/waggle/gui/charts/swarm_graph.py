@@ -241,7 +241,7 @@ class SwarmGraph(Painted):
         painter.drawLine(centre, node.place)
 
     def _names(self, painter: QPainter) -> None:
-        """Draw the names that find room; that of the selected peer always."""
+        """Draw the names that find room; the name of the selected peer is always drawn."""
         font = self.look.font("caption")
         metrics, high = QFontMetricsF(font), self.look.px(18)
         painter.setFont(font)

@@ -155,7 +155,7 @@ class EngineProcess(QObject):
                 return  # keep showing that the old engine is waited for
             case events.EngineFailed() | events.EngineStopped():
                 self._over = True
-            case events.Preparing():  # the end was that of a service being attached to; wait for the next
+            case events.Preparing():  # attached to a service that ended: wait for the next
                 self._over = False
             case _:
                 pass

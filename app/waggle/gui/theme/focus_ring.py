@@ -1,4 +1,4 @@
-"""Focus ring of a filled button; the style sheet draws that of all others."""
+"""Focus ring of a filled button; the style sheet draws the ring of all others."""
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
