@@ -110,7 +110,7 @@ def window_of(look: Look, told: Sequence[AnyEvent], *, replay: bool = True) -> W
     """A window that has been told these events, by a recording or as if by an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    window = Window(look, current, journal=journal, can_start=lambda: current.state.problem is not None)
+    window = Window(look, current, event_log=journal, can_start=lambda: current.state.problem is not None)
     for event in told:
         current.take(event)
         journal.take(event)

@@ -676,7 +676,7 @@ def test_the_key_for_pausing_never_overwrites_what_was_copied(
 
 def test_the_report_on_home_is_that_of_help(look: Look, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
     current, journal = StateStore(), EventLog()
-    window = Window(look, current, journal=journal, home=Home(tmp_path))
+    window = Window(look, current, event_log=journal, home=Home(tmp_path))
     qtbot.addWidget(window)
     window.show()
     event = events.EngineFailed(title="The folder cannot be written.", advice="Make room.", detail=f"in {tmp_path}/state", at=1.0)

@@ -64,7 +64,7 @@ class Controller(QObject):
         self._invite = ""
         self._farewell: Farewell | None = None
         self._asking = False
-        self.choices, self.journal = choices, EventLog(self)
+        self.choices, self.event_log = choices, EventLog(self)
         self._appearance = _worn(choices.settings)
         look.less_motion = choices.settings.window.less_motion
         self.window = self._new_window()
@@ -75,10 +75,10 @@ class Controller(QObject):
 
     def _connect(self, source: Source) -> None:
         source.event_received.connect(self._current.take)
-        source.event_received.connect(self.journal.take)
+        source.event_received.connect(self.event_log.take)
         if isinstance(source, EngineProcess):
             self.choices.ask = source.send
-            source.complained.connect(self.journal.complain)
+            source.complained.connect(self.event_log.complain)
             source.refused.connect(self._refused)
             source.ended.connect(self._ended)
             source.stopped.connect(self._current.flush)  # Home offers to start an engine only where none runs
@@ -196,7 +196,7 @@ class Controller(QObject):
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
         window = Window(
-            self._look, self._current, choices=self.choices, journal=self.journal, home=None if self._host else self._home,
+            self._look, self._current, choices=self.choices, event_log=self.event_log, home=None if self._host else self._home,
             can_start=can_start, host=self._host,
         )  # fmt: skip
         window.commanded.connect(self.send)

@@ -164,7 +164,7 @@ def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool
     import qasync
 
     sys.excepthook = _Reporter(controller)
-    logging.getLogger().addHandler(EventLogHandler(controller.journal))
+    logging.getLogger().addHandler(EventLogHandler(controller.event_log))
     app = application()
     app.open_invite, app.leave = controller.open_invite, controller.leave_with_system
     loop = qasync.QEventLoop(app)

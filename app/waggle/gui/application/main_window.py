@@ -28,10 +28,10 @@ class Window(PageWindow):
     unseen = Signal(str)
 
     def __init__(
-        self, look: Look, current: StateStore, *, choices: SettingsStore | None = None, journal: EventLog | None = None,
+        self, look: Look, current: StateStore, *, choices: SettingsStore | None = None, event_log: EventLog | None = None,
         home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False, host: str = "",
     ) -> None:  # fmt: skip
-        super().__init__(look, current, choices=choices, journal=journal, home=home, can_start=can_start, host=host)
+        super().__init__(look, current, choices=choices, event_log=event_log, home=home, can_start=can_start, host=host)
         self.leaving = False
         self._notice_end = QTimer(self)
         self._notice_end.setSingleShot(True)

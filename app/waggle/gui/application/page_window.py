@@ -52,7 +52,7 @@ class PageWindow(QWidget):
     noticed = Signal(str, str)
 
     def __init__(
-        self, look: Look, current: StateStore, *, choices: SettingsStore | None = None, journal: EventLog | None = None,
+        self, look: Look, current: StateStore, *, choices: SettingsStore | None = None, event_log: EventLog | None = None,
         home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False, host: str = "",
     ) -> None:  # fmt: skip
         super().__init__()
@@ -64,12 +64,12 @@ class PageWindow(QWidget):
         self._announced, self._read_out = "", ("", 0.0)
         self._replay = False
         self.page = "home"
-        journal = journal or EventLog(self)
+        event_log = event_log or EventLog(self)
         self._choices = choices = choices or SettingsStore(None, parent=self)
         history = QuerySchedule(ASK_AGAIN)  # shared by both pages that show it: the first one seen queries
         self._page_factories: dict[str, Callable[[], Page]] = {
             "live": lambda: self._live(look), "progress": lambda: Progress(look, history),
-            "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(journal, home, host),
+            "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(event_log, home, host),
         }  # fmt: skip
         with style_sheet_suspended():
             self.home, self.peers, self.swarms, self.you = (
@@ -85,7 +85,7 @@ class PageWindow(QWidget):
                 self._add(name, page)
             self._all.addWidget(held(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
             self.setLayout(column(self._all))
-        self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
+        self.home.hero.report = lambda state: report(state, event_log.lines(), home.root if home else None, host)
         self.home.hero.far = choices.far
         self.home.hero.broken = lambda: choices.broken
         self.home.hero.aside_wanted.connect(self.aside_wanted)
@@ -218,8 +218,8 @@ class PageWindow(QWidget):
         live.example_wanted.connect(self.example_wanted)
         return live
 
-    def _help(self, journal: EventLog, home: paths.Home | None, host: str) -> HelpPage:
-        help_page = HelpPage(self._look, journal, home, host)
+    def _help(self, event_log: EventLog, home: paths.Home | None, host: str) -> HelpPage:
+        help_page = HelpPage(self._look, event_log, home, host)
         help_page.goodbye_wanted.connect(self._show_goodbye)
         help_page.race_wanted.connect(self.show_race)
         return help_page

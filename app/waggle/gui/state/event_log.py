@@ -101,36 +101,36 @@ class EventLog(QObject):
 class EventLogHandler(logging.Handler):
     """Logging handler that adds warnings and errors of this process, with traceback, to an event log."""
 
-    def __init__(self, journal: EventLog) -> None:
+    def __init__(self, event_log: EventLog) -> None:
         super().__init__(logging.WARNING)
-        self._journal = journal
+        self._event_log = event_log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._journal.noted.emit(record)
+        self._event_log.noted.emit(record)
 
 
 class EventLogModel(QAbstractListModel):
     """List model of the lines that contain every word of the search, newest first."""
 
-    def __init__(self, journal: EventLog, parent: QObject | None = None) -> None:
+    def __init__(self, event_log: EventLog, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._journal, self._search = journal, ""
+        self._event_log, self._search = event_log, ""
         self._lines: list[str] = []
         self._read = 0  # how many of the log's entries were read
         self.find("")
 
     def find(self, words: str) -> None:
         """Search the whole log for these words; case does not matter."""
-        self._search, self._read = words, self._journal.count
+        self._search, self._read = words, self._event_log.count
         self.beginResetModel()
-        self._lines = list(_matching(self._journal.lines(), words.lower().split()))
+        self._lines = list(_matching(self._event_log.lines(), words.lower().split()))
         self.endResetModel()
 
     def catch_up(self) -> None:
         """Add new lines at the top; drop lines beyond the log's capacity."""
-        new = min(self._journal.count - self._read, MOST_ENTRIES)
-        self._read = self._journal.count
-        fresh = list(_matching(self._journal.lines()[:new], self._search.lower().split()))
+        new = min(self._event_log.count - self._read, MOST_ENTRIES)
+        self._read = self._event_log.count
+        fresh = list(_matching(self._event_log.lines()[:new], self._search.lower().split()))
         if not fresh:
             return
         self.beginInsertRows(NO_INDEX, 0, len(fresh) - 1)
