@@ -1,4 +1,4 @@
-"""What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
+"""The controller: one window for each home, the words of the tray, notifications, and the window's saved geometry."""
 
 import contextlib
 import json
@@ -94,7 +94,7 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, has_home: bool
 ) -> None:
     created: list[SettingsStore] = []
-    monkeypatch.setattr(app, "_first", lambda _look, _home, choices, _arguments: created.append(choices) or 0)
+    monkeypatch.setattr(app, "_run_home_window", lambda _look, _home, choices, _arguments: created.append(choices) or 0)
     assert app.run(app.Arguments(home=tmp_path, on=host)) == 0
     created[0].set({"computer.threads": 2})
     assert (tmp_path / "settings.toml").exists() == has_home

@@ -1,4 +1,4 @@
-"""The door: from a cold start to a shown window, and out again when the engine has left; a second start raises the first."""
+"""Entry point: from a cold start to a shown window and out again after the engine; a second start raises the first."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The whole window: one redraw a tick, one page at a time, names for all that can be reached by keyboard."""
+"""The whole window: one redraw a tick, one page at a time, accessible names for everything the keyboard reaches."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A window that is made anew, in other words or larger ones: what was chosen, typed and waited for is there; no passphrase is."""
+"""A window rebuilt in another language or text size keeps what was chosen, typed and waited for, but no passphrase."""
 
 import sys
 from collections.abc import Iterator

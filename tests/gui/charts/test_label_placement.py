@@ -1,4 +1,4 @@
-"""Where the words beside a chart's upright lines stand."""
+"""Placement of the labels of a chart's vertical lines."""
 
 import pytest
 

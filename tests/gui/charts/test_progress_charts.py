@@ -1,4 +1,4 @@
-"""The charts on real screens: how wide their lines are on one that is twice as dense; and where the words for an aha stand."""
+"""Charts on real screens: line widths on one of twice the density, and the placement of notes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Groups flow through the picture of the swarm while they do and while it is seen, and at no other time does anything run."""
+"""Groups move in the swarm graph while they are exchanged and it is visible; otherwise no timer runs."""
 
 from collections.abc import Callable, Iterator
 

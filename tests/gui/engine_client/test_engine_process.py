@@ -1,4 +1,4 @@
-"""One engine behind a pipe: commands go round, deaths are told and repaired, nonsense is never shown as truth."""
+"""The engine process: commands reach it, deaths are reported and repaired, malformed output is never shown."""
 
 import sys
 from collections.abc import Callable, Iterator

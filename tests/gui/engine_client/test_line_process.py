@@ -1,4 +1,4 @@
-"""A program beside the window is heard line by line, and ends when nobody wants to hear it any more."""
+"""A program beside the window is read line by line, and is ended by `stop`."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A recorded run in the engine's place."""
+"""A recorded run in place of an engine."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Two whole languages: every word of the window and every sentence from below it; the invented one shows what was forgotten."""
+"""Complete translations: every word of the window and every sentence from below it; pseudo shows what was missed."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""What charts draw, by hand-worked numbers."""
+"""Series for charts, against values worked out by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A race is shown as it is told, judged by its own numbers alone, and ends with the page, whatever it was doing."""
+"""A race is shown as its messages say, judged by its own numbers alone, and ends with the page."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What happened lately, for whoever listens: once a minute, in two or three sentences, and aloud only when asked."""
+"""The summary of the last minute: at most one a minute, and announced only if the setting is on."""
 
 import pytest
 from msgspec.structs import replace

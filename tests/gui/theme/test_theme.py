@@ -1,4 +1,4 @@
-"""Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
+"""Contrast of every ink on every background (WCAG 2 ratios), and switching the theme live."""
 
 import os
 import sys

@@ -65,7 +65,7 @@ class Controller(QObject):
         self._farewell: Farewell | None = None
         self._asking = False
         self.choices, self.event_log = choices, EventLog(self)
-        self._appearance = _worn(choices.settings)
+        self._appearance = _appearance_of(choices.settings)
         look.less_motion = choices.settings.window.less_motion
         self.window = self._new_window()
         self.tray = self._new_tray()
@@ -259,7 +259,7 @@ class Controller(QObject):
 
     def _settings_changed(self) -> None:
         """Apply theme, motion, language and text size at once."""
-        worn, self._appearance = self._appearance, _worn(self.choices.settings)
+        worn, self._appearance = self._appearance, _appearance_of(self.choices.settings)
         theme, spoken, percent = self._appearance
         self._look.less_motion = self.choices.settings.window.less_motion
         if worn[0] != theme:
@@ -327,5 +327,5 @@ class Controller(QObject):
         self._renew()
 
 
-def _worn(chosen: Settings) -> tuple[Theme, str, int]:
+def _appearance_of(chosen: Settings) -> tuple[Theme, str, int]:
     return chosen.window.theme, chosen.window.language, chosen.window.text_percent

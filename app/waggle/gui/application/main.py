@@ -69,7 +69,7 @@ def run(arguments: Arguments) -> int:
         return _run_event_loop(
             Controller(look, StateStore(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments
         )
-    return _first(look, home, choices, arguments)
+    return _run_home_window(look, home, choices, arguments)
 
 
 def application() -> Application:
@@ -111,7 +111,7 @@ def save_screenshot(look: Look, recording: Path, page: str, picture: Path) -> in
     return 0
 
 
-def _first(look: Look, home: paths.Home, choices: SettingsStore, arguments: Arguments) -> int:
+def _run_home_window(look: Look, home: paths.Home, choices: SettingsStore, arguments: Arguments) -> int:
     """Run the window of a home, or raise the one that is already open."""
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
@@ -129,7 +129,7 @@ def _first(look: Look, home: paths.Home, choices: SettingsStore, arguments: Argu
     engine.command = command
     controller = Controller(look, StateStore(), engine, choices, home, host=arguments.on)
     instance.start_requested.connect(controller.open_invite)
-    code = _run_event_loop(controller, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
+    code = _run_event_loop(controller, arguments, first=not arguments.on and needs_welcome(home, choices, arguments.overrides))
     instance.release()
     if controller.removes_data:
         stored_data.tidy(home)  # the lock file was the last file in the home
@@ -155,7 +155,7 @@ def watch_example(home: Path | None) -> None:
     QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
 
 
-def is_first(home: paths.Home, choices: SettingsStore, overrides: tuple[str, ...]) -> bool:
+def needs_welcome(home: paths.Home, choices: SettingsStore, overrides: tuple[str, ...]) -> bool:
     """Whether to ask the welcome questions: not after settings by hand, nor in a home older than the questions."""
     return not (choices.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
 

@@ -3,7 +3,7 @@
 Words of the window itself are looked up whole. Sentences from below the window (the engine, the status, a verdict on a peer)
 come in English with numbers and names in them: they are matched against patterns such as "Paused until %1.", sentence by
 sentence. The value of a placeholder is not translated, because swarms and programs have names and models answer anything; only
-in the patterns of _OURS it is translated, too.
+in the patterns of _TRANSLATED_VALUES it is translated, too.
 """
 
 import functools
@@ -24,7 +24,7 @@ NAMES: dict[str, str] = {"en": "English", "de": "Deutsch"}  # each in its own la
 THIN = "\u202f"  # narrow no-break space: cannot be mistaken for a decimal sign
 ACCENTS = str.maketrans("aeiouyncAEIOUNC", "áéíóúýñçÁÉÍÓÚÑÇ")
 FROM_RIGHT = "\u200f"  # right-to-left mark: what follows is laid out from the right, as in Arabic and Hebrew
-PLACE = re.compile(r"%\d|%n")
+PLACEHOLDER = re.compile(r"%\d|%n")
 SENTENCE = re.compile(r"(?<=\.)\s+")
 MEASURED = re.compile(r" (GB|MB|kWh|Sekunden)\b")  # elsewhere "1.2" may be a version number
 DECIMAL = re.compile(r"\d+\.\d+")
@@ -95,10 +95,10 @@ def use(language: Language) -> None:
     _active.language = language
     _active.book = read(language)
     _active.manner = NUMBER_FORMATS.get(language, NumberFormat())
-    longest_first = sorted(_active.book.sentences.items(), key=lambda entry: -len(PLACE.sub("", entry[0])))
+    longest_first = sorted(_active.book.sentences.items(), key=lambda entry: -len(PLACEHOLDER.sub("", entry[0])))
     _active.patterns = tuple((_pattern(english), words, english in _TRANSLATED_VALUES) for english, words in longest_first)
     translate_sentence.cache_clear()
-    _matched.cache_clear()
+    _translate_match.cache_clear()
     app = QGuiApplication.instance()
     assert isinstance(app, QGuiApplication)
     app.setLayoutDirection(Qt.LayoutDirection.RightToLeft if language == "mirrored" else Qt.LayoutDirection.LeftToRight)
@@ -147,39 +147,39 @@ def translate_sentence(words: str) -> str:
         return book.get(ANSWERED, ANSWERED).replace("%1", words.removeprefix(before))
     parts, translated_parts, place = SENTENCE.split(words, MOST_SENTENCES), list[str](), 0
     while place < len(parts):
-        length, sentence = _first(parts[place : place + MOST_PARTS])
+        length, sentence = _translate_first_sentence(parts[place : place + MOST_PARTS])
         translated_parts.append(sentence)
         place += length
     return " ".join(translated_parts)
 
 
-def _first(parts: list[str]) -> tuple[int, str]:
+def _translate_first_sentence(parts: list[str]) -> tuple[int, str]:
     """How many of these parts the first sentence spans, and its translation."""
     for length in range(1, len(parts) + 1):
-        if (sentence := _matched(" ".join(parts[:length]))) is not None:
+        if (sentence := _translate_match(" ".join(parts[:length]))) is not None:
             return length, sentence
     return 1, parts[0]
 
 
 @functools.lru_cache(maxsize=4096)
-def _matched(words: str) -> str | None:
+def _translate_match(words: str) -> str | None:
     for book in (_active.book.sentences, _active.book.words):
         if words in book:
             return book[words]
     for pattern, answer, ours in _active.patterns if len(words) <= LONGEST else ():
         if match := pattern.fullmatch(words):
             measured = MEASURED.search(answer) is not None
-            return _filled(answer, [_written(value, measured=measured, ours=ours) for value in match.groups()])
+            return _fill_placeholders(answer, [_translate_value(value, measured=measured, ours=ours) for value in match.groups()])
     return None
 
 
-def _filled(answer: str, values: list[str]) -> str:
+def _fill_placeholders(answer: str, values: list[str]) -> str:
     """Fill all placeholders in one pass: a name may contain "%1"."""
     places = {f"%{number}": value for number, value in enumerate(values, 1)}
-    return PLACE.sub(lambda place: places.get(place[0], place[0]), answer)
+    return PLACEHOLDER.sub(lambda place: places.get(place[0], place[0]), answer)
 
 
-def _written(value: str, *, measured: bool, ours: bool) -> str:
+def _translate_value(value: str, *, measured: bool, ours: bool) -> str:
     """The value of a placeholder: numbers in the format of the language, `ours` translated, anything else unchanged."""
     if THOUSANDS.fullmatch(value):
         return value.replace(",", _active.manner.thousands)
@@ -190,13 +190,13 @@ def _written(value: str, *, measured: bool, ours: bool) -> str:
 
 @functools.cache
 def _pattern(english: str) -> re.Pattern[str]:
-    pieces = (re.escape(piece) for piece in PLACE.split(english))
+    pieces = (re.escape(piece) for piece in PLACEHOLDER.split(english))
     return re.compile("(.+?)".join(pieces), re.DOTALL)
 
 
 def pseudo(words: str) -> str:
     """Accented and a third longer: anything else on screen was never passed to a translator."""
-    places = PLACE.findall(words)
-    accented = [piece.translate(ACCENTS) for piece in PLACE.split(words)]
+    places = PLACEHOLDER.findall(words)
+    accented = [piece.translate(ACCENTS) for piece in PLACEHOLDER.split(words)]
     filled = "".join(piece + place for piece, place in zip(accented, [*places, ""], strict=True))
     return filled + "~" * (len(words) // 3) if words.strip() else words

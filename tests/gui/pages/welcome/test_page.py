@@ -21,7 +21,7 @@ from waggle.core.errors import SwarmError
 from waggle.core.paths import Home
 from waggle.core.settings import profile_of
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main import is_first
+from waggle.gui.application.main import needs_welcome
 from waggle.gui.application.main_window import SMALLEST
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.engine_client.engine_process import EngineProcess
@@ -83,7 +83,7 @@ def test_continue_four_times_and_the_first_round_begins(started: Controller, qtb
     assert profile_of(chosen, os.cpu_count() or 1) == "quiet"
     assert chosen.when.only_on_power
     assert not chosen.swarm.solo
-    assert not is_first(Home(tmp_path), SettingsStore(tmp_path / "settings.toml"), ())
+    assert not needs_welcome(Home(tmp_path), SettingsStore(tmp_path / "settings.toml"), ())
 
 
 def test_what_is_chosen_is_kept(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_closing_the_questions_ends_all_and_they_are_asked_again(
     shell.begin(None, first=True)
     with qtbot.waitSignal(shell.finished):
         shell.window.close()
-    assert is_first(home, SettingsStore(home.settings), ())
+    assert needs_welcome(home, SettingsStore(home.settings), ())
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
@@ -286,10 +286,10 @@ def test_only_a_new_home_is_asked(tmp_path: Path) -> None:
         home.prepare()
     known.identity.touch()
     chosen.settings.touch()
-    assert is_first(fresh, SettingsStore(fresh.settings), ())
-    assert not is_first(fresh, SettingsStore(fresh.settings), ("swarm.solo=true",))
-    assert not is_first(known, SettingsStore(known.settings), ())
-    assert not is_first(chosen, SettingsStore(chosen.settings), ())
+    assert needs_welcome(fresh, SettingsStore(fresh.settings), ())
+    assert not needs_welcome(fresh, SettingsStore(fresh.settings), ("swarm.solo=true",))
+    assert not needs_welcome(known, SettingsStore(known.settings), ())
+    assert not needs_welcome(chosen, SettingsStore(chosen.settings), ())
 
 
 def test_everything_in_the_first_start_has_a_name(look: Look, qtbot: QtBot) -> None:
