@@ -15,12 +15,12 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import REAL, Run
-from waggle.gui.application.garbage_collection import Collector, keep_what_stays
+from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.i18n import translator
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
@@ -32,7 +32,7 @@ PATIENCE_MS = 60_000
 def pytest_collection_finish() -> None:
     """Modules and tests live as long as the process: searching them for garbage after each test would take long."""
     gc.collect()
-    keep_what_stays()
+    freeze_long_lived()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,7 +64,7 @@ def _delete_windows() -> None:
 def qapp() -> Application:
     """Python's collector is off from here on. The window's own is deleted: its timer would fire within a test."""
     app = application()
-    shiboken6.delete(app.findChild(Collector))
+    shiboken6.delete(app.findChild(GarbageCollector))
     return app
 
 
@@ -99,7 +99,7 @@ def written() -> tuple[AnyEvent, ...]:
 
 
 @pytest.fixture(scope="session")
-def told(recording: Path) -> tuple[AnyEvent, ...]:
+def story(recording: Path) -> tuple[AnyEvent, ...]:
     return tuple(event for event in json_lines.recording(recording) if event and not isinstance(event, events.EngineStopped))
 
 
@@ -119,7 +119,7 @@ def window_told(qapp: Application, look: Look) -> Iterator[Told]:
     made: list[Window] = []
 
     def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> Window:
-        current = Current()
+        current = StateStore()
         current.tell_time_by_events()
         window = Window(look, current)
         window.resize(width, height)

@@ -17,9 +17,9 @@ from pictures.matrix import SIZE
 from waggle.core.settings import Settings
 from waggle.gui.application.main_window import SMALLEST, Window
 from waggle.gui.application.navigation import RailButton
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.charts.chart import Chart
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
-from waggle.gui.charts.progress_charts import Chart
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
@@ -44,11 +44,11 @@ PERCENTS = (80, 100, 130, 150, 200)
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stands_above_the_middle_of_their_icons(
-    window_told: Told, told: list[AnyEvent], look: Look, percent: int
+    window_told: Told, story: list[AnyEvent], look: Look, percent: int
 ) -> None:
     look.set_text(percent)
-    window = window_told(told, *SIZE)
-    settled(window)
+    window = window_told(story, *SIZE)
+    screenshot_when_still(window)
     buttons = sorted(window.rail.findChildren(RailButton), key=lambda made: made.y())
     assert len(buttons) == len(PAGES)
     assert all(above.geometry().bottom() < below.geometry().top() for above, below in pairwise(buttons))
@@ -69,17 +69,17 @@ def spoken(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("spoken")
-def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: Told, told: list[AnyEvent]) -> None:
-    for button in window_told(told, *SIZE).rail.findChildren(RailButton):
+def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: Told, story: list[AnyEvent]) -> None:
+    for button in window_told(story, *SIZE).rail.findChildren(RailButton):
         assert button.fontMetrics().horizontalAdvance(button.text()) + 8 <= button.width(), button.text()
 
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     """Not even in the smallest window there is: what is scrolled moves up and down only, so what is wider could never be seen."""
     look.set_text(percent)
-    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SMALLEST)
+    window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SMALLEST)
     assert window.size().toTuple() == SMALLEST
     for size in (SMALLEST, SIZE):
         window.resize(*size)
@@ -88,7 +88,7 @@ def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, told: lis
                 ask(window)
             else:
                 window.show_page(page)
-            settled(window)
+            screenshot_when_still(window)
             nothing_is_cut(window.pages[window.page], percent, (size, page))
             if page == "you" and size == SMALLEST:
                 the_days_stand_clear_of_their_names(window.pages["you"], look)
@@ -106,7 +106,7 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
     window._current.flush()
     for size in (SMALLEST, SIZE):
         window.resize(*size)
-        settled(window)
+        screenshot_when_still(window)
         nothing_is_cut(page, percent, (size, "compared"))
         assert {"95% interval", "95-%-Intervall"} & set(said(page).split("\n"))
 
@@ -198,13 +198,13 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", [100, 150, 200])
-def test_no_view_of_swarms_is_cut(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
-    window: Window = window_told(told, *SMALLEST)
+    window: Window = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
         show(window.swarms)
-        settled(window)
+        screenshot_when_still(window)
         areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
         assert areas, view
         for area in areas:
@@ -217,11 +217,11 @@ def test_no_view_of_swarms_is_cut(window_told: Told, told: list[AnyEvent], look:
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_home_says_how_many_cores_it_uses(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
-    window = window_told([*told, events.SettingsChanged(settings=Settings(), at=told[-1].at)], *SIZE)
+    window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
     assert window.home.hero.profile.isVisible()
-    settled(window)
+    screenshot_when_still(window)
     (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
     assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
@@ -247,15 +247,15 @@ def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int,
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its_head_does(
-    window_told: Told, told: list[AnyEvent], look: Look, percent: int
+    window_told: Told, story: list[AnyEvent], look: Look, percent: int
 ) -> None:
     look.set_text(percent)
-    window = window_told(told, *SIZE)
+    window = window_told(story, *SIZE)
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
     page._as_table.click()
-    settled(window)
+    screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
     seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
     assert {"Round", "Held-out", "Reward", "Right"} <= {COLUMNS[place] for place in seen}
@@ -285,11 +285,11 @@ def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, 
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_charts_keep_their_figures_and_names(window_told: Told, told: list[AnyEvent], look: Look, percent: int) -> None:
+def test_charts_keep_their_figures_and_names(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
     look.set_text(percent)
-    window = window_told(told)
+    window = window_told(story)
     window.show_page("progress")
-    settled(window)
+    screenshot_when_still(window)
     for chart in window.pages["progress"].findChildren(Chart):
         image = chart.grab().toImage()
         _, rows = inked(image, 0, look.px(40))

@@ -13,7 +13,7 @@ from pictures import matrix
 from pictures.screenshots import window_of
 from waggle.core import paths
 from waggle.gui.pages.progress.page import Progress
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol import json_lines
 from waggle.protocol.state import State, apply
@@ -48,8 +48,8 @@ def test_the_example_holds_what_its_engine_would_have_answered():
     assert state.days.taken == sum(peer.taken for peer in state.peers.values())
 
 
-def test_the_table_of_progress_is_one_of_the_pictures(look: Look, told):
-    window = window_of(look, told, replay=False)
+def test_the_table_of_progress_is_one_of_the_pictures(look: Look, story):
+    window = window_of(look, story, replay=False)
     for view, seen in (("progress", False), ("table", True), ("you", False), ("progress", False)):
         matrix.show(window, view)
         progress = window.pages["progress"]
@@ -71,8 +71,8 @@ def _seen_from_afar(path: Path) -> NDArray[np.float64]:
     return np.array([[small.pixelColor(x, y).value() for x in range(small.width())] for y in range(small.height())], np.float64)
 
 
-def test_the_log_is_told_what_the_window_is_told(look: Look, told):
-    window = window_of(look, told, replay=False)
+def test_the_log_is_told_what_the_window_is_told(look: Look, story):
+    window = window_of(look, story, replay=False)
     window.show_page("help")
     help_page = window.pages["help"]
     assert "Ready: Starter" in help_page._log.model.text()
@@ -80,6 +80,6 @@ def test_the_log_is_told_what_the_window_is_told(look: Look, told):
 
 
 def test_a_recording_that_has_told_nothing_is_shown_as_of_today():
-    current = Current()
+    current = StateStore()
     current.tell_time_by_events()
     assert current.now() == pytest.approx(time.time(), abs=60)

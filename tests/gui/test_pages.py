@@ -106,8 +106,8 @@ def test_the_stepper_counts_what_is_done() -> None:
     ]  # fmt: skip
 
 
-def test_the_feed_is_bounded_and_newest_first(window_told: Told, told: list[AnyEvent]) -> None:
-    window = window_told(told)
+def test_the_feed_is_bounded_and_newest_first(window_told: Told, story: list[AnyEvent]) -> None:
+    window = window_told(story)
     window.show_page("live")
     live = window.pages["live"]
     assert isinstance(live, Live)
@@ -292,11 +292,11 @@ def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> No
 @pytest.mark.parametrize("spoken", ["en", "de"])
 @pytest.mark.parametrize(("width", "height"), [(1024, 640), (1280, 800)])
 def test_nothing_in_the_table_is_cut(
-    window_told: Told, told: list[AnyEvent], spoken: translator.Language, width: int, height: int
+    window_told: Told, story: list[AnyEvent], spoken: translator.Language, width: int, height: int
 ) -> None:
     translator.use(spoken)
     try:
-        window = window_told(told, width, height)
+        window = window_told(story, width, height)
         window.show_page("progress")
         page = window.pages["progress"]
         assert isinstance(page, Progress)
@@ -355,8 +355,8 @@ def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent],
     assert window.status._notice.accessibleName().startswith("Not saved:")
 
 
-def test_charts_and_table_show_every_axis(window_told: Told, told: list[AnyEvent], qapp: QApplication) -> None:
-    window = window_told(told)
+def test_charts_and_table_show_every_axis(window_told: Told, story: list[AnyEvent], qapp: QApplication) -> None:
+    window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
@@ -367,8 +367,8 @@ def test_charts_and_table_show_every_axis(window_told: Told, told: list[AnyEvent
     assert page._table.rowCount() >= len(window._current.state.rounds)
 
 
-def test_both_charts_stand_on_one_axis(window_told: Told, told: list[AnyEvent], qtbot: QtBot) -> None:
-    window = window_told(told)
+def test_both_charts_stand_on_one_axis(window_told: Told, story: list[AnyEvent], qtbot: QtBot) -> None:
+    window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
@@ -566,12 +566,12 @@ def test_who_returns_does_not_read_that_all_is_lost(window_told: Told, qapp: QAp
     assert "The swarms you know appear here when the engine is ready." in said["swarms"]
 
 
-def test_the_rounds_of_before_are_awaited(told: list[AnyEvent]) -> None:
+def test_the_rounds_of_before_are_awaited(story: list[AnyEvent]) -> None:
     assert verdict(State(phase="contributing", ready=ready(round=613))) == "The rounds so far are being asked for."
 
 
-def test_a_dead_engine_is_connected_to_nobody(window_told: Told, told: list[AnyEvent], qapp: QApplication) -> None:
-    window = window_told(failed(told))
+def test_a_dead_engine_is_connected_to_nobody(window_told: Told, story: list[AnyEvent], qapp: QApplication) -> None:
+    window = window_told(failed(story))
     said = {}
     for page in ("home", "live", "peers", "swarms"):
         window.show_page(page)

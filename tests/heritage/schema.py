@@ -56,8 +56,8 @@ FILES: dict[str, Any] = {
     "command": AnyCommand,
     "settings": settings.Settings,
     "wishes": Wishes,  # asked.json
-    "window": window_state.Kept,  # window.json
-    "call": single_instance.Call,  # a second window to the first
+    "window": window_state.WindowState,  # window.json
+    "call": single_instance.StartRequest,  # a second window to the first
     "models": ModelRecord,  # models.json
     "frugality": memory_backoff.StoredBackoff,
     "swarms": Book,  # swarms.json

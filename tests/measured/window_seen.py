@@ -21,12 +21,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 
 from waggle.core import paths
-from waggle.gui.application.garbage_collection import keep_what_stays
+from waggle.gui.application.garbage_collection import freeze_long_lived
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events
 
@@ -46,7 +46,7 @@ def start() -> object:
             super().paintEvent(event)
             QTimer.singleShot(0, lambda: QApplication.exit(0))
 
-    seen = Seen(_dressed(), Current())
+    seen = Seen(_dressed(), StateStore())
     seen.show()
     QApplication.exec()
     return True
@@ -54,7 +54,7 @@ def start() -> object:
 
 def idle() -> object:
     """Percent of a core while nothing happens, over twenty seconds."""
-    window = Window(_dressed(), Current())
+    window = Window(_dressed(), StateStore())
     window.show()
     marks: list[tuple[float, float]] = []
     QTimer.singleShot(3000, lambda: marks.append((time.monotonic(), time.process_time())))
@@ -82,7 +82,7 @@ class Shown:
     """The window, the run that is replayed in it, and how long its thread did not come back to a timer of one millisecond."""
 
     def __init__(self, seconds: float) -> None:
-        self.current = Current()
+        self.current = StateStore()
         self.window = Window(_dressed(), self.current)
         self.window.show()
         self._noise = random.Random(7)
@@ -91,7 +91,7 @@ class Shown:
             self.window.show_page(name)
             for _ in range(5):
                 QApplication.processEvents()
-        keep_what_stays()
+        freeze_long_lived()
         self._begun, self._last = False, Moment.now()
         self.longest, self.work_s, self.long_turns, self.long_works = Moment(), 0.0, 0, 0
         self.memory: list[int] = []
@@ -156,7 +156,7 @@ class Shown:
 
     def _replay(self) -> None:
         made = Replay(paths.example(), SPEED, self.window)
-        made.told.connect(self.current.take)
+        made.event_received.connect(self.current.take)
         made.ended.connect(made.deleteLater)
         made.ended.connect(self._replay)
         made.start()

@@ -23,7 +23,7 @@ from waggle.core import paths
 from waggle.core.settings import Settings
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.progress.page import Progress
@@ -70,7 +70,7 @@ def shots(folder: Path, scale: str) -> Iterator[Path]:
                 for page in VIEWS:
                     show(window, page)
                     path = folder / Shot(page, theme, spoken, state).name(scale)
-                    settled(window).save(str(path))
+                    screenshot_when_still(window).save(str(path))
                     yield path
             shiboken6.delete(window)  # at once: a window that waits for its end is dressed again with each theme
 
@@ -91,7 +91,7 @@ def readme(folder: Path) -> Path:
     window.resize(*README)
     show(window, "home")
     path = folder / "readme.png"
-    settled(window).save(str(path))
+    screenshot_when_still(window).save(str(path))
     window.hide()
     return path
 

@@ -17,9 +17,9 @@ from PySide6.QtWidgets import QApplication
 from pictures import staged
 from waggle.gui.application.main import application
 from waggle.gui.application.main_window import Window
-from waggle.gui.state.event_log import Journal
+from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look, Theme
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
@@ -108,9 +108,9 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 
 def window_of(look: Look, told: Sequence[AnyEvent], *, replay: bool = True) -> Window:
     """A window that has been told these events, by a recording or as if by an engine."""
-    current, journal = Current(), Journal()
+    current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    window = Window(look, current, journal=journal, can_start=lambda: current.state.problem is not None)
+    window = Window(look, current, event_log=journal, can_start=lambda: current.state.problem is not None)
     for event in told:
         current.take(event)
         journal.take(event)

@@ -1,4 +1,4 @@
-"""What outlives a window: one for each home, the tray's words, what is worth a notification, and where it stood."""
+"""The controller: one window for each home, the words of the tray, notifications, and the window's saved geometry."""
 
 import contextlib
 import json
@@ -23,18 +23,18 @@ from waggle.core import cuda_download, paths, settings
 from waggle.core.paths import Home
 from waggle.gui.application import main as app
 from waggle.gui.application import single_instance, tray, window_state
-from waggle.gui.application.controller import FRAME, Shell
+from waggle.gui.application.controller import FRAME, Controller
 from waggle.gui.application.qt_application import Application
-from waggle.gui.application.single_instance import OnlyOne
-from waggle.gui.application.tray import Tray
+from waggle.gui.application.single_instance import SingleInstance
+from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.help.page import HelpPage
 from waggle.gui.pages.settings.cuda_download import CudaView
 from waggle.gui.pages.settings.page import SettingsPage
-from waggle.gui.state.notifications import notices
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.notifications import new_notices
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import pause_menu, system_tray
 from waggle.gui.widgets.buttons import Button
@@ -50,14 +50,14 @@ from waggle.gui.application import single_instance
 single_instance.PATIENCE_MS, single_instance.ANSWER_MS = int(sys.argv[2]), 60_000
 single_instance.WINDOWS = single_instance.WINDOWS or "windows" in sys.argv
 print("asks", flush=True)
-print(single_instance.OnlyOne(Path(sys.argv[1])).call("waggle://join?x"))
+print(single_instance.SingleInstance(Path(sys.argv[1])).call("waggle://join?x"))
 """
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
 CONTRIBUTING = State(phase="contributing", round=7, reach="solo", ready=ready(at=10.0))
 
 
 def test_only_the_first_claims_a_home(tmp_path: Path, qtbot: QtBot) -> None:
-    first, second, elsewhere = OnlyOne(tmp_path), OnlyOne(tmp_path), OnlyOne(tmp_path / "..")
+    first, second, elsewhere = SingleInstance(tmp_path), SingleInstance(tmp_path), SingleInstance(tmp_path / "..")
     assert first.claim()
     assert not second.claim()
     first.release()
@@ -74,39 +74,41 @@ def test_a_home_that_came_from_another_computer_is_opened_and_that_of_a_living_w
     plain = QLockFile(str(tmp_path / "window.lock"))
     plain.setStaleLockTime(0)
     assert not plain.tryLock(0), "Qt takes it for held, whether it is or not"
-    here = OnlyOne(tmp_path)
+    here = SingleInstance(tmp_path)
     assert here.claim()
-    assert not OnlyOne(tmp_path).claim()
+    assert not SingleInstance(tmp_path).claim()
     here.release()
 
 
 def test_a_window_for_another_computer_is_another_window(tmp_path: Path, qtbot: QtBot) -> None:
-    here, far = OnlyOne(tmp_path), OnlyOne(tmp_path, host="server")
+    here, far = SingleInstance(tmp_path), SingleInstance(tmp_path, host="server")
     assert here.claim()
     assert far.claim()
-    assert not OnlyOne(tmp_path, host="server").claim()
+    assert not SingleInstance(tmp_path, host="server").claim()
     here.release()
     far.release()
 
 
-@pytest.mark.parametrize(("host", "kept"), [("", True), ("server", False)])
+@pytest.mark.parametrize(("host", "has_home"), [("", True), ("server", False)])
 def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
-    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, kept: bool
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, has_home: bool
 ) -> None:
-    made: list[Choices] = []
-    monkeypatch.setattr(app, "_first", lambda _look, _home, choices, _arguments: made.append(choices) or 0)
+    created: list[SettingsStore] = []
+    monkeypatch.setattr(app, "_run_home_window", lambda _look, _home, choices, _arguments: created.append(choices) or 0)
     assert app.run(app.Arguments(home=tmp_path, on=host)) == 0
-    made[0].set({"computer.threads": 2})
-    assert (tmp_path / "settings.toml").exists() == kept
+    created[0].set({"computer.threads": 2})
+    assert (tmp_path / "settings.toml").exists() == has_home
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
-    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path), host="anna@nas-kiel")
+    shell = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path), host="anna@nas-kiel")
     shell.begin("home")
     window = shell.window
-    engine.told.emit(events.EngineFailed(title="anna@nas-kiel cannot be reached by ssh.", advice="anna: no", detail="nas-kiel"))
+    engine.event_received.emit(
+        events.EngineFailed(title="anna@nas-kiel cannot be reached by ssh.", advice="anna: no", detail="nas-kiel")
+    )
     shell._current.flush()
     window.show_page("help")
     help_page = window.pages["help"]
@@ -126,10 +128,12 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     home.settings.write_text("[window")
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
     monkeypatch.setattr(engine, "start", lambda: starts.append(True))
-    shell = Shell(look, Current(), engine, Choices(home.settings), home)
+    shell = Controller(look, StateStore(), engine, SettingsStore(home.settings), home)
     shell.begin("home")
     window, hero = shell.window, shell.window.home.hero
-    engine.told.emit(events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file."))
+    engine.event_received.emit(
+        events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file.")
+    )
     shell._current.flush()
     assert (hero._main.text(), hero._main.property("kind"), hero._second.text()) == (
         "Set it aside and start", "primary", "Copy report",
@@ -149,34 +153,34 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sockets have names there")
-@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("is_taken", [False, True])
 def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
-    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, taken: bool
+    tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, is_taken: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as short:
         monkeypatch.setattr(tempfile, "tempdir", short)
         home = Home(tmp_path / ("x" * 90)).prepare()
         place = home.socket("window.sock").parent
-        if taken:
+        if is_taken:
             place.mkdir()
             place.chmod(0o777)
-        first, heard = OnlyOne(home.root), list[str]()
-        first.called.connect(heard.append)
+        first, calls = SingleInstance(home.root), list[str]()
+        first.start_requested.connect(calls.append)
         assert first.claim()
-        assert (place.stat().st_mode & 0o777, first._server.isListening()) == ((0o777, False) if taken else (0o700, True))
+        assert (place.stat().st_mode & 0o777, first._server.isListening()) == ((0o777, False) if is_taken else (0o700, True))
         where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1]), "TMPDIR": short}
         asks = [sys.executable, "-c", SECOND, str(home.root), "60000"]
         second = subprocess.Popen(asks, stdout=subprocess.PIPE, env=where)
         qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
-        assert second.communicate()[0].split() == [b"asks", b"False" if taken else b"True"]
-        assert heard == ([] if taken else ["waggle://join?x"])
+        assert second.communicate()[0].split() == [b"asks", b"False" if is_taken else b"True"]
+        assert calls == ([] if is_taken else ["waggle://join?x"])
         first.release()
         assert not place.exists()
 
 
 def test_a_second_start_waits_for_a_window_that_is_still_being_made(tmp_path: Path, qtbot: QtBot) -> None:
-    first, heard = OnlyOne(tmp_path), list[str]()
-    first.called.connect(heard.append)
+    first, calls = SingleInstance(tmp_path), list[str]()
+    first.start_requested.connect(calls.append)
     assert first.claim()
     where = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
     asks = [sys.executable, "-c", SECOND, str(tmp_path), "100"]
@@ -187,7 +191,7 @@ def test_a_second_start_waits_for_a_window_that_is_still_being_made(tmp_path: Pa
             second.wait(2)  # far longer than it waits to be connected, and meanwhile nothing is heard here
         qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
         assert second.stdout.read().strip() == b"True"
-    assert heard == ["waggle://join?x"]
+    assert calls == ["waggle://join?x"]
     first.release()
 
 
@@ -195,8 +199,8 @@ def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(single_instance, "WINDOWS", True)
-    first, heard = OnlyOne(tmp_path), list[str]()
-    first.called.connect(heard.append)
+    first, calls = SingleInstance(tmp_path), list[str]()
+    first.start_requested.connect(calls.append)
     assert first.claim()
     named = (tmp_path / "control/window.pipe").read_text()
     assert first._server.serverName() == f"waggle-window-{named}"
@@ -205,7 +209,7 @@ def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_
     second = subprocess.Popen(asks, stdout=subprocess.PIPE, env=where)
     qtbot.waitUntil(lambda: second.poll() is not None, timeout=60_000)
     assert second.communicate()[0].split() == [b"asks", b"True"]
-    assert heard == ["waggle://join?x"]
+    assert calls == ["waggle://join?x"]
     first.release()
     assert first.claim()
     assert (tmp_path / "control/window.pipe").read_text() != named, "each window has its own"
@@ -213,12 +217,12 @@ def test_on_windows_nobody_can_know_where_a_window_listens_but_who_may_read_its_
 
 
 def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, qtbot: QtBot) -> None:
-    assert OnlyOne(tmp_path / "missing").claim()
+    assert SingleInstance(tmp_path / "missing").claim()
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_the_very_first_window_is_no_larger_than_the_screen(look: Look, qtbot: QtBot, recording: Path) -> None:
-    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
     window = shell.window
     there = window.screen().availableGeometry()
@@ -230,73 +234,80 @@ def test_the_very_first_window_is_no_larger_than_the_screen(look: Look, qtbot: Q
 
 
 def test_nobody_answers_where_no_window_is(tmp_path: Path, qtbot: QtBot) -> None:
-    assert not OnlyOne(tmp_path).call()
+    assert not SingleInstance(tmp_path).call()
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")
-def test_a_start_while_it_is_leaving_is_a_start_afterwards(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell.called("")
-    assert shell.wanted_again is None
+def test_a_start_while_it_is_leaving_is_a_start_afterwards(
+    shell: Controller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.open_invite("")
+    assert shell.pending_start is None
     shell.leave()
-    shell.called("waggle://join?charter=ab")
-    shell.called("")
-    assert shell.wanted_again == "waggle://join?charter=ab"
+    shell.open_invite("waggle://join?charter=ab")
+    shell.open_invite("")
+    assert shell.pending_start == "waggle://join?charter=ab"
     started: list[list[str]] = []
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
-    app._start_again(Home(tmp_path), chosen, shell.wanted_again)
-    asked = main.parsed(started[0][len(paths.window()) :])
-    assert (asked.home, asked.on, asked.set, asked.invite) == (tmp_path, "server", ["swarm.solo=true"], shell.wanted_again)
+    app._start_again(Home(tmp_path), chosen, shell.pending_start)
+    arguments = main.parsed(started[0][len(paths.window()) :])
+    assert (arguments.home, arguments.on, arguments.set, arguments.invite) == (
+        tmp_path,
+        "server",
+        ["swarm.solo=true"],
+        shell.pending_start,
+    )
 
 
 def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
     path = tmp_path / "window.json"
-    assert window_state.read(path) == window_state.Kept()
-    remembered = window_state.Kept(geometry=window_state.geometry_text(b"\x01\xff"), page="live", tray_told=True)
+    assert window_state.read(path) == window_state.WindowState()
+    remembered = window_state.WindowState(geometry=window_state.geometry_text(b"\x01\xff"), page="live", tray_told=True)
     window_state.write(path, remembered)
     assert window_state.read(path) == remembered
     assert window_state.read(path).geometry_bytes == b"\x01\xff"
     path.write_text("{")
-    assert window_state.read(path) == window_state.Kept()
+    assert window_state.read(path) == window_state.WindowState()
 
 
 def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbot: QtBot) -> None:
-    made, asked = Tray(look), list[AnyCommand]()
-    made.commanded.connect(asked.append)
-    made.show_state(CONTRIBUTING)
-    assert "Answering questions for Maths swarm, round 7." in made.icon.toolTip()
-    assert shown(made) == ["Contributing: Answering questions for Maths swarm, round 7.", "Open Waggle", "Pause",
+    tray_icon, commands = TrayIcon(look), list[AnyCommand]()
+    tray_icon.commanded.connect(commands.append)
+    tray_icon.show_state(CONTRIBUTING)
+    assert "Answering questions for Maths swarm, round 7." in tray_icon.icon.toolTip()
+    assert visible_actions(tray_icon) == ["Contributing: Answering questions for Maths swarm, round 7.", "Open Waggle", "Pause",
                            "Pause for a while", "Quit"]  # fmt: skip
-    made._pause.trigger()
-    made.show_state(replace(CONTRIBUTING, phase="paused"))
-    assert shown(made) == ["Paused by you: Paused.", "Open Waggle", "Resume", "Quit"]
-    made._resume.trigger()
-    made.show_state(replace(CONTRIBUTING, phase="waiting"))
-    assert shown(made)[1:] == ["Open Waggle", "Pause", "Pause for a while", "Quit"]
-    made._pause.trigger()
-    assert [type(command) for command in asked] == [Pause, Resume, Pause]
+    tray_icon._pause.trigger()
+    tray_icon.show_state(replace(CONTRIBUTING, phase="paused"))
+    assert visible_actions(tray_icon) == ["Paused by you: Paused.", "Open Waggle", "Resume", "Quit"]
+    tray_icon._resume.trigger()
+    tray_icon.show_state(replace(CONTRIBUTING, phase="waiting"))
+    assert visible_actions(tray_icon)[1:] == ["Open Waggle", "Pause", "Pause for a while", "Quit"]
+    tray_icon._pause.trigger()
+    assert [type(command) for command in commands] == [Pause, Resume, Pause]
 
 
 def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, said = Tray(look), list[str]()
-    made.show_state(CONTRIBUTING)
-    monkeypatch.setattr(made.icon, "setToolTip", said.append)
-    made.show_state(replace(CONTRIBUTING, answered=7))
-    assert said == []
-    made.show_state(replace(CONTRIBUTING, phase="paused"))
-    assert len(said) == 1
+    tray_icon, tooltips = TrayIcon(look), list[str]()
+    tray_icon.show_state(CONTRIBUTING)
+    monkeypatch.setattr(tray_icon.icon, "setToolTip", tooltips.append)
+    tray_icon.show_state(replace(CONTRIBUTING, answered=7))
+    assert tooltips == []
+    tray_icon.show_state(replace(CONTRIBUTING, phase="paused"))
+    assert len(tooltips) == 1
 
 
 def test_the_tray_says_what_quitting_leaves_running(look: Look, qtbot: QtBot) -> None:
-    made = Tray(look)
-    made.show_state(replace(CONTRIBUTING, service=True))
-    assert shown(made)[-1] == "Quit; the engine goes on"
-    made.show_state(CONTRIBUTING)
-    assert shown(made)[-1] == "Quit"
+    tray_icon = TrayIcon(look)
+    tray_icon.show_state(replace(CONTRIBUTING, service=True))
+    assert visible_actions(tray_icon)[-1] == "Quit; the engine goes on"
+    tray_icon.show_state(CONTRIBUTING)
+    assert visible_actions(tray_icon)[-1] == "Quit"
 
 
-def shown(made: Tray) -> list[str]:
-    return [action.text() for action in made.menu.actions() if action.isVisible() and not action.isSeparator()]
+def visible_actions(tray_icon: TrayIcon) -> list[str]:
+    return [action.text() for action in tray_icon.menu.actions() if action.isVisible() and not action.isSeparator()]
 
 
 def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
@@ -305,22 +316,22 @@ def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
 
 
 def test_a_strangers_swarm_is_no_markup_in_a_tooltip(look: Look, qtbot: QtBot) -> None:
-    made = Tray(look)
-    made.show_state(replace(CONTRIBUTING, ready=ready(swarm="<b>Loud</b><img src=x>")))
-    assert "Loud" in made.icon.toolTip()
-    assert "<" not in made.icon.toolTip()
+    tray_icon = TrayIcon(look)
+    tray_icon.show_state(replace(CONTRIBUTING, ready=ready(swarm="<b>Loud</b><img src=x>")))
+    assert "Loud" in tray_icon.icon.toolTip()
+    assert "<" not in tray_icon.icon.toolTip()
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_strangers_specialty_is_no_markup_in_a_notification(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, told = Tray(look), list[str]()
-    made.show()
-    monkeypatch.setattr(made.icon, "showMessage", lambda *words: told.extend(words[:2]))  # no test reads a system's
+    tray_icon, messages = TrayIcon(look), list[str]()
+    tray_icon.show()
+    monkeypatch.setattr(tray_icon.icon, "showMessage", lambda *words: messages.extend(words[:2]))  # no test reads a system's
     aha = replace(AHA, specialty="<b>Logic</b>", name="<a href=x>Brisk Otter</a>")
-    (notice,) = notices(CONTRIBUTING, replace(CONTRIBUTING, ahas=(aha,)))
-    made.say(notice.title, notice.words)
-    assert [("Logic" in told[0], "Brisk Otter" in told[1]), "<" in "".join(told)] == [(True, True), False]
-    made.hide()
+    (notice,) = new_notices(CONTRIBUTING, replace(CONTRIBUTING, ahas=(aha,)))
+    tray_icon.say(notice.title, notice.words)
+    assert [("Logic" in messages[0], "Brisk Otter" in messages[1]), "<" in "".join(messages)] == [(True, True), False]
+    tray_icon.hide()
 
 
 def test_ways_to_pause_name_their_end() -> None:
@@ -344,24 +355,24 @@ AHA = events.Aha(round=3, at=20.0, specialty="Logic", name="Brisk Otter")
     ],
 )
 def test_few_things_are_worth_a_notification(after: State, kinds: list[str]) -> None:
-    assert [notice.kind for notice in notices(CONTRIBUTING, after)] == kinds
+    assert [notice.kind for notice in new_notices(CONTRIBUTING, after)] == kinds
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support raise")  # the platform without a screen says so
-@pytest.mark.parametrize(("wanted", "there", "hidden"), [(True, True, True), (True, False, False), (False, True, False)])
+@pytest.mark.parametrize(("in_tray", "there", "hidden"), [(True, True, True), (True, False, False), (False, True, False)])
 def test_closing_goes_to_the_tray_only_where_there_is_one(
-    look: Look, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, wanted: bool, there: bool, hidden: bool
+    look: Look, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, in_tray: bool, there: bool, hidden: bool
 ) -> None:
     monkeypatch.setattr(system_tray, "available", lambda: there)  # no test can have a system's tray come and go
-    choices, home = Choices(None), Home(tmp_path)
-    choices.set({"window.close_to_tray": wanted})
-    shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
+    choices, home = SettingsStore(None), Home(tmp_path)
+    choices.set({"window.close_to_tray": in_tray})
+    shell = Controller(look, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
     shell.begin("live")
     shell.window.close()
     assert shell.window.isHidden() == hidden
     assert shell.window.leaving != hidden
     assert window_state.read(tmp_path / "window.json").page == "live"
-    shell.called("")
+    shell.open_invite("")
     assert shell.window.isVisible()
     window = shell.window
     shiboken6.delete(shell)
@@ -375,8 +386,8 @@ def test_starting_is_offered_once_the_process_is_gone(
 ) -> None:
     """However long it takes to go after it said why: until then no start could be carried out."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    current, process = Current(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
-    shell = Shell(look, current, process, Choices(tmp_path / "settings.toml"))
+    current, process = StateStore(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
+    shell = Controller(look, current, process, SettingsStore(tmp_path / "settings.toml"))
     shell.begin("home")
     with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
         shell.start()
@@ -412,18 +423,18 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    begun, shells = tmp_path / "begun", list[Shell]()
+    begun, shells = tmp_path / "begun", list[Controller]()
     monkeypatch.setattr(app, "command_line", lambda arguments: [sys.executable, "-c", ENGINE, str(begun), *arguments])
-    monkeypatch.setattr(app, "_shown", lambda shell, _arguments, first: shells.append(shell) or 0)
-    said = ("computer.threads=1", "computer.cpu_percent=70")
-    app.run(app.Arguments(home=tmp_path / "home", overrides=said))
+    monkeypatch.setattr(app, "_run_event_loop", lambda shell, _arguments, first: shells.append(shell) or 0)
+    overrides = ("computer.threads=1", "computer.cpu_percent=70")
+    app.run(app.Arguments(home=tmp_path / "home", overrides=overrides))
     (shell,), source = shells, shells[0]._source
     assert isinstance(source, EngineProcess)
     shell.start()
     qtbot.waitUntil(lambda: shell._current.state.settings is not None, timeout=60_000)
     shell.choices.set({"computer.threads": 4})
     qtbot.waitUntil(lambda: len(begun.read_text().splitlines()) == 2, timeout=60_000)
-    assert [json.loads(line) for line in begun.read_text().splitlines()] == [[*said], [said[1]]]
+    assert [json.loads(line) for line in begun.read_text().splitlines()] == [[*overrides], [overrides[1]]]
     with qtbot.waitSignal(source.ended, timeout=60_000):
         source.stop()
     window = shell.window
@@ -431,17 +442,17 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
     shiboken6.delete(window)
 
 
-def offered(shell: Shell) -> list[str]:
+def offered(shell: Controller) -> list[str]:
     return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]
 
 
 @pytest.fixture
-def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Shell]:
-    made = Shell(look, Current(), Replay(recording), Choices(None))
-    made.begin("home")
-    yield made
-    window = made.window
-    shiboken6.delete(made)
+def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Controller]:
+    controller = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
+    controller.begin("home")
+    yield controller
+    window = controller.window
+    shiboken6.delete(controller)
     shiboken6.delete(window)
     look.set_text(100)
     look.dress()
@@ -451,15 +462,17 @@ NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not suppo
 
 
 @NO_SCREEN
-def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[tuple[str, str]] = []
-    monkeypatch.setattr(Tray, "say", lambda _tray, *words: said.append(words))  # no test can read a system's notifications
+def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        TrayIcon, "say", lambda _tray, *words: messages.append(words)
+    )  # no test can read a system's notifications
     window, words = shell.window, "This computer does not tell whether you are using it."
     window.refused(words, "")
-    assert not said
+    assert not messages
     window.hide()
     window.refused(words, "")
-    assert said == [("Waggle", words)]
+    assert messages == [("Waggle", words)]
     window._notice_end.timeout.emit()
     assert window.status._notice._shown[0] == words
     shell.raise_window()
@@ -471,51 +484,53 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Shel
 NO_MODEL = events.Warned(title="The hub has no model Qwen/Typo.", advice="Check its name. All is as it was before.", at=5000.0)
 
 
-def tell(shell: Shell, *told: AnyEvent) -> None:
-    for event in told:
+def tell(shell: Controller, *received: AnyEvent) -> None:
+    for event in received:
         shell._current.take(event)
     shell._current.flush()
 
 
 @NO_SCREEN
-def test_a_choice_that_failed_is_said_where_it_was_made(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(shell.window, "notice", said.append)
+def test_a_choice_that_failed_is_said_where_it_was_made(shell: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    messages: list[str] = []
+    monkeypatch.setattr(shell.window, "notice", messages.append)
     shell.window.show_page("swarms")
     old = replace(NO_MODEL, at=1000.0)  # of an engine that was there before
     tell(shell, Snapshot(state=State(warnings=(old,)), at=4990.0))
     tell(shell, NO_MODEL, replace(NO_MODEL, title="The clock is wrong.", advice=""))
-    assert said == ["The hub has no model Qwen/Typo. Check its name. All is as it was before.", "The clock is wrong."]
+    assert messages == ["The hub has no model Qwen/Typo. Check its name. All is as it was before.", "The clock is wrong."]
     tell(shell, events.PhaseChanged(phase="contributing", round=7, at=5001.0))
-    assert len(said) == 2, "it was said before"
+    assert len(messages) == 2, "it was said before"
 
 
 @NO_SCREEN
-@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("notify", [True, False])
 def test_a_warning_that_nobody_sees_is_a_notification_only_for_who_wants_such(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, wanted: bool
+    shell: Controller, monkeypatch: pytest.MonkeyPatch, notify: bool
 ) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(Tray, "say", lambda _tray, _title, words: said.append(words))  # no test reads a system's notifications
-    shell.choices.set({"window.notify_problems": wanted})
+    messages: list[str] = []
+    monkeypatch.setattr(
+        TrayIcon, "say", lambda _tray, _title, words: messages.append(words)
+    )  # no test reads a system's notifications
+    shell.choices.set({"window.notify_problems": notify})
     shell.window.hide()
     tell(shell, NO_MODEL)
-    assert len(said) == wanted
+    assert len(messages) == notify
 
 
 @NO_SCREEN
-def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu(shell: Shell, qapp: QApplication) -> None:
+def test_a_tray_in_other_words_takes_the_place_of_the_one_before_and_of_its_menu(shell: Controller, qapp: QApplication) -> None:
     before = shell.tray
     menu = before.menu
     shell.choices.set({"window.language": "de"})
     qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert not shiboken6.isValid(before)
     assert not shiboken6.isValid(menu)
-    assert shown(shell.tray)[-1] == "Beenden"
+    assert visible_actions(shell.tray)[-1] == "Beenden"
 
 
 @NO_SCREEN
-def test_a_maximised_window_stays_maximised(shell: Shell, qtbot: QtBot) -> None:
+def test_a_maximised_window_stays_maximised(shell: Controller, qtbot: QtBot) -> None:
     shell.window.setGeometry(40, 40, 1040, 700)
     shell.window.showMaximized()
     shell.choices.set({"window.text_percent": 115})
@@ -528,35 +543,35 @@ def test_a_maximised_window_stays_maximised(shell: Shell, qtbot: QtBot) -> None:
 
 
 @NO_SCREEN
-def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Shell, qtbot: QtBot) -> None:
-    def seen() -> tuple[bool, float]:
+def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, qtbot: QtBot) -> None:
+    def row_state() -> tuple[bool, float]:
         """Whether the row's control has the focus and is seen, and how far down the page stands."""
         page = shell.window.pages["settings"]
         assert isinstance(page, SettingsPage)
-        (row,) = (made for made in page._rows() if made.key == "window.text_percent")
+        (row,) = (setting_row for setting_row in page._rows() if setting_row.key == "window.text_percent")
         bar = page._area.verticalScrollBar()
         return row.focused and not row._control.visibleRegion().isEmpty(), bar.value() / bar.maximum()
 
     shell.window.show_page("settings")
     page = shell.window.pages["settings"]
     assert isinstance(page, SettingsPage)
-    (row,) = (made for made in page._rows() if made.key == "window.text_percent")
+    (row,) = (setting_row for setting_row in page._rows() if setting_row.key == "window.text_percent")
     row.take_focus()
     page._area.ensureWidgetVisible(row)
-    assert seen()[0]
-    before = seen()[1]
+    assert row_state()[0]
+    before = row_state()[1]
     assert before > 0.1
     shell.choices.set({"window.text_percent": 150})
-    assert seen() == (True, pytest.approx(before, abs=0.05))
+    assert row_state() == (True, pytest.approx(before, abs=0.05))
     shell.window.pages["settings"]._search.setText("words")  # type: ignore[attr-defined]
     shell.choices.set({"window.language": "de"})
     assert shell.window.pages["settings"]._search.text() == "words"  # type: ignore[attr-defined]
 
 
 @NO_SCREEN
-def test_a_self_test_goes_on_in_other_words(shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
-    monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", told])
+def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
+    monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", script])
     shell.window.show_page("help")
     help_page = shell.window.pages["help"]
     assert isinstance(help_page, HelpPage)
@@ -574,9 +589,9 @@ def test_a_self_test_goes_on_in_other_words(shell: Shell, qtbot: QtBot, monkeypa
 
 
 def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
-    told = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
+    script = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
     pack = cuda_download.shipped()
-    before, after = (CudaView(look, pack, tmp_path / "cuda", [sys.executable, "-c", told]) for _ in range(2))
+    before, after = (CudaView(look, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
     before.act.click()
     qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)
     after.go_on(before)
@@ -591,7 +606,7 @@ def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: P
 @NO_SCREEN
 @pytest.mark.parametrize(("platform", "raised"), [("linux", True), ("win32", True), ("darwin", False)])
 def test_a_press_on_the_tray_raises_the_window_where_it_opens_no_menu(
-    shell: Shell, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+    shell: Controller, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     shell.window.hide()
@@ -602,7 +617,7 @@ def test_a_press_on_the_tray_raises_the_window_where_it_opens_no_menu(
 @NO_SCREEN
 @pytest.mark.parametrize(("platform", "raised"), [("linux", False), ("darwin", True)])
 def test_the_dock_brings_a_closed_window_back(
-    shell: Shell, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
+    shell: Controller, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, platform: str, raised: bool
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     shell.window.hide()
@@ -618,20 +633,20 @@ def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_
 ) -> None:
     """At its commit another program may still call it off; and the system asks as often as it likes."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    engine, told = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
-    engine.told.connect(told.append)
-    shell = Shell(look, Current(), engine, Choices(None), Home(tmp_path))
+    engine, received = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
+    engine.event_received.connect(received.append)
+    shell = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path))
     monkeypatch.setattr(qapp, "leave", shell.leave_with_system)
     shell.begin("home")
     shell.start()
-    qtbot.waitUntil(lambda: any(isinstance(event, events.Ready) for event in told), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: any(isinstance(event, events.Ready) for event in received), timeout=SOON_MS)
     qapp.commitDataRequest.emit(None)
     assert not shell.window.leaving
     assert window_state.read(tmp_path / "window.json").geometry
-    with qtbot.waitSignal(shell.left, timeout=SOON_MS):
+    with qtbot.waitSignal(shell.finished, timeout=SOON_MS):
         for _ in range(2):
             QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
-    assert isinstance(told[-1], events.EngineStopped)
+    assert isinstance(received[-1], events.EngineStopped)
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

@@ -82,7 +82,7 @@ def test_another_thread_makes_more_than_any_threshold():
 """
 
 
-def _said(script: str) -> str:
+def _output(script: str) -> str:
     """What it prints; nobody complains, and nothing crashes."""
     environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=120)
@@ -91,11 +91,11 @@ def _said(script: str) -> str:
 
 
 def test_widgets_are_listed_while_others_become_garbage() -> None:
-    assert int(_said(LISTED)) >= 21, "those that nobody holds any more are among them"
+    assert int(_output(LISTED)) >= 21, "those that nobody holds any more are among them"
 
 
 def test_what_only_garbage_holds_ends_in_the_window_s_thread() -> None:
-    assert _said(ENDED) == "True"
+    assert _output(ENDED) == "True"
 
 
 def test_what_a_failed_test_held_ends_in_the_window_s_thread_before_another_test_begins(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The door: from a cold start to a shown window, and out again when the engine has left; a second start raises the first."""
+"""Entry point: from a cold start to a shown window and out again after the engine; a second start raises the first."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def close(waits=False):
 
 app.command_line = lambda arguments: [sys.executable, sys.argv[1], sys.argv[2]]
 app.application()
-controller.Shell.called = lambda self, invite: (print("called with", invite, flush=True), close())
+controller.Controller.open_invite = lambda self, invite: (print("called with", invite, flush=True), close())
 QTimer.singleShot(0, lambda: print("open", flush=True))
 if sys.argv[4] == "closes":
     QTimer.singleShot(100, lambda: close(waits=True))
@@ -51,10 +51,10 @@ def command(kind: str, home: Path, *more: str) -> list[str]:
 @pytest.fixture
 def first(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A window that stays until it is called."""
-    made = subprocess.Popen(command("well", tmp_path, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    yield made
-    made.kill()
-    made.wait()
+    process = subprocess.Popen(command("well", tmp_path, "stays"), stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    yield process
+    process.kill()
+    process.wait()
 
 
 @pytest.mark.parametrize(("kind", "phase"), [("well", "contributing"), ("fails", "problem")])

@@ -1,4 +1,4 @@
-"""The whole window: one redraw a tick, one page at a time, names for all that can be reached by keyboard."""
+"""The whole window: one redraw a tick, one page at a time, accessible names for everything the keyboard reaches."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +17,17 @@ from pictures.screenshots import failed
 from waggle.core.paths import Home
 from waggle.core.settings import Settings, When
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.navigation import Rail, RailButton
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.navigation import NavigationRail, RailButton
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import date_of
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.help.page import HelpPage
 from waggle.gui.pages.welcome.page import Welcome
 from waggle.gui.state import shortcuts
-from waggle.gui.state.event_log import Journal
+from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.store import Current
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.protocol import events
@@ -36,11 +36,11 @@ from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.schedule import Decision, Readings, Wishes, decide
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
-Told = Callable[..., Window]
+TellWindow = Callable[..., Window]
 
 
 def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
-    current = Current()
+    current = StateStore()
     changes: list[int] = []
     current.changed.connect(lambda: changes.append(current.state.seq))
     for number in range(1, 200):
@@ -57,7 +57,7 @@ def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
 ) -> None:
     monkeypatch.setattr("waggle.gui.state.store.MINUTE_MS", 20)
     moment = [START]
-    current = Current(clock=lambda: moment[0])
+    current = StateStore(clock=lambda: moment[0])
     window = Window(look, current)
     qtbot.addWidget(window)
     current.take(events.PhaseChanged(at=START, phase="paused", round=3))
@@ -69,8 +69,8 @@ def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
     qtbot.waitUntil(lambda: not window.home.hero._warning.text())
 
 
-def test_every_focusable_widget_has_a_name_and_every_label_is_plain_text(window_told: Told, told: list[AnyEvent]) -> None:
-    window = window_told(told)
+def test_every_focusable_widget_has_a_name_and_every_label_is_plain_text(window_told: TellWindow, story: list[AnyEvent]) -> None:
+    window = window_told(story)
     for page in PAGES:
         window.show_page(page)
         nameless = [
@@ -85,8 +85,8 @@ def test_every_focusable_widget_has_a_name_and_every_label_is_plain_text(window_
         assert rich == [], page
 
 
-def test_tab_leaves_every_table(window_told: Told, told: list[AnyEvent]) -> None:
-    window = window_told(told)
+def test_tab_leaves_every_table(window_told: TellWindow, story: list[AnyEvent]) -> None:
+    window = window_told(story)
     for page in PAGES:
         window.show_page(page)
     tables = window.findChildren(QTableView)
@@ -94,43 +94,45 @@ def test_tab_leaves_every_table(window_told: Told, told: list[AnyEvent]) -> None
     assert [table.accessibleName() for table in tables if table.tabKeyNavigation()] == []
 
 
-@pytest.mark.parametrize("story", ["told", "written", "nothing"])
+@pytest.mark.parametrize("case", ["story", "written", "nothing"])
 def test_home_does_not_scroll_in_a_small_window(
-    window_told: Told, told: list[AnyEvent], written: list[AnyEvent], story: str
+    window_told: TellWindow, story: list[AnyEvent], written: list[AnyEvent], case: str
 ) -> None:
-    window = window_told({"told": told, "written": [*written, events.SettingsChanged(settings=Settings())], "nothing": []}[story])
+    window = window_told(
+        {"story": story, "written": [*written, events.SettingsChanged(settings=Settings())], "nothing": []}[case]
+    )
     for width, height in ((1280, 784), (1264, 704), (1280, 632), (1024, 640)):
         window.resize(width, height)
-        settled(window)
+        screenshot_when_still(window)
         areas = window.home.findChildren(QScrollArea)
         assert [area.verticalScrollBar().maximum() for area in areas] == [0], f"{width}x{height}"
         assert window.rail.width() == window._look.size["rail" if width > 1024 else "rail_compact"]
 
 
-def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_told: Told, told: list[AnyEvent]) -> None:
-    window = window_told(told, 1024, 640)
-    settled(window)
+def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_told: TellWindow, story: list[AnyEvent]) -> None:
+    window = window_told(story, 1024, 640)
+    screenshot_when_still(window)
     hero, before = window.home.hero, window.home.hero.height()
     at = window._current.now()
     window._current.take(events.Warned(title="The hub has no model Qwen/Qwen2.5-0.5B.", advice="Check its name. " * 9, at=at))
     window._current.flush()
-    settled(window)
+    screenshot_when_still(window)
     label = hero._warning
     assert label.text().startswith("The hub has no model Qwen/Qwen2.5-0.5B. Check its name.")
     assert label.height() >= label.heightForWidth(label.width()) > 1.5 * label.fontMetrics().height()
     assert " cores" in hero._fact.words(), "what it runs on is still there"
     hero.show_state(window._current.state, at + 901)
-    settled(window)
+    screenshot_when_still(window)
     assert (hero._warned.isVisible(), hero.height()) == (False, before)
 
 
-def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: Told, told: list[AnyEvent]) -> None:
-    window = window_told(told, 1024, 640)
+def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellWindow, story: list[AnyEvent]) -> None:
+    window = window_told(story, 1024, 640)
     window.show_page("peers")
 
     def leads_home(words: str) -> bool:
         window.notice(words)
-        settled(window)
+        screenshot_when_still(window)
         return window.status._home.isVisible()
 
     long = "A sentence. " * 20
@@ -140,10 +142,10 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: Told,
     assert not leads_home("The clock is wrong.")
     assert leads_home(f"The clock is wrong. {long}".strip())
     window.resize(4000, 640)
-    settled(window)
+    screenshot_when_still(window)
     assert not window.status._home.isVisible(), "it stands there whole"
     window.resize(1024, 640)
-    settled(window)
+    screenshot_when_still(window)
     assert window.status._home.isVisible()
     window.status._home.click()
     assert (window.page, window.status._home.isVisible()) == ("home", False)
@@ -153,30 +155,30 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: Told,
     assert not window.status._home.isVisible()
 
 
-def left(widget: QWidget) -> int:
+def left_edge(widget: QWidget) -> int:
     return widget.mapTo(widget.window(), QPoint(0, 0)).x()
 
 
 def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words_do(
-    window_told: Told, told: list[AnyEvent], look: Look
+    window_told: TellWindow, story: list[AnyEvent], look: Look
 ) -> None:
     window = window_told([], 1024, 640)
-    settled(window)
+    screenshot_when_still(window)
     hero, good, before = window.home.hero, window.home._good, window.home.hero.height()
     assert not hero._below.isVisible()
-    assert left(good._race) + 5 == left(good._question)  # a link's edge and padding
+    assert left_edge(good._race) + 5 == left_edge(good._question)  # a link's edge and padding
     window._current.take(events.Preparing(part="Starting the answer checker", done=0, parts=4))
     window._current.flush()
-    settled(window)
+    screenshot_when_still(window)
     assert hero._below.isVisible()
     assert hero.height() > before
-    window = window_told(told, 1024, 640)
-    settled(window)
+    window = window_told(story, 1024, 640)
+    screenshot_when_still(window)
     assert window.home.hero._below.isVisible()
-    assert left(window.home._good._reward) == left(window.home._good._question)
+    assert left_edge(window.home._good._reward) == left_edge(window.home._good._question)
     window.cover(welcome := Welcome(look))
-    settled(window)
-    assert left(welcome._skip) + 5 == left(welcome._steps)
+    screenshot_when_still(window)
+    assert left_edge(welcome._skip) + 5 == left_edge(welcome._steps)
 
 
 def figures(window: Window) -> list[str]:
@@ -184,13 +186,15 @@ def figures(window: Window) -> list[str]:
     return [f"{card._value.text()} {card._unit.text()}|{card._line.words()}" for card in cards]
 
 
-def test_a_restart_takes_nothing_from_what_home_counts(window_told: Told) -> None:
+def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) -> None:
     """The days as the engine told them, the rounds since, and the days again as soon as an engine is ready."""
     noon = START - START % 86_400 + 43_200
     today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
     days = DaysTold(days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, taken=41, met=9, at=noon)
-    again = ready(at=noon + 60)
-    window = window_told([ready(at=noon - 60), days, again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)])
+    ready_again = ready(at=noon + 60)
+    window = window_told(
+        [ready(at=noon - 60), days, ready_again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)]
+    )
     assert figures(window) == [
         "128 |32 of them right; 1,280 in all", "3 of 9 peers|41 of your groups",
         "12 Wh, estimated|About as much as a laptop in 24 min",
@@ -210,9 +214,9 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: Told) -> Non
 
 
 def test_pages_survive_the_smallest_window_and_every_theme(
-    window_told: Told, look: Look, told: list[AnyEvent], qapp: QApplication
+    window_told: TellWindow, look: Look, story: list[AnyEvent], qapp: QApplication
 ) -> None:
-    window = window_told(told, 900, 600)
+    window = window_told(story, 900, 600)
     for page in PAGES:
         window.show_page(page)
     for theme in ("dark", "high_contrast", "light"):
@@ -223,21 +227,21 @@ def test_pages_survive_the_smallest_window_and_every_theme(
             assert not window.grab().isNull(), (theme, page)
 
 
-def test_the_rail_changes_pages(window_told: Told, written: list[AnyEvent]) -> None:
+def test_the_rail_changes_pages(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
     for page in PAGES:
         window.rail._buttons[page].click()
         assert window.pages[page].isVisible()
 
 
-def test_a_page_that_is_opened_gives_the_focus_to_none_of_its_buttons(window_told: Told, written: list[AnyEvent]) -> None:
+def test_a_page_that_is_opened_gives_the_focus_to_none_of_its_buttons(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
     window.home.hero._main.setFocus()
     window.show_page("help")
     assert window.focusWidget() is window.pages["help"]
 
 
-def test_only_the_seen_page_is_drawn(window_told: Told, written: list[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_seen_page_is_drawn(window_told: TellWindow, written: list[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> None:
     window = window_told(written)
     drawn: list[str] = []
     for name, page in window.pages.items():
@@ -246,7 +250,7 @@ def test_only_the_seen_page_is_drawn(window_told: Told, written: list[AnyEvent],
     assert drawn == ["home"]
 
 
-def test_pausing_for_an_hour_sends_a_moment(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
+def test_pausing_for_an_hour_sends_a_moment(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -261,7 +265,7 @@ def test_pausing_for_an_hour_sends_a_moment(window_told: Told, written: list[Any
 
 
 def test_a_pause_that_waits_for_a_step_is_said_and_can_be_taken_back(
-    window_told: Told, written: list[AnyEvent], qtbot: QtBot
+    window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
     sent: list[AnyCommand] = []
@@ -282,7 +286,7 @@ def test_a_pause_that_waits_for_a_step_is_said_and_can_be_taken_back(
 
 @pytest.mark.parametrize("page", ["home", "live"])
 def test_a_pause_that_was_taken_back_elsewhere_can_be_asked_for_again(
-    window_told: Told, written: list[AnyEvent], page: str
+    window_told: TellWindow, written: list[AnyEvent], page: str
 ) -> None:
     window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
     window.show_page(page)
@@ -297,7 +301,7 @@ def test_a_pause_that_was_taken_back_elsewhere_can_be_asked_for_again(
     assert [type(command) for command in sent] == [Pause, Pause]
 
 
-def test_the_one_button_follows_the_phase(window_told: Told, written: list[AnyEvent]) -> None:
+def test_the_one_button_follows_the_phase(window_told: TellWindow, written: list[AnyEvent]) -> None:
     paused = events.PhaseChanged(phase="paused", round=9, at=5.0, seq=999_999)
     window = window_told([*written, paused])
     button = window.home.hero._main
@@ -309,7 +313,7 @@ def test_the_one_button_follows_the_phase(window_told: Told, written: list[AnyEv
 
 
 def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while(
-    window_told: Told, written: list[AnyEvent], qtbot: QtBot
+    window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     """The key never sends the rules away: that is a button of its own."""
     on_battery = decide(When(only_on_power=True), Readings(on_power=False), Wishes(), 0.0)
@@ -330,7 +334,7 @@ def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while
     assert [type(command) for command in sent] == [Pause, Pause, Resume]
 
 
-def test_a_failure_can_be_copied(window_told: Told, written: list[AnyEvent], qapp: QApplication) -> None:
+def test_a_failure_can_be_copied(window_told: TellWindow, written: list[AnyEvent], qapp: QApplication) -> None:
     failed = events.EngineFailed(title="Out of memory.", advice="Close something.", detail="line one\nline two")
     window = window_told([*written, failed])
     assert window.home.hero._main.text() == "Copy report"
@@ -343,7 +347,7 @@ def test_a_failure_can_be_copied(window_told: Told, written: list[AnyEvent], qap
     assert window.home.hero._main.text() == "Copy report"
 
 
-def test_progress_asks_for_history_once(window_told: Told) -> None:
+def test_progress_asks_for_history_once(window_told: TellWindow) -> None:
     window, sent = window_told([]), list[AnyCommand]()
     window.show_page("progress")
     window.commanded.connect(sent.append)
@@ -354,14 +358,14 @@ def test_progress_asks_for_history_once(window_told: Told) -> None:
     assert [type(command) for command in sent] == [QueryHistory]
 
 
-def test_home_shows_the_line_of_before_a_restart(window_told: Told, written: list[AnyEvent]) -> None:
+def test_home_shows_the_line_of_before_a_restart(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window, sent = window_told([]), list[AnyCommand]()
     window.commanded.connect(sent.append)
     window._current.take(ready(round=12))
     window._current.take(events.PhaseChanged(phase="paused", round=12))
     window._current.flush()
-    asked = [type(command) for command in sent]
-    assert asked.count(QueryHistory) == 1
+    query_types = [type(command) for command in sent]
+    assert query_types.count(QueryHistory) == 1
     trend = window.home._trend
     assert trend._empty.text() == "The rounds so far are being asked for."
     rounds = tuple(event.summary for event in written if isinstance(event, events.RoundCompleted))
@@ -373,7 +377,7 @@ def test_home_shows_the_line_of_before_a_restart(window_told: Told, written: lis
     assert [type(command) for command in sent].count(QueryHistory) == 1
 
 
-def test_progress_asks_again_after_a_hundred_rounds(window_told: Told) -> None:
+def test_progress_asks_again_after_a_hundred_rounds(window_told: TellWindow) -> None:
     window = window_told([])
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -386,7 +390,7 @@ def test_progress_asks_again_after_a_hundred_rounds(window_told: Told) -> None:
     assert len(sent) == 2
 
 
-def test_progress_asks_no_engine_that_is_gone(window_told: Told) -> None:
+def test_progress_asks_no_engine_that_is_gone(window_told: TellWindow) -> None:
     window = window_told([ready(round=1), events.EngineGone(code=9, restarts=1)])
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -394,21 +398,23 @@ def test_progress_asks_no_engine_that_is_gone(window_told: Told) -> None:
     assert sent == []
 
 
-def test_closing_waits_for_the_engine(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
+def test_closing_waits_for_the_engine(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
     with qtbot.waitSignal(window.closing):
         window.close()
     assert window.isVisible()
 
 
-def test_a_replay_is_marked_on_every_page(window_told: Told, written: list[AnyEvent]) -> None:
+def test_a_replay_is_marked_on_every_page(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
     window.show_replay(3)
     assert "Replay of a recorded run, 3 unknown lines skipped" in window.windowTitle()
     assert window.status._mark.isVisible()
 
 
-def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(window_told: Told, written: list[AnyEvent]) -> None:
+def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(
+    window_told: TellWindow, written: list[AnyEvent]
+) -> None:
     window = window_told([*written, Snapshot(state=State(phase="contributing", service=True))])
     assert window.status._mark.isVisible()
     window.grab()
@@ -419,7 +425,7 @@ def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(wind
     assert not window.status._mark.isVisible()
 
 
-def test_starting_up_is_shown_in_words(window_told: Told) -> None:
+def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
     story = list(Run(rounds=1).told())[:3]
     window = window_told(story)
     assert window.home.hero._says.text() == "Loading the model"
@@ -428,8 +434,10 @@ def test_starting_up_is_shown_in_words(window_told: Told) -> None:
     assert "Loading the model" in window.status._says.words()
 
 
-def test_a_theme_changes_colours_and_no_face(window_told: Told, told: list[AnyEvent], look: Look, qapp: QApplication) -> None:
-    window = window_told(failed(told), 1024, 640)  # the compact form, with the buttons of another state
+def test_a_theme_changes_colours_and_no_face(
+    window_told: TellWindow, story: list[AnyEvent], look: Look, qapp: QApplication
+) -> None:
+    window = window_told(failed(story), 1024, 640)  # the compact form, with the buttons of another state
     for page in PAGES:
         window.show_page(page)
         qapp.processEvents()
@@ -445,8 +453,10 @@ def test_a_theme_changes_colours_and_no_face(window_told: Told, told: list[AnyEv
     look.use("light")
 
 
-def test_the_sentence_of_a_problem_leads_to_where_it_is_mended(window_told: Told, told: list[AnyEvent], qtbot: QtBot) -> None:
-    window = window_told(failed(told))
+def test_the_sentence_of_a_problem_leads_to_where_it_is_mended(
+    window_told: TellWindow, story: list[AnyEvent], qtbot: QtBot
+) -> None:
+    window = window_told(failed(story))
     (way,) = (button for button in window.status.findChildren(Button) if button.text() == "Go to Home")
     assert not way.isVisible(), "Home has the buttons themselves"
     window.show_page("peers")
@@ -474,7 +484,7 @@ def test_a_long_word_in_the_rail_keeps_its_beginning(look: Look, qapp: QApplicat
 def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(look: Look, qapp: QApplication, spoken: Language) -> None:
     translator.use(spoken)
     try:
-        rail = Rail(look)
+        rail = NavigationRail(look)
         for compact in (True, False):
             rail.set_compact(compact)
             assert [button.text() for button in rail.findChildren(RailButton) if "…" in button.text()] == []
@@ -489,31 +499,31 @@ REFUSAL = (
 
 
 def test_whoever_listens_hears_which_page_was_opened(
-    window_told: Told, told: list[AnyEvent], monkeypatch: pytest.MonkeyPatch
+    window_told: TellWindow, story: list[AnyEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[str] = []
-    window = window_told(told)
+    announcements: list[str] = []
+    window = window_told(story)
     monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
     for name in ("live", "live", "swarms", "home"):
         window.show_page(name)
-    assert heard == ["Live", "Swarms", "Home"]
+    assert announcements == ["Live", "Swarms", "Home"]
     assert [page.accessibleName() for page in window.pages.values()] == ["Home", "Peers", "Swarms", "You", "Live"]
 
 
 def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
-    window_told: Told, told: list[AnyEvent], qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[str] = []
-    window = window_told(told, 1024, 640)
+    announcements: list[str] = []
+    window = window_told(story, 1024, 640)
     monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
     window.notice(REFUSAL)
     qapp.processEvents()
     status = window.status
     assert status._notice.width() == status._notice.sizeHint().width(), "all of it is seen in the smallest window"
     assert not status._says.isVisible()
-    assert heard == [REFUSAL]
+    assert announcements == [REFUSAL]
     assert window._notice_end.interval() > 10_000, "so many words need their time"
     window.notice(REFUSAL * 2)
     qapp.processEvents()
@@ -525,17 +535,17 @@ def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
     assert not status._notice.isVisible()
 
 
-def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: Told, told: list[AnyEvent], tmp_path: Path) -> None:
-    window = window_told(told)
-    shown = window.status._notice
+def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: TellWindow, story: list[AnyEvent], tmp_path: Path) -> None:
+    window = window_told(story)
+    notice = window.status._notice
     window.refused("This round is the last.", "Pause now instead.")
-    assert shown._shown[1:] == ("accent", "warn")
+    assert notice._shown[1:] == ("accent", "warn")
     window.you.save_card(tmp_path / "card.png")
-    assert shown._shown == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
+    assert notice._shown == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
     window.you.save_card(tmp_path / "nowhere" / "card.png")
-    assert shown._shown[1:] == ("accent", "warn")
+    assert notice._shown[1:] == ("accent", "warn")
     window.show_leaving()
-    assert shown._shown == ("Finishing this step, then closing.", "plain", "")
+    assert notice._shown == ("Finishing this step, then closing.", "plain", "")
 
 
 class Laid(QObject):
@@ -543,39 +553,39 @@ class Laid(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[str] = []
+        self.events_seen: list[str] = []
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Paint):
-            self.seen.append(f"{event.type().name} {type(watched).__name__}")
+            self.events_seen.append(f"{event.type().name} {type(watched).__name__}")
         return False
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_did_not_change_is_neither_laid_out_nor_painted_again(
-    window_told: Told, told: list[AnyEvent], qapp: QApplication, page: str
+    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, page: str
 ) -> None:
-    window = window_told(told)
+    window = window_told(story)
     window.show_page(page)
-    settled(window)
+    screenshot_when_still(window)
     window.redraw()
     laid = Laid()
     qapp.installEventFilter(laid)
     for _ in range(20):  # a layout that was asked for goes up one parent a turn
-        laid.seen.clear()
+        laid.events_seen.clear()
         qapp.processEvents()
-        if not laid.seen:
+        if not laid.events_seen:
             break
     for _ in range(3):
         window.redraw()
         for _ in range(3):
             qapp.processEvents()
     qapp.removeEventFilter(laid)
-    assert laid.seen == []
+    assert laid.events_seen == []
 
 
 def test_a_minimised_window_costs_nothing_and_catches_up(
-    window_told: Told, written: list[AnyEvent], monkeypatch: pytest.MonkeyPatch
+    window_told: TellWindow, written: list[AnyEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = window_told(written)
     drawn: list[str] = []
@@ -588,7 +598,7 @@ def test_a_minimised_window_costs_nothing_and_catches_up(
 
 
 def test_the_keys_that_help_promises_work_whatever_has_the_focus(
-    window_told: Told, written: list[AnyEvent], qtbot: QtBot
+    window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     window = window_told(written)
     window.activateWindow()
@@ -608,7 +618,7 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
     for signal, key in ((window.commanded, Qt.Key.Key_P), (window.closing, Qt.Key.Key_W), (window.leave_wanted, Qt.Key.Key_Q)):
         with qtbot.waitSignal(signal):
             pressed(window, key, ctrl)
-    shown = " ".join(label.text() for label in window.pages["help"].findChildren(QLabel))
+    help_words = " ".join(label.text() for label in window.pages["help"].findChildren(QLabel))
     for promised in (
         shortcuts.QUIT,
         shortcuts.CLOSE,
@@ -618,26 +628,26 @@ def test_the_keys_that_help_promises_work_whatever_has_the_focus(
         shortcuts.page(8),
         f"{shortcuts.MUTE}, {shortcuts.BLOCK}",
     ):
-        assert promised in shown
+        assert promised in help_words
 
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_P, Qt.Key.Key_W, Qt.Key.Key_Q])
-def test_a_key_that_is_held_asks_once(window_told: Told, written: list[AnyEvent], qtbot: QtBot, key: Qt.Key) -> None:
+def test_a_key_that_is_held_asks_once(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot, key: Qt.Key) -> None:
     window = window_told(written)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
-    asked: list[object] = []
+    commands: list[object] = []
     for signal in (window.commanded, window.closing, window.leave_wanted):
-        signal.connect(lambda *what: asked.append(what))
+        signal.connect(lambda *what: commands.append(what))
     for repeated in (False, True, True):
         QTest.simulateEvent(window, True, key, Qt.KeyboardModifier.ControlModifier, "", repeated, -1)
-    assert len(asked) == 1
+    assert len(commands) == 1
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a menu
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter])
 def test_enter_presses_the_button_that_has_the_focus_and_a_held_key_presses_once(
-    window_told: Told, written: list[AnyEvent], qtbot: QtBot, key: Qt.Key
+    window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot, key: Qt.Key
 ) -> None:
     window = window_told([*written, events.PhaseChanged(phase="contributing", round=9, at=5.0)])
     window.activateWindow()
@@ -655,7 +665,7 @@ def test_enter_presses_the_button_that_has_the_focus_and_a_held_key_presses_once
 
 
 def test_the_key_for_pausing_never_overwrites_what_was_copied(
-    window_told: Told, written: list[AnyEvent], qapp: QApplication
+    window_told: TellWindow, written: list[AnyEvent], qapp: QApplication
 ) -> None:
     problem = events.EngineFailed(title="Out of memory.", advice="Close something.", detail="line one")
     window = window_told([*written, problem])
@@ -665,8 +675,8 @@ def test_the_key_for_pausing_never_overwrites_what_was_copied(
 
 
 def test_the_report_on_home_is_that_of_help(look: Look, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
-    current, journal = Current(), Journal()
-    window = Window(look, current, journal=journal, home=Home(tmp_path))
+    current, journal = StateStore(), EventLog()
+    window = Window(look, current, event_log=journal, home=Home(tmp_path))
     qtbot.addWidget(window)
     window.show()
     event = events.EngineFailed(title="The folder cannot be written.", advice="Make room.", detail=f"in {tmp_path}/state", at=1.0)

@@ -1,4 +1,4 @@
-"""A window that is made anew, in other words or larger ones: what was chosen, typed and waited for is there; no passphrase is."""
+"""A window rebuilt in another language or text size keeps what was chosen, typed and waited for, but no passphrase."""
 
 import sys
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from gui.pages.swarms.playground.test_chat import OFFERED, turn
 from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER
 from gui.recorded import ready
 from waggle.core.paths import Home
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.pages.live.page import Live
 from waggle.gui.pages.swarms.page import CREATE, JOIN, SHEET
 from waggle.gui.pages.swarms.swarm_cards import Sheet
 from waggle.gui.pages.you.page import GOODBYE, IDENTITY
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.text import Line
 from waggle.protocol import events
@@ -45,30 +45,30 @@ WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
 
 
 @pytest.fixture
-def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Shell]:
+def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Controller]:
     engine = EngineProcess(SILENT, backoff=())
-    made = Shell(look, Current(), engine, Choices(None), Home(tmp_path).prepare())
-    made.begin("home")
+    controller = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path).prepare())
+    controller.begin("home")
     with qtbot.waitSignal(engine._process.started, timeout=60_000):
-        made.start()
-    tell(made, *BEGUN)
-    yield made
+        controller.start()
+    tell(controller, *BEGUN)
+    yield controller
     with qtbot.waitSignal(engine.ended, timeout=60_000):
         engine.stop()
-    window = made.window
-    shiboken6.delete(made)
+    window = controller.window
+    shiboken6.delete(controller)
     shiboken6.delete(window)
     look.set_text(100)
     look.dress()
 
 
-def tell(shell: Shell, *told: AnyEvent) -> None:
-    for event in told:
+def tell(shell: Controller, *received: AnyEvent) -> None:
+    for event in received:
         shell._current.take(event)
     shell._current.flush()
 
 
-def renew(shell: Shell, way: dict[str, str | int]) -> Window:
+def renew(shell: Controller, way: dict[str, str | int]) -> Window:
     """As a person does: in Settings, whichever page they come from. And they go back to it."""
     before, came_from = shell.window, shell.window.page
     before.show_page("settings")
@@ -79,7 +79,7 @@ def renew(shell: Shell, way: dict[str, str | int]) -> Window:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_form_that_is_being_filled_in_goes_on(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_form_that_is_being_filled_in_goes_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms._new.click()
     form = shell.window.swarms._form
@@ -100,7 +100,7 @@ def test_a_form_that_is_being_filled_in_goes_on(shell: Shell, way: dict[str, str
     assert anew._create.isEnabled()
 
 
-def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: Shell) -> None:
+def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: Controller) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms._new.click()
     form = shell.window.swarms._form
@@ -115,7 +115,7 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, way).swarms
     assert after._views.currentIndex() == JOIN
@@ -123,13 +123,13 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Shell, way: dic
     assert after._said.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
     tell(shell, InviteRead(swarm=OTHER, answered=True))
     assert after._views.currentIndex() == SHEET
-    again = renew(shell, {"window.text_percent": 90}).swarms
-    assert again._views.currentIndex() == SHEET
-    (sheet,) = again.findChildren(Sheet)
+    swarms = renew(shell, {"window.text_percent": 90}).swarms
+    assert swarms._views.currentIndex() == SHEET
+    (sheet,) = swarms.findChildren(Sheet)
     assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
 
 
-def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Shell) -> None:
+def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
     after.refused("Nobody is there.", "", after.swarms._asked)
@@ -137,7 +137,7 @@ def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Shell) -> 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_message_and_what_was_guessed_go_on(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, str | int]) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms.show_trying()
     trying = shell.window.swarms.trying
@@ -146,17 +146,17 @@ def test_a_message_and_what_was_guessed_go_on(shell: Shell, way: dict[str, str |
     tell(shell, OFFERED, TurnGrew(said="x", number=0, turn=turn()))
     (box,) = trying.chat._boxes
     box._asks[0].click()
-    said, guess = trying.chat._tally.words(), box.guess
+    tally, guess = trying.chat._tally.words(), box.guess
     trying.chat.message.setPlainText("a long draft")
     anew = renew(shell, way).swarms.trying
     assert (anew.which.index, anew._views.currentIndex()) == (1, 1)
     assert anew.chat.message.toPlainText() == "a long draft"
     assert anew.chat.blind.isChecked()
-    assert [one.guess for one in anew.chat._boxes] == [guess]
-    assert bool(anew.chat._tally.words()) == bool(said)
+    assert [guess_box.guess for guess_box in anew.chat._boxes] == [guess]
+    assert bool(anew.chat._tally.words()) == bool(tally)
 
 
-def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Shell) -> None:
+def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(shell: Controller) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms.show_trying()
     shell.window.swarms.trying.which.choose(1)
@@ -170,13 +170,13 @@ def test_words_that_are_being_answered_go_on_and_come_back_where_they_are_not(sh
     assert (anew.button.text(), anew.message.toPlainText()) == ("Send", "Hello")
 
 
-def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) -> None:
+def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controller) -> None:
     shell.window.show_page("swarms")
     shell.window.swarms.show_trying()
     tell(shell, QuestionPosed(specialty="chain_sum", title="Chain sum", number=9, question="What is 1 + 1?"))
-    asked = shell.window.swarms.trying.ask
-    asked._mine.setText("2")
-    asked._go.click()
+    ask_box = shell.window.swarms.trying.ask
+    ask_box._mine.setText("2")
+    ask_box._go.click()
     anew = renew(shell, WAYS[0]).swarms.trying.ask
     assert (anew._mine.text(), anew._question.text()) == ("2", "What is 1 + 1?")
     assert not anew._go.isEnabled()
@@ -184,17 +184,17 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Shell) ->
     answers = (Answered(rounds=0, completion=right), Answered(rounds=613, completion=right))
     tell(shell, QuestionAnswered(specialty="chain_sum", number=9, answers=answers))
     assert not anew._answers.isHidden()
-    again = renew(shell, WAYS[1]).swarms.trying.ask
-    assert not again._answers.isHidden()
-    assert again._mine.text() == "2"
+    new_ask_box = renew(shell, WAYS[1]).swarms.trying.ask
+    assert not new_ask_box._answers.isHidden()
+    assert new_ask_box._mine.text() == "2"
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int]) -> None:
+def test_a_feed_stays_frozen_and_filtered(shell: Controller, way: dict[str, str | int]) -> None:
     def live() -> Live:
-        made = shell.window.pages["live"]
-        assert isinstance(made, Live)
-        return made
+        page = shell.window.pages["live"]
+        assert isinstance(page, Live)
+        return page
 
     tell(shell, arrived(30))
     shell.window.show_page("live")
@@ -206,9 +206,9 @@ def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int
     tell(shell, arrived(50))
     assert live()._whose.index == 2
     assert live()._freeze.isChecked()
-    (shown,) = [made for made in live()._feed._cards if not made.isHidden()]
-    assert shown._card is not None
-    assert (shown._card.key, shown.is_open) == ("p/(30,)", True)
+    (card,) = [card for card in live()._feed._cards if not card.isHidden()]
+    assert card._card is not None
+    assert (card._card.key, card.is_open) == ("p/(30,)", True)
     assert "2" in live()._line.words()
     live()._chooser("Fractions")()
     renew(shell, {"window.text_percent": 90})
@@ -217,7 +217,7 @@ def test_a_feed_stays_frozen_and_filtered(shell: Shell, way: dict[str, str | int
     assert live()._menu_button.text() == ("Brüche" if "window.language" in way else "Fractions")
 
 
-def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Shell) -> None:
+def test_the_chosen_peer_the_table_and_what_is_looked_for_go_on(shell: Controller) -> None:
     tell(shell, *(events.PeerChanged(peer=events.PeerInfo(id=name, name=name, connection="direct")) for name in ("a", "b")))
     shell.window.show_page("peers")
     shell.window.peers.choose("b")
@@ -239,7 +239,7 @@ def secrets(window: Window) -> list[str]:
     return [field.text() for field in window.you.findChildren(QLineEdit) if field.echoMode() == QLineEdit.EchoMode.Password]
 
 
-def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Shell) -> None:
+def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Controller) -> None:
     shell.window.show_page("you")
     shell.window.you._acts[0].click()
     identity = shell.window.you._identity
@@ -255,7 +255,7 @@ def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Shell) -
     assert after.you._identity._said.text().startswith("Written to /somewhere/me.identity")
 
 
-def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Shell, tmp_path: Path) -> None:
+def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Controller, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("")
     shell.window.show_page("you")
     shell.window.you.show_goodbye()
@@ -269,7 +269,7 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Shell, 
     assert not after._goodbye._asked
 
 
-def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Shell) -> None:
+def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Controller) -> None:
     """A page that is not seen takes nobody's focus."""
     shell.window.show_page("you")
     shell.window.you._acts[0].click()

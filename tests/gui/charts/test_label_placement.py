@@ -1,14 +1,14 @@
-"""Where the words beside a chart's upright lines stand."""
+"""Placement of the labels of a chart's vertical lines."""
 
 import pytest
 
-from waggle.gui.charts.label_placement import Box, places
+from waggle.gui.charts.label_placement import Box, place_labels
 
 ROOM = Box(0, 0, 500, 60)  # three rows
 
 
 @pytest.mark.parametrize(
-    ("lines", "curve", "found"),
+    ("lines", "curve", "expected"),
     [
         ([(200, 100)], [], [(100, 0)]),
         ([(60, 100)], [], [(60, 0)]),  # no room at the left
@@ -20,6 +20,6 @@ ROOM = Box(0, 0, 500, 60)  # three rows
     ],
 )
 def test_words_stand_clear_of_each_other_and_of_the_curve(
-    lines: list[tuple[float, float]], curve: list[Box], found: list[tuple[float, float] | None]
+    lines: list[tuple[float, float]], curve: list[Box], expected: list[tuple[float, float] | None]
 ) -> None:
-    assert [place and (place.left, place.top) for place in places(lines, ROOM, 20, curve)] == found
+    assert [place and (place.left, place.top) for place in place_labels(lines, ROOM, 20, curve)] == expected

@@ -1,4 +1,4 @@
-"""The charts on real screens: how wide their lines are on one that is twice as dense; and where the words for an aha stand."""
+"""Charts on real screens: line widths on one of twice the density, and the placement of notes."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import START
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
-from waggle.gui.charts.progress_charts import Chart
+from waggle.gui.charts.chart import Chart
 from waggle.gui.pages.progress.page import Progress
 from waggle.gui.state.chart_series import AXES
 from waggle.gui.theme.theme import Look
@@ -29,17 +29,17 @@ from waggle.protocol.state import AnyEvent
 SCRIPT = """
 from PySide6.QtCore import Qt
 from waggle.gui.application.main import application
-from waggle.gui.charts.progress_charts import Band, Chart
+from waggle.gui.charts.progress_charts import AnnotatedChart, PauseBand
 from waggle.gui.theme.theme import Look
 
 app = application()
-chart = Chart(Look("light"), "chart", shows_axis=True)
+chart = AnnotatedChart(Look("light"), "chart", shows_axis=True)
 chart.resize(300, 200)
 chart.move(10, 10)
 chart.show()
 app.processEvents()
 chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
-chart.band(Band(1.0, 2.0, "pause"), named=False)
+chart.band(PauseBand(1.0, 2.0, "pause"), named=False)
 chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
 
 
@@ -53,7 +53,7 @@ say()
 chart.move(1400, 10)
 say()
 chart.begin(1.0, shares=True, x=(0.0, 3.0), axis="round")
-chart.band(Band(1.0, 2.0, "pause"), named=False)
+chart.band(PauseBand(1.0, 2.0, "pause"), named=False)
 chart.line([0, 1, 2], [0, 1, 0], "peer", Qt.PenStyle.DashLine, width=2.6, dots=False)
 say()
 chart.move(10, 10)
@@ -96,22 +96,22 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     page = window.pages["progress"]
     assert isinstance(page, Progress)
     page._axis.choose(axis)
-    held, reward = page._held, page._reward
-    assert held is not None
+    held_out, reward = page._held, page._reward
+    assert held_out is not None
     assert reward is not None
-    ends = progress_charts.ends(window._current.state, AXES[axis])
-    qtbot.waitUntil(lambda: held._ends == reward._ends == ends and len(held._notes) == 3)
-    settled(window)  # words are moved when they are painted
-    for chart in (held, reward):
-        lines = [one for one in chart.getPlotItem().items if isinstance(one, InfiniteLine)]
+    ends = progress_charts.axis_range(window._current.state, AXES[axis])
+    qtbot.waitUntil(lambda: held_out._ends == reward._ends == ends and len(held_out._notes) == 3)
+    screenshot_when_still(window)  # words are moved when they are painted
+    for chart in (held_out, reward):
+        lines = [item for item in chart.getPlotItem().items if isinstance(item, InfiniteLine)]
         assert [(line.angle, line.pen.style()) for line in lines] == [(90, Qt.PenStyle.DashLine)] * 3
-    words = [one for one, _ in (*held._notes, *held._labels)]
-    assert all(one.isVisible() for one in words)
-    boxes = [one.mapRectToScene(one.boundingRect()).adjusted(1, 1, -1, -1) for one in words]
-    assert not any(one.intersects(other) for one, other in combinations(boxes, 2))
-    plot = held.getViewBox().sceneBoundingRect()
+    words = [item for item, _ in (*held_out._notes, *held_out._labels)]
+    assert all(item.isVisible() for item in words)
+    boxes = [item.mapRectToScene(item.boundingRect()).adjusted(1, 1, -1, -1) for item in words]
+    assert not any(item.intersects(other) for item, other in combinations(boxes, 2))
+    plot = held_out.getViewBox().sceneBoundingRect()
     assert all(plot.contains(box) for box in boxes)
-    assert held.accessibleName().endswith(
+    assert held_out.accessibleName().endswith(
         ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus, round 617."
         " Aha: Fractions, from Brisk Otter, round 616"
     )
@@ -127,8 +127,8 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     assert isinstance(page, Progress)
     qtbot.waitUntil(lambda: page._held is not None and bool(page._held._labels))
     assert page._held is not None
-    assert [[x for x, _, _ in curve][-2:] for curve in page._held._stretches] == [[550.0, 600.0], [620.0, 624.0]]
-    (line,) = [one for one in page._held.getPlotItem().items if isinstance(one, InfiniteLine)]
+    assert [[x for x, _, _ in curve][-2:] for curve in page._held._intervals] == [[550.0, 600.0], [620.0, 624.0]]
+    (line,) = [item for item in page._held.getPlotItem().items if isinstance(item, InfiniteLine)]
     assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
     assert page._held.accessibleName().endswith(". The questions change here, round 620")
 
@@ -144,11 +144,11 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     assert isinstance(page, Progress)
     qtbot.waitUntil(lambda: page._held is not None and len(page._held._notes) == 3)
     assert page._held is not None
-    settled(window)
-    cells = [one for one in page._held.getPlotItem().items if isinstance(one, ScatterPlotItem) and one.opts["symbol"] == "h"]
+    screenshot_when_still(window)
+    cells = [item for item in page._held.getPlotItem().items if isinstance(item, ScatterPlotItem) and item.opts["symbol"] == "h"]
     assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
     (label,) = (note for note, _ in page._held._labels)
-    lines = [one for one in page._held.getPlotItem().items if isinstance(one, InfiniteLine)]
+    lines = [item for item in page._held.getPlotItem().items if isinstance(item, InfiniteLine)]
     assert label.fill.color() == page.look.colour("surface"), "lines pass behind it"
     assert label.zValue() > max(line.zValue() for line in lines)
     box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
@@ -164,8 +164,8 @@ def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(look: Look
         chart.show()
     chart.begin(1.0, shares=True, x=(0.0, 8.0), axis="round")
     metrics, pixel = QFontMetricsF(look.font("caption")), chart.getViewBox().viewPixelSize()[0]
-    (shown,) = chart.getAxis("bottom")._tickLevels
-    spans = [(at - half, at + half) for at, words in shown if (half := metrics.horizontalAdvance(words) / 2 * pixel)]
-    assert all(first[1] < second[0] for first, second in pairwise(spans)), shown
-    assert shown[0] == (1.0, "round 1")
-    assert (len(shown) == 8) == (wide == 900), shown
+    (tick_levels,) = chart.getAxis("bottom")._tickLevels
+    spans = [(at - half, at + half) for at, words in tick_levels if (half := metrics.horizontalAdvance(words) / 2 * pixel)]
+    assert all(first[1] < second[0] for first, second in pairwise(spans)), tick_levels
+    assert tick_levels[0] == (1.0, "round 1")
+    assert (len(tick_levels) == 8) == (wide == 900), tick_levels

@@ -1,4 +1,4 @@
-"""Groups flow through the picture of the swarm while they do and while it is seen, and at no other time does anything run."""
+"""Groups move in the swarm graph while they are exchanged and it is visible; otherwise no timer runs."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,20 +10,20 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
-from waggle.gui.charts.swarm_graph import SwarmPicture
-from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, arranged, liveliest
+from waggle.gui.charts.swarm_graph import SwarmGraph
+from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, most_active_peers, place_peers
 from waggle.gui.engine_client.replay import Replay
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.state.traffic_flow import Flow, flows
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events
 from waggle.protocol.events import PeerInfo, ShownCompletion, ShownGroup
 from waggle.protocol.state import AnyEvent, State, apply
 
-Told = Callable[..., Window]
+TellWindow = Callable[..., Window]
 NOW = 1_790_000_000.0
 OTTER = PeerInfo(id="12D3KooWBriskOtter", name="Brisk Otter", received=12, used=3, taken=8, delay_ms=18.0, seen_at=NOW)
 WREN = PeerInfo(id="12D3KooWCleverWren", name="Clever Wren", connection="relay", received=2, delay_ms=90.0, seen_at=NOW)
@@ -49,7 +49,7 @@ def state_of(*story: AnyEvent) -> State:
     return state
 
 
-class Counted(SwarmPicture):
+class Counted(SwarmGraph):
     """Counts how often it was painted; its clock stands until a test moves it."""
 
     def __init__(self, look: Look) -> None:
@@ -64,17 +64,17 @@ class Counted(SwarmPicture):
 @pytest.fixture
 def picture(look: Look, qtbot: QtBot) -> Iterator[Counted]:
     look.less_motion = "off"
-    made = Counted(look)
-    qtbot.addWidget(made)
-    made.resize(600, 200)
-    with qtbot.waitExposed(made):
-        made.show()
-    made.show_state(state_of(*MET), NOW)
-    yield made
-    made.hide()
+    graph = Counted(look)
+    qtbot.addWidget(graph)
+    graph.resize(600, 200)
+    with qtbot.waitExposed(graph):
+        graph.show()
+    graph.show_state(state_of(*MET), NOW)
+    yield graph
+    graph.hide()
 
 
-def running(picture: SwarmPicture) -> list[QTimer]:
+def running(picture: SwarmGraph) -> list[QTimer]:
     return [timer for timer in picture.findChildren(QTimer) if timer.isActive()]
 
 
@@ -89,9 +89,9 @@ def test_what_flowed_is_read_off_two_states() -> None:
 
 def test_what_a_peer_took_is_known_where_it_is_a_whole_round() -> None:
     mine = (group("me/5/0", "Fractions"), group("me/5/1", "Chain sum"))
-    asked = tuple(replace(one, completions=()) for one in mine)
+    unjudged = tuple(replace(card, completions=()) for card in mine)
     judged = state_of(
-        *MET, events.QuestionsDrawn(round=5, epoch=1, groups=asked, group_size=1), events.GroupsJudged(round=5, groups=mine)
+        *MET, events.QuestionsDrawn(round=5, epoch=1, groups=unjudged, group_size=1), events.GroupsJudged(round=5, groups=mine)
     )
     assert flows(judged, apply(judged, TOOK))[0].specialties == ("Fractions", "Chain sum")
 
@@ -172,20 +172,20 @@ def test_the_same_facts_stand_there_as_text(picture: Counted) -> None:
 def test_a_hostile_name_is_only_ever_plain_text(look: Look, picture: Counted) -> None:
     evil = replace(OTTER, name="<b>\u202eetah\x1b[31m</b>")
     picture.show_state(state_of(ready(), events.PeerChanged(peer=evil, at=NOW)), NOW)
-    (shown,) = liveliest([evil], NOW)
-    for words in (picture.accessibleDescription(), picture.about(evil.id), shown.name):
+    (graph_peer,) = most_active_peers([evil], NOW)
+    for words in (picture.accessibleDescription(), picture.about(evil.id), graph_peer.name):
         assert "\u202e" not in words
         assert "\x1b" not in words
-    assert "<b>" in shown.name
+    assert "<b>" in graph_peer.name
 
 
 def test_of_five_hundred_the_liveliest_are_drawn(picture: Counted) -> None:
     crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", used=i, seen_at=NOW - (i % 2) * 9000) for i in range(500)]
     picture.show_state(state_of(ready(), *(events.PeerChanged(peer=peer, at=NOW) for peer in crowd)), NOW)
-    shown = liveliest(crowd, NOW)
-    assert {peer.id for peer in shown} == {f"p{i}" for i in range(498, 498 - 2 * MOST, -2)}
+    drawn_peers = most_active_peers(crowd, NOW)
+    assert {peer.id for peer in drawn_peers} == {f"p{i}" for i in range(498, 498 - 2 * MOST, -2)}
     assert picture._more == 460
-    places = [one.place for one in arranged(shown, picture.rect().toRectF())]
+    places = [placed.place for placed in place_peers(drawn_peers, picture.rect().toRectF())]
     assert len({(round(place.x()), round(place.y())) for place in places}) == MOST
 
 
@@ -193,18 +193,18 @@ def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(look: Look, picture:
     for count in range(1, MOST + 1):
         crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=400.0) for i in range(count)]
         for height in (picture.minimumHeight(), 200, 400):
-            for one in arranged(liveliest(crowd, NOW), QRectF(0, 0, 600, height)):
-                line = one.radius + AROUND + 1
-                assert line <= one.place.y() <= height - line, (count, height)
+            for placed in place_peers(most_active_peers(crowd, NOW), QRectF(0, 0, 600, height)):
+                line = placed.radius + AROUND + 1
+                assert line <= placed.place.y() <= height - line, (count, height)
 
 
-def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: Told, qtbot: QtBot) -> None:
+def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: TellWindow, qtbot: QtBot) -> None:
     window = window_told(MET)
     window.show_page("peers")
     QTest.qWait(0)
     drawn = window.peers._picture
     drawn.grab()
-    where = {one.peer.id: one.place.toPoint() for one in drawn._around}
+    where = {node.peer.id: node.place.toPoint() for node in drawn._around}
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=where[WREN.id])
     assert window.peers._chosen == WREN.id
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
@@ -215,8 +215,8 @@ def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: Told
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 def test_less_motion_can_be_chosen_while_the_window_is_open(look: Look, recording, qtbot: QtBot) -> None:
-    choices = Choices(None)
-    shell = Shell(look, Current(), Replay(recording), choices)
+    choices = SettingsStore(None)
+    shell = Controller(look, StateStore(), Replay(recording), choices)
     assert look.moves
     choices.set({"window.less_motion": "on"})
     assert not look.moves

@@ -1,4 +1,4 @@
-"""A recorded run in the engine's place."""
+"""A recorded run in place of an engine."""
 
 from pathlib import Path
 
@@ -11,14 +11,14 @@ from waggle.cli import main
 from waggle.core import paths
 from waggle.core.errors import WaggleError
 from waggle.gui.application import main as app
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main import Arguments, run
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.pages.live.page import Live
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.buttons import Button
@@ -29,9 +29,9 @@ from waggle.protocol.status_text import sentence
 
 
 def collect(replay: Replay) -> list[AnyEvent]:
-    told: list[AnyEvent] = []
-    replay.told.connect(told.append)
-    return told
+    received: list[AnyEvent] = []
+    replay.event_received.connect(received.append)
+    return received
 
 
 def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> None:
@@ -39,11 +39,11 @@ def test_unknown_lines_are_skipped_and_counted(tmp_path: Path, qtbot: QtBot) -> 
     lines = [b'{"type":"FromTheFuture","seq":1}\n', b"not json\n", json_lines.line(events.TrafficMeasured(up=1, down=2)), b"{}\n"]
     path.write_bytes(b"".join(lines))
     replay = Replay(path)
-    told = collect(replay)
+    received = collect(replay)
     with qtbot.waitSignal(replay.ended) as ended:
         replay.play_all()
     assert ended.args == [3]
-    assert told == [events.TrafficMeasured(up=1, down=2)]
+    assert received == [events.TrafficMeasured(up=1, down=2)]
 
 
 def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
@@ -52,9 +52,9 @@ def test_a_picture_leaves_out_the_end(tmp_path: Path, qtbot: QtBot) -> None:
         json_lines.line(events.PhaseChanged(phase="contributing", round=1)) + json_lines.line(events.EngineStopped(round=1))
     )
     replay = Replay(path)
-    told = collect(replay)
+    received = collect(replay)
     replay.play_all()
-    assert [type(event) for event in told] == [events.PhaseChanged]
+    assert [type(event) for event in received] == [events.PhaseChanged]
 
 
 def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
@@ -62,28 +62,28 @@ def test_events_come_in_their_own_rhythm(tmp_path: Path, qtbot: QtBot) -> None:
     path.write_bytes(b"".join(json_lines.line(events.TrafficMeasured(up=n, down=0, at=1000.0 + n)) for n in range(4)))
     now = [0.0]
     replay = Replay(path, speed=2.0, clock=lambda: now[0])
-    told = collect(replay)
+    received = collect(replay)
     replay.start()
-    qtbot.waitUntil(lambda: len(told) == 1)
+    qtbot.waitUntil(lambda: len(received) == 1)
     now[0] = 0.6
-    qtbot.waitUntil(lambda: len(told) == 2)
+    qtbot.waitUntil(lambda: len(received) == 2)
     now[0] = 60.0
     with qtbot.waitSignal(replay.ended):
         pass
-    assert len(told) == 4
+    assert len(received) == 4
 
 
 def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1.0)
-    told = collect(replay)
+    received = collect(replay)
     replay.start()
-    qtbot.waitUntil(lambda: bool(told))
+    qtbot.waitUntil(lambda: bool(received))
     assert replay.send(Pause(id="a"))
-    assert isinstance(told[-1], events.PhaseChanged)
-    assert told[-1].phase == "paused"
-    count = len(told)
+    assert isinstance(received[-1], events.PhaseChanged)
+    assert received[-1].phase == "paused"
+    count = len(received)
     qtbot.wait(200)
-    assert len(told) == count
+    assert len(received) == count
     assert replay.send(Resume(id="b"))
     assert not replay.send(QueryHistory(id="c"))
     replay.stop()
@@ -99,7 +99,7 @@ def offered(window: Window) -> list[str]:
 @NO_SCREEN
 def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e9)
-    shell = Shell(look, Current(), replay, Choices(None))
+    shell = Controller(look, StateStore(), replay, SettingsStore(None))
     shell.begin("home")
     for begin in (shell.start, lambda: shell.window.home.hero._main.click()):
         with qtbot.waitSignal(replay.ended, timeout=20_000):
@@ -122,10 +122,10 @@ def test_the_key_for_pausing_does_not_begin_a_recorded_run_anew_before_it_has_en
     look: Look, qtbot: QtBot, tmp_path: Path
 ) -> None:
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e-9)
-    shell = Shell(look, Current(), replay, Choices(None))
+    shell = Controller(look, StateStore(), replay, SettingsStore(None))
     shell.begin("home")
     window = shell.window
-    with qtbot.waitSignal(replay.told):
+    with qtbot.waitSignal(replay.event_received):
         shell.start()
     begun = shell._current.state
     assert (begun.phase, sentence(begun).action) == ("preparing", "none")
@@ -140,9 +140,9 @@ def test_a_recorded_run_that_is_closed_has_ended_also_where_there_is_a_tray(
     look: Look, qtbot: QtBot, recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(system_tray, "available", lambda: True)
-    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
-    with qtbot.waitSignal(shell.left, timeout=1000):
+    with qtbot.waitSignal(shell.finished, timeout=1000):
         shell.window.close()
     window = shell.window
     shiboken6.delete(shell)
@@ -155,15 +155,15 @@ def test_a_recorded_run_is_shown_as_its_person_wants_windows_to_be_and_changes_n
 ) -> None:
     file = tmp_path / "settings.toml"
     file.write_text('[window]\nlanguage = "de"\nless_motion = "on"\nclose_to_tray = false\n[computer]\nthreads = 3\n')
-    before, made = file.read_bytes(), list[Shell]()
-    monkeypatch.setattr(app, "_shown", lambda shell, _arguments: made.append(shell) or 0)
+    before, controllers = file.read_bytes(), list[Controller]()
+    monkeypatch.setattr(app, "_run_event_loop", lambda shell, _arguments: controllers.append(shell) or 0)
     assert run(Arguments(home=tmp_path, replay=recording)) == 0
-    (shell,) = made
+    (shell,) = controllers
     assert shell._look.less_motion == "on"
     assert not shell.choices.settings.window.close_to_tray
     assert shell.choices.value("computer.threads") == 3, "the page of settings says what is chosen"
     shell.choices.set({"window.text_percent": 115})
-    assert translator.translated("Copied") == "Kopiert", "the language is still the person's"
+    assert translator.translate("Copied") == "Kopiert", "the language is still the person's"
     assert file.read_bytes() == before
     window = shell.window
     shiboken6.delete(shell)
@@ -176,14 +176,14 @@ def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, m
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     app.watch_example(tmp_path)
     app.watch_example(None)
-    asked, by_default = (main.parsed(one[len(paths.window()) :]) for one in started)
-    assert (asked.home, asked.replay) == (tmp_path, paths.example())
+    requested, by_default = (main.parsed(command[len(paths.window()) :]) for command in started)
+    assert (requested.home, requested.replay) == (tmp_path, paths.example())
     assert (by_default.home, by_default.replay) == (None, paths.example())
 
 
 @NO_SCREEN
 def test_a_press_on_live_asks_for_an_example(look: Look, qtbot: QtBot, recording: Path) -> None:
-    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("live")
     live = shell.window.pages["live"]
     assert isinstance(live, Live)
@@ -196,7 +196,7 @@ def test_a_press_on_live_asks_for_an_example(look: Look, qtbot: QtBot, recording
 
 @NO_SCREEN
 def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
-    shell = Shell(look, Current(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), Choices(None))
+    shell = Controller(look, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("live")
     shell._current.flush()
@@ -221,7 +221,7 @@ def live_in(window: Window) -> Live:
 
 @NO_SCREEN
 def test_a_recorded_run_has_no_model_to_ask(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
-    shell = Shell(look, Current(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), Choices(None))
+    shell = Controller(look, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("swarms")
     swarms, words = shell.window.swarms, "This is a recorded run: there is no model to ask."
@@ -237,12 +237,12 @@ def test_a_recorded_run_has_no_model_to_ask(look: Look, qtbot: QtBot, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "cannot be read"), (b"", "no recorded run"), (b"\x00\xff {}\n" * 9, "no recorded run")]
+    ("content", "message"), [(None, "cannot be read"), (b"", "no recorded run"), (b"\x00\xff {}\n" * 9, "no recorded run")]
 )
-def test_what_is_no_recording_is_refused_before_a_window_opens(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_what_is_no_recording_is_refused_before_a_window_opens(tmp_path: Path, content: bytes | None, message: str) -> None:
     if content is not None:
         (tmp_path / "run").write_bytes(content)
-    with pytest.raises(WaggleError, match=said):
+    with pytest.raises(WaggleError, match=message):
         run(Arguments(replay=tmp_path / "run"))
     with pytest.raises(WaggleError, match="cannot be read"):
         run(Arguments(replay=tmp_path, screenshot=tmp_path / "page.png"))

@@ -1,4 +1,4 @@
-"""Figures, times and strangers' text as a person reads them."""
+"""Numbers, times and untrusted text as a person reads them."""
 
 import pytest
 

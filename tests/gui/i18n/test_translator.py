@@ -1,4 +1,4 @@
-"""Two whole languages: every word of the window and every sentence from below it; the invented one shows what was forgotten."""
+"""Complete translations: every word of the window and every sentence from below it; pseudo shows what was missed."""
 
 import datetime
 import os
@@ -22,13 +22,26 @@ from protocol.test_activity_text import TABLE as WEATHER
 from protocol.test_status_text import TABLE
 from waggle.core.errors import CharterError
 from waggle.core.settings import When
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.axis import axis_ticks
-from waggle.gui.charts.progress_charts import Chart
+from waggle.gui.charts.chart import Chart
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import ago, day, decimal, figure, percent, plural, reward, short_ago, size, told, tr, whole_day
+from waggle.gui.i18n.formatting import (
+    ago,
+    day,
+    decimal,
+    figure,
+    percent,
+    plural,
+    reward,
+    short_ago,
+    size,
+    tr,
+    tr_sentence,
+    whole_day,
+)
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.live import question_card
 from waggle.gui.pages.live.round_stepper import Stepper
@@ -37,8 +50,8 @@ from waggle.gui.pages.progress.page import verdict
 from waggle.gui.pages.settings.rows import PARTS, control
 from waggle.gui.state import shortcuts
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.inputs import Number, Picker
@@ -55,7 +68,7 @@ from waggle.tasks.catalogue import shipped
 from waggle.tasks.charter import PROTOCOL
 
 ROOT = Path(__file__).resolve().parents[3]
-Told = Callable[..., Window]
+TellWindow = Callable[..., Window]
 AS_IT_IS = ("No room.", "Make some.")  # the table's own words for a failure
 
 
@@ -69,23 +82,28 @@ def test_no_word_of_the_window_lacks_a_translation() -> None:
 @pytest.mark.parametrize("row", TABLE)
 def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> None:
     translator.use("de")
-    said = sentence(row[0], clock=lambda at: "18:40")
-    for words in (said.word, said.says, said.detail):
-        assert words in AS_IT_IS or told(words) != words or words == "Problem"
-    assert "Nothing was lost" not in told(said.detail)
+    status = sentence(row[0], clock=lambda at: "18:40")
+    for words in (status.word, status.says, status.detail):
+        assert words in AS_IT_IS or tr_sentence(words) != words or words == "Problem"
+    assert "Nothing was lost" not in tr_sentence(status.detail)
 
 
 def test_every_specialty_that_is_offered_has_a_title_in_german() -> None:
     translator.use("de")
-    assert [offer.title for offer in shipped() if told(offer.title) == offer.title] == ["Kakurasu", "Sudoku", "Survo", "Tsumego"]
+    assert [offer.title for offer in shipped() if tr_sentence(offer.title) == offer.title] == [
+        "Kakurasu",
+        "Sudoku",
+        "Survo",
+        "Tsumego",
+    ]
 
 
 @pytest.mark.parametrize("row", WEATHER)
 def test_the_weather_is_told_in_german(row: tuple[State, str]) -> None:
     translator.use("de")
-    said = told(row[1])
-    assert said != row[1]
-    assert not any(word in said for word in ("peers", "groups", "minute,"))
+    words = tr_sentence(row[1])
+    assert words != row[1]
+    assert not any(word in words for word in ("peers", "groups", "minute,"))
 
 
 @pytest.mark.parametrize(
@@ -111,25 +129,25 @@ def test_every_rule_is_told_in_german(readings: Readings) -> None:
     rules = When(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,), kwh_a_day=1.0)
     for wishes in (Wishes(), Wishes(paused=True), Wishes(paused=True, until=2e9), Wishes(paused=True, until_away=True)):
         for tick in decide(rules, readings, wishes, 1_790_000_000.0).why:
-            assert told(tick.says) != tick.says
-            assert not tick.ends or told(tick.ends) != tick.ends
+            assert tr_sentence(tick.says) != tick.says
+            assert not tick.ends or tr_sentence(tick.ends) != tick.ends
 
 
 def test_a_pause_until_one_is_away_ends_after_a_while_without_anybody_in_german_too() -> None:
     translator.use("de")
     wishes = Wishes(paused=True, until_away=True)
     decision = decide(When(idle_minutes=3), Readings(idle_seconds=1), wishes, 1_790_000_000.0)
-    assert told(decision.ends) == "Geht weiter, sobald du den Computer 3 min nicht benutzt hast."
+    assert tr_sentence(decision.ends) == "Geht weiter, sobald du den Computer 3 min nicht benutzt hast."
     ends = "weiter, sobald du den Computer 3 min nicht benutzt hast."
     paused = State(phase="paused", round=7, decision=decision)
-    assert told(sentence(paused).detail).endswith(f"Runde 7 geht {ends}")
+    assert tr_sentence(sentence(paused).detail).endswith(f"Runde 7 geht {ends}")
     loading = replace(paused, downloading=Downloading(model="m", done=1, total=2))
-    assert told(sentence(loading).detail).endswith(f"Download geht {ends}")
+    assert tr_sentence(sentence(loading).detail).endswith(f"Download geht {ends}")
 
 
 def test_one_address_is_one_in_german_too() -> None:
     translator.use("de")
-    assert "(1 Adresse versucht)" in told(sentence(State(phase="contributing", reach="connecting", seeds_tried=1)).detail)
+    assert "(1 Adresse versucht)" in tr_sentence(sentence(State(phase="contributing", reach="connecting", seeds_tried=1)).detail)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system is told by its environment")
@@ -146,7 +164,7 @@ def test_one_address_is_one_in_german_too() -> None:
 def test_the_systems_language_is_the_first_of_those_its_menus_are_read_in_that_is_spoken(
     locale: str, read: str, spoken: str
 ) -> None:
-    code = "from waggle.gui.i18n.translator import chosen; print(chosen('system'), chosen('en'), chosen('de'), chosen('tlh'))"
+    code = "from waggle.gui.i18n import translator; print(*map(translator.language_of_setting, ('system', 'en', 'de', 'tlh')))"
     without = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
     environment = without | {"LANG": locale, "PYTHONPATH": str(ROOT / "app")} | ({"LANGUAGE": read} if read else {})
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -157,13 +175,13 @@ def test_the_page_of_settings_has_one_name_in_german() -> None:
     translator.use("de")
     name = tr("Settings")
     assert name in tr("Settings offers to use your NVIDIA card")
-    assert name in told("Change them on the page Settings.")
+    assert name in tr_sentence("Change them on the page Settings.")
 
 
 @pytest.mark.parametrize(("act", "other"), [("Mute", "Muted"), ("Block", "Blocked"), ("Freeze", "Frozen"), ("Frozen", "Stopped")])
 def test_what_a_button_does_is_no_state_and_a_frozen_feed_no_stopped_engine_in_german(act: str, other: str) -> None:
     translator.use("de")
-    assert tr(act).lower() not in (told(other).lower(), told(other.lower()).lower())
+    assert tr(act).lower() not in (tr_sentence(other).lower(), tr_sentence(other.lower()).lower())
 
 
 def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> None:
@@ -184,11 +202,11 @@ def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(look: Look, word: s
 
 def test_names_inside_a_sentence_stay_as_they_are() -> None:
     translator.use("de")
-    assert told("Answering questions for First light, round 812.") == "Beantwortet Fragen für First light, Runde 812."
-    said = told("Your model is answering, with 3 peers. It stops when you pause.")
-    assert said == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
-    assert told("A sentence nobody translated.") == "A sentence nobody translated."
-    assert told("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
+    assert tr_sentence("Answering questions for First light, round 812.") == "Beantwortet Fragen für First light, Runde 812."
+    words = tr_sentence("Your model is answering, with 3 peers. It stops when you pause.")
+    assert words == "Dein Modell antwortet, mit 3 Peers. Es hält an, wenn du pausierst."
+    assert tr_sentence("A sentence nobody translated.") == "A sentence nobody translated."
+    assert tr_sentence("The engine speaks protocol 9, this window 8.") == "Der Motor spricht Protokoll 9, dieses Fenster 8."
 
 
 @pytest.mark.parametrize(("title", "width"), list(zip(COLUMNS[1:], WIDTHS[1:], strict=True)))
@@ -206,39 +224,42 @@ def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
 
 def test_hundredths_are_written_as_is_the_custom(look: Look, qtbot: QtBot) -> None:
     book = translator.read("de")
-    signs = [words[max(0, found.start() - 1)] for words in (*book.words.values(), *book.told.values())
-             for found in re.finditer(r"%(?![\dn])", words)]  # fmt: skip
+    signs = [words[max(0, match.start() - 1)] for words in (*book.words.values(), *book.sentences.values())
+             for match in re.finditer(r"%(?![\dn])", words)]  # fmt: skip
     assert set(signs) == {"\u202f", "-"}
     rows = [row for part in PARTS for row in part.rows if row.key in ("window.text_percent", "computer.cpu_percent")]
     for spoken, gap in (("en", ""), ("de", "\u202f")):
         translator.use(spoken)  # type: ignore[arg-type]
         assert (percent(0.256), percent(0.256, 1)) == (f"26{gap}%", f"25{'.' if spoken == 'en' else ','}6{gap}%")
         for row in rows:
-            made = control(look, row)
-            qtbot.addWidget(made)
-            made.show_value(90)
-            assert (made.currentText() if isinstance(made, Picker) else made.text()) == f"90{gap}%"
+            widget = control(look, row)
+            qtbot.addWidget(widget)
+            widget.show_value(90)
+            assert (widget.currentText() if isinstance(widget, Picker) else widget.text()) == f"90{gap}%"
 
 
 @pytest.mark.parametrize("answer", ["Monday", "3 days", "1,234", "5. Home", "It is plugged in.", "%1 or %2", "it is running."])
 def test_what_a_model_answered_stays_as_it_is(answer: str) -> None:
     for spoken, wrong in (("en", "wrong"), ("de", "falsch")):
         translator.use(spoken)  # type: ignore[arg-type]
-        assert told(f"wrong: {answer}") == f"{wrong}: {answer}"
+        assert tr_sentence(f"wrong: {answer}") == f"{wrong}: {answer}"
 
 
 @pytest.mark.parametrize("name", ["Home", "Calendar", "3 days", "Maths. Fun", "A. B. Calm", "First %2", "the swarms"])
 def test_what_people_named_stays_as_it_is(name: str) -> None:
     translator.use("de")
-    assert told(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
-    said = f"{name} is a private swarm, and its key is not here. Try again later."
-    assert told(said) == f"{name} ist ein privater Schwarm, und sein Schlüssel ist nicht hier. Versuche es später noch einmal."
-    assert told(f"{name} is running.") == f"{name} läuft."
-    assert told(f"There is no setting {name}.") == f"Es gibt keine Option {name}."
+    assert tr_sentence(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+    words = f"{name} is a private swarm, and its key is not here. Try again later."
+    assert (
+        tr_sentence(words)
+        == f"{name} ist ein privater Schwarm, und sein Schlüssel ist nicht hier. Versuche es später noch einmal."
+    )
+    assert tr_sentence(f"{name} is running.") == f"{name} läuft."
+    assert tr_sentence(f"There is no setting {name}.") == f"Es gibt keine Option {name}."
 
 
 def test_a_pattern_with_words_of_ours_in_it_is_one_that_the_book_has() -> None:
-    assert translator.read("de").told.keys() >= translator._OURS
+    assert translator.read("de").sentences.keys() >= translator._TRANSLATED_VALUES
 
 
 @pytest.mark.parametrize(
@@ -251,9 +272,9 @@ def test_a_pattern_with_words_of_ours_in_it_is_one_that_the_book_has() -> None:
 def test_what_was_set_aside_is_told_with_its_reason(reason: str) -> None:
     translator.use("de")
     (warned,) = apply(State(), CheckpointSetAside(folder="damaged", reason=reason)).warnings
-    assert told(warned.title) == f"Ein gespeicherter Stand war nicht lesbar: {told(reason)}"
-    assert told(reason) != reason
-    assert told(warned.advice) == "Der davor wurde benutzt."
+    assert tr_sentence(warned.title) == f"Ein gespeicherter Stand war nicht lesbar: {tr_sentence(reason)}"
+    assert tr_sentence(reason) != reason
+    assert tr_sentence(warned.advice) == "Der davor wurde benutzt."
 
 
 def test_figures_are_written_as_is_the_custom() -> None:
@@ -263,7 +284,7 @@ def test_figures_are_written_as_is_the_custom() -> None:
     assert "12\u202f480" in question_card._when(card, State(), 12.0)
     assert decimal(0.256, 2) == "0,26"
     assert size(1_200_000) == "1,2 MB"
-    assert told("The engine used more than the 1.5 GB of memory that you allow.").startswith(
+    assert tr_sentence("The engine used more than the 1.5 GB of memory that you allow.").startswith(
         "Der Motor brauchte mehr als die 1,5 GB"
     )
     assert reward(ShownCompletion(text="", judged=True, reward=0.25, reason="")) == "0,25"
@@ -274,28 +295,28 @@ def test_figures_are_written_as_is_the_custom() -> None:
 def test_thousands_in_what_is_told_are_no_decimals_and_what_is_no_figure_stays() -> None:
     peer = PeerInfo(id="x", name="Brisk Otter", trusted=True, received=1_234_567, useful=1248, rejected=2001)
     translator.use("de")
-    said = told(about(peer, 0.0))
-    assert said.endswith("1\u202f248 seiner 1\u202f234\u202f567 Gruppen waren nützlich, 2\u202f001 wurden abgelehnt.")
+    words = tr_sentence(about(peer, 0.0))
+    assert words.endswith("1\u202f248 seiner 1\u202f234\u202f567 Gruppen waren nützlich, 2\u202f001 wurden abgelehnt.")
     for name in ("a1,248", "1,24", "1,2480", "1248,", "1,248,9"):
-        assert told(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
+        assert tr_sentence(f"Answering questions for {name}, round 3.") == f"Beantwortet Fragen für {name}, Runde 3."
 
 
 @pytest.mark.parametrize("reason", ["not the payload that was announced", "reserved question", "too old"])
 def test_why_something_was_refused_is_told_in_german(reason: str) -> None:
     translator.use("de")
     peer = PeerInfo(id="x", name="Brisk Otter", reason=reason, doubted_until=60.0)
-    said = told(about(peer, 0.0))
-    assert said.startswith("Er brach eine Regel (")
-    assert reason not in said
+    words = tr_sentence(about(peer, 0.0))
+    assert words.startswith("Er brach eine Regel (")
+    assert reason not in words
 
 
 def test_what_stands_behind_the_sentence_of_another_is_told_in_german() -> None:
     translator.use("de")
-    assert told("Try again later. All is as it was before.") == "Versuche es später noch einmal. Alles ist wie vorher."
+    assert tr_sentence("Try again later. All is as it was before.") == "Versuche es später noch einmal. Alles ist wie vorher."
     back = "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
-    assert told(back) == "Stattdessen wird Qwen/Tiny trainiert. Wähle ein anderes auf der Seite Schwärme, unter Modelle."
-    assert told("The starter is trained instead.") == "Stattdessen wird der Starter trainiert."
-    assert told("Try another network. It goes on by itself then.").endswith("Danach geht es von selbst weiter.")
+    assert tr_sentence(back) == "Stattdessen wird Qwen/Tiny trainiert. Wähle ein anderes auf der Seite Schwärme, unter Modelle."
+    assert tr_sentence("The starter is trained instead.") == "Stattdessen wird der Starter trainiert."
+    assert tr_sentence("Try another network. It goes on by itself then.").endswith("Danach geht es von selbst weiter.")
 
 
 def test_a_day_is_named_in_the_windows_language_whatever_the_systems() -> None:
@@ -313,14 +334,14 @@ def test_the_verdict_on_progress_is_german() -> None:
     translator.use("de")
     scores = (HeldOutScore(round=0, at=0, right=1, total=100), HeldOutScore(round=216, at=0, right=24, total=100))
     played = RoundSummary(round=216, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
-    said = "Nach 216 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
-    assert verdict(State(rounds=(played,), held_out=scores)) == f"{said}; am Anfang waren es 1"
-    assert verdict(State(rounds=(played,), held_out=scores[1:])) == said
+    words = "Nach 216 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
+    assert verdict(State(rounds=(played,), held_out=scores)) == f"{words}; am Anfang waren es 1"
+    assert verdict(State(rounds=(played,), held_out=scores[1:])) == words
     assert "verdient dein Modell eine Belohnung von 0,40;" in verdict(State(rounds=(played,)))
 
 
-@pytest.mark.parametrize(("spoken", "shown"), [("en", "0.35 kWh"), ("de", "0,35 kWh")])
-def test_point_and_comma_both_stand_before_decimals(look: Look, qtbot: QtBot, spoken: Language, shown: str) -> None:
+@pytest.mark.parametrize(("spoken", "text"), [("en", "0.35 kWh"), ("de", "0,35 kWh")])
+def test_point_and_comma_both_stand_before_decimals(look: Look, qtbot: QtBot, spoken: Language, text: str) -> None:
     translator.use(spoken)
     for typed in ("0.35", "0,35"):
         number = Number(look, "Energy", 0, 1000, unit="kWh", whole=False)
@@ -328,20 +349,20 @@ def test_point_and_comma_both_stand_before_decimals(look: Look, qtbot: QtBot, sp
         number.selectAll()
         qtbot.keyClicks(number, typed)
         number.interpretText()
-        assert (number.value(), number.text()) == (0.35, shown), "and never 35"
+        assert (number.value(), number.text()) == (0.35, text), "and never 35"
 
 
-def test_what_is_on_screen_was_given_to_a_translator(window_told: Told, written: list[AnyEvent]) -> None:
+def test_what_is_on_screen_was_given_to_a_translator(window_told: TellWindow, written: list[AnyEvent]) -> None:
     translator.use("pseudo")
     window = window_told(list(Run(rounds=2).told()))
     for page in PAGES:
         window.show_page(page)
-        shown = [each for kind in (QLabel, QAbstractButton) for each in window.findChildren(kind) if each.isVisible()]
-        plain = {each.text() for each in shown if each.text().isascii() and any(letter.isalpha() for letter in each.text())}
+        widgets = [each for kind in (QLabel, QAbstractButton) for each in window.findChildren(kind) if each.isVisible()]
+        plain = {each.text() for each in widgets if each.text().isascii() and any(letter.isalpha() for letter in each.text())}
         assert {words for words in plain if "Ctrl" not in words} <= {"Waggle"}, page
 
 
-def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: Told, written: list[AnyEvent]) -> None:
+def test_the_mirrored_language_swaps_the_sides(qapp: QApplication, window_told: TellWindow, written: list[AnyEvent]) -> None:
     translator.use("mirrored")
     window = window_told(written)
     assert qapp.layoutDirection() == Qt.LayoutDirection.RightToLeft
@@ -379,8 +400,8 @@ def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, lo
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
 def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Look, recording: Path, qtbot: QtBot) -> None:
-    choices = Choices(None)
-    shell = Shell(look, Current(), Replay(recording), choices)
+    choices = SettingsStore(None)
+    shell = Controller(look, StateStore(), Replay(recording), choices)
     shell.begin("settings")
     choices.set({"window.language": "de"})
     assert shell.window.page == "settings"
@@ -427,7 +448,7 @@ def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Loo
 )
 def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) -> None:
     translator.use("de")
-    assert told(english) == german
+    assert tr_sentence(english) == german
 
 
 @pytest.mark.parametrize("version", ["9.0.1", ""])
@@ -443,9 +464,9 @@ def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) 
 def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, version: str, german: str) -> None:
     translator.use("de")
     refusal = handshake.refusal(Greeting(protocol, version, b"\x01" * 32), bytes(32))
-    said = told(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
+    words = tr_sentence(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
     runs = f"Bei ihm läuft {f'Waggle {version}' if version else 'ein anderes Waggle'}, "
-    assert said == (german if protocol == PROTOCOL else runs + german)
+    assert words == (german if protocol == PROTOCOL else runs + german)
 
 
 @pytest.mark.parametrize(
@@ -461,10 +482,10 @@ def test_a_charter_of_another_protocol_is_refused_in_german(monkeypatch: pytest.
     monkeypatch.setattr(charters, "PROTOCOL", ours)
     with pytest.raises(CharterError) as refused:
         charters.decode(document)
-    assert told(refused.value.advice) == german
+    assert tr_sentence(refused.value.advice) == german
 
 
 def test_keys_are_written_as_the_keyboard_has_them() -> None:
-    assert shortcuts.written(shortcuts.PAUSE, shortcuts.BLOCK) == "Ctrl+P, Ctrl+B"
+    assert shortcuts.native_text(shortcuts.PAUSE, shortcuts.BLOCK) == "Ctrl+P, Ctrl+B"
     translator.use("de")
-    assert shortcuts.written(shortcuts.PAUSE, shortcuts.BLOCK) == "Strg+P, Strg+B"
+    assert shortcuts.native_text(shortcuts.PAUSE, shortcuts.BLOCK) == "Strg+P, Strg+B"

@@ -1,4 +1,4 @@
-"""What charts draw, by hand-worked numbers."""
+"""Series for charts, against values worked out by hand."""
 
 import pytest
 
@@ -14,7 +14,11 @@ def summary(number: int, *, at: float = 0.0, seconds: float = 10.0, reward: floa
 
 def test_history_and_recent_rounds_become_one() -> None:
     state = State(history=(summary(1), summary(3, reward=0.1)), rounds=(summary(3, reward=0.9), summary(4)))
-    assert [(made.round, made.reward) for made in chart_series.rounds(state)] == [(1, 0.5), (3, 0.9), (4, 0.5)]
+    assert [(round_summary.round, round_summary.reward) for round_summary in chart_series.rounds(state)] == [
+        (1, 0.5),
+        (3, 0.9),
+        (4, 0.5),
+    ]
 
 
 def test_the_long_curve_of_scores_stays_whole_as_further_ones_come() -> None:
@@ -26,10 +30,10 @@ def test_the_long_curve_of_scores_stays_whole_as_further_ones_come() -> None:
 
 
 def test_scores_on_other_questions_are_another_curve() -> None:
-    told = ((0, 270, ""), (25, 270, ""), (50, 270, "a"), (75, 270, "b"), (100, 60, "b"), (125, 60, "b"))
-    scores = [HeldOutScore(round=number, at=0.0, right=1, total=total, exam=exam) for number, total, exam in told]
-    assert [[score.round for score in exam] for exam in chart_series.exams(scores)] == [[0, 25, 50], [75], [100, 125]]
-    assert chart_series.exams([]) == []
+    results = ((0, 270, ""), (25, 270, ""), (50, 270, "a"), (75, 270, "b"), (100, 60, "b"), (125, 60, "b"))
+    scores = [HeldOutScore(round=number, at=0.0, right=1, total=total, exam=exam) for number, total, exam in results]
+    assert [[score.round for score in exam] for exam in chart_series.by_question_set(scores)] == [[0, 25, 50], [75], [100, 125]]
+    assert chart_series.by_question_set([]) == []
 
 
 def test_the_trend_is_a_mean_of_neighbours() -> None:
@@ -44,14 +48,14 @@ def test_the_interval_is_wilsons() -> None:
 
 
 def test_elapsed_counts_work_and_bridges_thinned_history() -> None:
-    assert chart_series.elapsed([summary(1), summary(2), summary(5)]) == [10.0, 20.0, 50.0]
+    assert chart_series.seconds_worked([summary(1), summary(2), summary(5)]) == [10.0, 20.0, 50.0]
 
 
 def test_scores_stand_where_their_round_ended() -> None:
     rounds = [summary(0), summary(1), summary(2)]
     scores = [HeldOutScore(round=n, at=0.0, right=1, total=10) for n in (-1, 0, 2, 9)]
-    assert chart_series.moments(scores, rounds, "elapsed") == [0.0, 10.0, 30.0, 30.0]
-    assert chart_series.moments(scores, rounds, "round") == [-1.0, 0.0, 2.0, 9.0]
+    assert chart_series.event_positions(scores, rounds, "elapsed") == [0.0, 10.0, 30.0, 30.0]
+    assert chart_series.event_positions(scores, rounds, "round") == [-1.0, 0.0, 2.0, 9.0]
 
 
 def test_a_pause_is_found_between_neighbours_only() -> None:
@@ -70,22 +74,22 @@ def test_peers_reward_is_weighted_by_groups() -> None:
 
 @pytest.mark.parametrize(("top", "ticks"), [(0.1, [0, 0.02, 0.04, 0.06, 0.08, 0.1]), (0.47, [0, 0.1, 0.2, 0.3, 0.4, 0.5])])
 def test_steps_are_round(top: float, ticks: list[float]) -> None:
-    assert chart_series.steps(top) == pytest.approx(ticks)
+    assert chart_series.value_ticks(top) == pytest.approx(ticks)
 
 
 @pytest.mark.parametrize(("low", "high", "step"), [(0.0, 34.0, 5.0), (0.0, 3000.0, 600.0), (0.0, 400_000.0, 86400.0)])
 def test_steps_in_time_are_round(low: float, high: float, step: float) -> None:
-    found = chart_series.time_steps(low, high)
-    assert found[:2] == [0.0, step]
-    assert len(found) <= 8
+    ticks = chart_series.time_ticks(low, high)
+    assert ticks[:2] == [0.0, step]
+    assert len(ticks) <= 8
 
 
 def test_whole_steps_are_round_and_few() -> None:
-    assert chart_series.whole_steps(0, 812) == [0, 100, 200, 300, 400, 500, 600, 700, 800]
-    assert chart_series.whole_steps(1, 5) == [1, 2, 3, 4, 5]
-    assert chart_series.whole_steps(3, 3) == [3]
+    assert chart_series.integer_ticks(0, 812) == [0, 100, 200, 300, 400, 500, 600, 700, 800]
+    assert chart_series.integer_ticks(1, 5) == [1, 2, 3, 4, 5]
+    assert chart_series.integer_ticks(3, 3) == [3]
 
 
 def test_a_reward_chart_holds_its_wildest_round() -> None:
-    assert chart_series.ceiling([0.1] * 99 + [0.9], [0.1] * 100, 0.2) == 0.9
-    assert chart_series.ceiling([], [], None) == 0.1
+    assert chart_series.reward_ceiling([0.1] * 99 + [0.9], [0.1] * 100, 0.2) == 0.9
+    assert chart_series.reward_ceiling([], [], None) == 0.1

@@ -1,4 +1,4 @@
-"""A race is shown as it is told, judged by its own numbers alone, and ends with the page, whatever it was doing."""
+"""A race is shown as its messages say, judged by its own numbers alone, and ends with the page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from gui.recorded import Run
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.race import RaceView
-from waggle.gui.state.race_state import Race, detail, fold, headline, jump, solved_words, verdict
+from waggle.gui.state.race_state import Race, detail, fold, headline, solved_words, transfer_words, verdict
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events_race
 from waggle.protocol.events_race import Examined, FirstSolved, RaceBegan, RaceEvent, Racer, RoundRaced
@@ -35,11 +35,11 @@ STORY: tuple[RaceEvent, ...] = (
 WON = Examined(alone=25, sharing=146, total=864)
 
 
-def told(*story: RaceEvent) -> Race:
-    made = Race(phase="preparing")
+def played(*story: RaceEvent) -> Race:
+    race = Race(phase="preparing")
     for message in story:
-        made = fold(made, message)
-    return made
+        race = fold(race, message)
+    return race
 
 
 def test_what_a_race_tells_is_read_back_as_it_was() -> None:
@@ -49,12 +49,12 @@ def test_what_a_race_tells_is_read_back_as_it_was() -> None:
 
 def test_a_race_is_told_in_words_as_it_goes() -> None:
     assert headline(Race()) == "Does sharing help? See it in about two minutes"
-    assert headline(told(*STORY[:7])) == "Round 3 of 4, about 1 s left"
-    assert headline(told(*STORY)) == "Both answer questions now that nobody has practised"
-    raced = told(*STORY, WON)
+    assert headline(played(*STORY[:7])) == "Round 3 of 4, about 1 s left"
+    assert headline(played(*STORY)) == "Both answer questions now that nobody has practised"
+    raced = played(*STORY, WON)
     assert headline(raced) == "Sharing won this race"
     assert "With sharing 146 of 864 new questions were answered correctly, alone 25. Once one learned a kind" in detail(raced)
-    assert jump(raced) == "Clever Wren learned Fractions from Brisk Otter"
+    assert transfer_words(raced) == "Clever Wren learned Fractions from Brisk Otter"
     assert solved_words(raced, "sharing") == "2 of 4 solved, 1 passed on"
     assert solved_words(raced, "alone") == "1 of 4 solved"
 
@@ -73,7 +73,7 @@ def test_the_verdict_is_that_of_this_race_alone(alone: int, sharing: int, words:
 
 
 def test_a_node_or_a_specialty_that_nobody_named_is_passed_over() -> None:
-    raced = told(BEGAN, FirstSolved(lane="alone", round=1, racer=2, specialty=0), *STORY[1:2] * 9)
+    raced = played(BEGAN, FirstSolved(lane="alone", round=1, racer=2, specialty=0), *STORY[1:2] * 9)
     assert raced.alone.solved == {}
     assert raced.played == 4
 
@@ -87,7 +87,7 @@ def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(
     window = window_told(list(Run(rounds=3).told()))
     assert not window.home._good._race.isVisible()
     window.show_page("help")
-    next(one for one in window.pages["help"].findChildren(QPushButton) if one.text() == "See the race").click()
+    next(button for button in window.pages["help"].findChildren(QPushButton) if button.text() == "See the race").click()
     assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
 
 
@@ -135,7 +135,7 @@ def test_every_phase_is_told_in_german(qapp: object) -> None:
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
 def test_a_real_race_is_told_and_ends_with_the_page(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    monkeypatch.setattr("waggle.gui.engine_client.json_process.FAREWELL_MS", 60_000)  # it runs when nobody else does
+    monkeypatch.setattr("waggle.gui.engine_client.json_process.STOP_TIMEOUT_MS", 60_000)  # it runs when nobody else does
     view = RaceView(look)
     qtbot.addWidget(view)
     view.show()

@@ -1,4 +1,4 @@
-"""What happened lately, for whoever listens: once a minute, in two or three sentences, and aloud only when asked."""
+"""The summary of the last minute: at most one a minute, and announced only if the setting is on."""
 
 import pytest
 from msgspec.structs import replace
@@ -7,9 +7,9 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.main_window import Window
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.spoken_summary import digest, lately
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.spoken_summary import last_minute_rounds, summary_text
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol import events
 from waggle.protocol.state import State
@@ -18,15 +18,15 @@ NOW = 60_030.0  # half a minute into a minute
 
 
 def ended(number: int, at: float, **changes: object) -> events.RoundSummary:
-    made = events.RoundSummary(
+    summary = events.RoundSummary(
         round=number, at=at, reward=0.4, solved=0.25, seconds=5.0, completions=64, external=2,
         by_specialty={"Fractions": 0.5, "Logic": 0.3},
     )  # fmt: skip
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(summary, **changes)  # type: ignore[arg-type]
 
 
-def rounds(*made: events.RoundSummary, **changes: object) -> State:
-    known: dict[str, object] = {"ready": ready(), "phase": "contributing", "reach": "connected", "rounds": made}
+def rounds(*summaries: events.RoundSummary, **changes: object) -> State:
+    known: dict[str, object] = {"ready": ready(), "phase": "contributing", "reach": "connected", "rounds": summaries}
     return State(**{**known, **changes})  # type: ignore[arg-type]
 
 
@@ -65,34 +65,38 @@ TABLE = [
 
 @pytest.mark.parametrize(("state", "words"), TABLE)
 def test_the_digest_says_what_was_asked_what_was_right_what_came_and_what_changed(state: State, words: str) -> None:
-    assert digest(state, NOW) == words
+    assert summary_text(state, NOW) == words
 
 
 def test_within_one_minute_it_does_not_change() -> None:
     state = rounds(EARLIER, ended(11, 59_950.0), ended(12, 60_002.0), ended(13, 60_031.0))
-    assert [one.round for one in lately(state, NOW)] == [one.round for one in lately(state, NOW + 29)] == [11]
-    assert [one.round for one in lately(state, NOW + 30)] == [12, 13]
+    assert (
+        [summary.round for summary in last_minute_rounds(state, NOW)]
+        == [summary.round for summary in last_minute_rounds(state, NOW + 29)]
+        == [11]
+    )
+    assert [summary.round for summary in last_minute_rounds(state, NOW + 30)] == [12, 13]
 
 
 def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
     look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    announcements: list[str] = []
     monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: said.append(event.message()))
-    current, choices = Current(), Choices(None)
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
+    current, choices = StateStore(), SettingsStore(None)
     now = [NOW]
     current._clock = lambda: now[0]
     window = Window(look, current, choices=choices)
     qtbot.addWidget(window)
     window.show()
-    said.clear()
+    announcements.clear()
     current.state = rounds(EARLIER, ended(11, 59_950.0), ended(12, 60_002.0))
     window.redraw()
-    assert not any("Round 11" in words for words in said)
+    assert not any("Round 11" in words for words in announcements)
     choices.set({"window.read_out": True})
     for moment in (NOW, NOW + 20, NOW + 31, NOW + 61, NOW + 200):
         now[0] = moment
         window.redraw()
-    heard = [words.partition(" asked")[0] for words in said if "asked about" in words]
-    assert heard == ["Round 11", "Round 12"]
+    about_rounds = [words.partition(" asked")[0] for words in announcements if "asked about" in words]
+    assert about_rounds == ["Round 11", "Round 12"]

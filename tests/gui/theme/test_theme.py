@@ -1,4 +1,4 @@
-"""Every ink on every ground it may stand on (WCAG 2 ratios), and the theme that is switched live."""
+"""Contrast of every ink on every background (WCAG 2 ratios), and switching the theme live."""
 
 import os
 import sys
@@ -39,8 +39,8 @@ def luminance(code: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def ratio(one: str, other: str) -> float:
-    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
+def ratio(first: str, other: str) -> float:
+    bright, dark = sorted((luminance(first), luminance(other)), reverse=True)
     return (bright + 0.05) / (dark + 0.05)
 
 
@@ -77,10 +77,10 @@ def test_every_icon_can_be_drawn(look: Look) -> None:
 
 
 def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
-    told: list[str] = []
-    look.changed.connect(lambda: told.append(look.mode))
+    changes: list[str] = []
+    look.changed.connect(lambda: changes.append(look.mode))
     look.use("dark")
-    assert told == ["dark"]
+    assert changes == ["dark"]
     assert qapp.palette().window().color() == look.colour("window")
     assert look.colour("window").lightness() < 60
     look.use("light")
@@ -100,11 +100,11 @@ def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(look: 
     without = button.grab().toImage()
     button.setFocus()
     qtbot.waitUntil(button.hasFocus)
-    seen = button.grab().toImage()
+    image = button.grab().toImage()
     x, y = 4, button.height() // 2  # on the ring, and beside it on either side
     assert without.pixelColor(x, y) == look.colour("accent")
-    assert seen.pixelColor(x, y) == look.colour("focus_on_accent")
-    assert seen.pixelColor(x - 3, y) == seen.pixelColor(x + 3, y) == look.colour("accent")
+    assert image.pixelColor(x, y) == look.colour("focus_on_accent")
+    assert image.pixelColor(x - 3, y) == image.pixelColor(x + 3, y) == look.colour("accent")
     look.use("light")
 
 
@@ -164,7 +164,7 @@ def test_a_chosen_theme_is_asked_of_the_systems_own_parts_and_given_back(
      (["", ""], None)],
 )  # fmt: skip
 def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool | None) -> None:
-    assert reduced_motion.still(answers) is unwanted
+    assert reduced_motion.motion_reduced(answers) is unwanted
 
 
 def test_the_window_does_not_wait_for_what_the_desktop_says(
@@ -180,30 +180,30 @@ def test_the_window_does_not_wait_for_what_the_desktop_says(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(reduced_motion, "SECONDS", 10.0)
-    request.addfinalizer(reduced_motion._asked_once.cache_clear)
-    reduced_motion._asked_once.cache_clear()
+    request.addfinalizer(reduced_motion._system_setting.cache_clear)
+    reduced_motion._system_setting.cache_clear()
     assert look.moves
-    os.write(door, b"go\n" * len(reduced_motion.STILL))
-    reduced_motion._asked_once().result(timeout=10)
+    os.write(door, b"go\n" * len(reduced_motion.NO_MOTION_ANSWERS))
+    reduced_motion._system_setting().result(timeout=10)
     assert not look.moves
 
 
 @pytest.mark.parametrize(
-    ("said", "moves", "words"), [("v v b false", False, "As the system"), ("", True, "Not reduced: the system")]
+    ("answer", "moves", "words"), [("v v b false", False, "As the system"), ("", True, "Not reduced: the system")]
 )
 def test_motion_as_the_system_is_as_the_system(
     look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
-    said: str, moves: bool, words: str,
+    answer: str, moves: bool, words: str,
 ) -> None:  # fmt: skip
     bus = tmp_path / "busctl"
-    bus.write_text(f"#!/bin/sh\ncase \"$*\" in *enable-animations) echo '{said}';; esac\n")
+    bus.write_text(f"#!/bin/sh\ncase \"$*\" in *enable-animations) echo '{answer}';; esac\n")
     bus.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(reduced_motion, "SECONDS", 10.0)
-    request.addfinalizer(reduced_motion._asked_once.cache_clear)
-    reduced_motion._asked_once.cache_clear()
-    reduced_motion._asked_once().result(timeout=10)
+    request.addfinalizer(reduced_motion._system_setting.cache_clear)
+    reduced_motion._system_setting.cache_clear()
+    reduced_motion._system_setting().result(timeout=10)
     assert look.moves == moves
     row = next(row for part in PARTS for row in part.rows if row.key == "window.less_motion")
     picker = control(look, row)
@@ -218,6 +218,6 @@ def test_an_icon_is_drawn_once_for_each_theme_and_ink(look: Look) -> None:
     assert look.icon("pause", "text").cacheKey() == light.cacheKey()
     look.use("dark")
     others = [look.icon("pause", "text"), look.icon("pause", "accent"), look.icon("play", "text")]
-    seen = [one.pixmap(20, 20).toImage() for one in (light, *others)]
+    images = [icon.pixmap(20, 20).toImage() for icon in (light, *others)]
     look.use("light")
-    assert all(one != other for i, one in enumerate(seen) for other in seen[:i])
+    assert all(image != other for i, image in enumerate(images) for other in images[:i])

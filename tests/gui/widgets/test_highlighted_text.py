@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtGui import QFontMetricsF
 
-from waggle.gui.i18n.formatting import tip
+from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.highlighted_text import SpanText, broken, fitted, span_layout, units
 
@@ -76,12 +76,12 @@ def test_what_is_cut_is_whole_in_the_tooltip(look: Look) -> None:
     made = SpanText(look, 1)
     made.resize(300, made.height())
     long = "So it is <b>.\n" + "step by step " * 20 + "<answer>3/7</answer>"
-    for text, told in ((long, tip(long)), ("<answer>3/7</answer>", "")):
+    for text, told in ((long, tooltip_text(long)), ("<answer>3/7</answer>", "")):
         made.say(text, text.index("3/7"), 3)
         made.grab()
         assert made.toolTip() == told
 
 
 def test_tooltips_never_become_rich_text() -> None:
-    assert tip("<a href='x'>y</a>").endswith(">&lt;a href=&#x27;x&#x27;&gt;y&lt;/a&gt;</span>")
-    assert tip("1 & 2") == "1 & 2"
+    assert tooltip_text("<a href='x'>y</a>").endswith(">&lt;a href=&#x27;x&#x27;&gt;y&lt;/a&gt;</span>")
+    assert tooltip_text("1 & 2") == "1 & 2"

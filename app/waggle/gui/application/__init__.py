@@ -1,1 +1,1 @@
-"""The application around the pages: its start, its window, its navigation, its tray."""
+"""The application around the pages: start-up, main window, navigation and tray."""

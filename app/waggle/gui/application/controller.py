@@ -1,4 +1,4 @@
-"""The shell: what outlives a window. It owns the tray, shows and hides the window, and sees that everything leaves in time."""
+"""The controller outlives a window: it owns the tray, shows and hides the window, and shuts everything down in order."""
 
 import sys
 
@@ -12,7 +12,7 @@ from waggle.core.settings import Settings, Value
 from waggle.core.stored_data import Kind
 from waggle.gui.application import window_state
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.tray import Tray
+from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
@@ -20,73 +20,81 @@ from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.welcome.page import Welcome
 from waggle.gui.pages.you.data_removal import Farewell
 from waggle.gui.state import notifications
-from waggle.gui.state.event_log import Journal
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.event_log import EventLog
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look, Theme
 from waggle.gui.widgets import system_tray
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import State
 
 Source = EngineProcess | Replay
-FRAME = QSize(16, 96)  # a window's own, and the task bar of a system that does not say what it takes
-GONE = ("problem", "stopped")  # phases in which nobody answers
+FRAME = QSize(16, 96)  # the window frame, and a task bar where the system does not report its size
+GONE = ("problem", "stopped")  # phases in which no engine answers
 
 
-class Shell(QObject):
-    """Window, tray, settings and the source of events. `left` says that nothing is running any more. `host`: the engine runs on
-    that computer, so that what is kept there is not to be reached by paths of this one. `example_wanted`: a window of its own
-    should show a recorded swarm.
+class Controller(QObject):
+    """Owns the window, the tray, the settings and the source of events.
 
-    A window is made anew when its words or their size change: whatever it shows is in the State, and each page takes along what
-    a person chose, typed or waits for there, so nothing is lost but a passphrase.
+    `finished`: nothing runs any more. `example_wanted`: open a second window with a recorded swarm. `host`: the engine runs on
+    that computer, so paths of this computer do not reach its files.
+
+    The window is rebuilt when the language or the text size changes. Everything it shows is in the State, and each page carries
+    over what the person chose, typed or waits for; only a passphrase is lost.
     """
 
-    left = Signal()
+    finished = Signal()
     example_wanted = Signal()
 
     def __init__(
-        self, look: Look, current: Current, source: Source, choices: Choices, home: paths.Home | None = None, *, host: str = ""
+        self,
+        look: Look,
+        current: StateStore,
+        source: Source,
+        choices: SettingsStore,
+        home: paths.Home | None = None,
+        *,
+        host: str = "",
     ) -> None:
         super().__init__()
         self._look, self._current, self._source, self._home, self._host = look, current, source, home, host
-        self.wanted_again: str | None = None  # the invite, perhaps an empty one, of a start that came while this was leaving
-        self._kept = window_state.read(home.window) if home is not None else window_state.Kept()
-        self._told = State()
+        self.pending_start: str | None = None  # invite (may be empty) of a start that came during shutdown
+        self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
+        self._shown_state = State()
         self._invite = ""
         self._farewell: Farewell | None = None
         self._asking = False
-        self.choices, self.journal = choices, Journal(self)
-        self._worn = _worn(choices.settings)
+        self.choices, self.event_log = choices, EventLog(self)
+        self._appearance = _appearance_of(choices.settings)
         look.less_motion = choices.settings.window.less_motion
-        self.window = self._made_window()
-        self.tray = self._made_tray()
+        self.window = self._new_window()
+        self.tray = self._new_tray()
         self._connect(source)
         choices.changed.connect(self._settings_changed)
         current.changed.connect(self._changed)
 
     def _connect(self, source: Source) -> None:
-        source.told.connect(self._current.take)
-        source.told.connect(self.journal.take)
+        source.event_received.connect(self._current.take)
+        source.event_received.connect(self.event_log.take)
         if isinstance(source, EngineProcess):
             self.choices.ask = source.send
-            source.complained.connect(self.journal.complain)
+            source.complained.connect(self.event_log.complain)
             source.refused.connect(self._refused)
             source.ended.connect(self._ended)
-            source.stopped.connect(self._current.flush)  # Home offers to start an engine only where none is
+            source.stopped.connect(self._current.flush)  # Home offers to start an engine only where none runs
         else:
             self._current.tell_time_by_events()
             source.ended.connect(self._replay_ended)
         app = QGuiApplication.instance()
         assert isinstance(app, QGuiApplication)
-        app.commitDataRequest.connect(self._remember)  # no more: another program may call the end of the session off
+        app.commitDataRequest.connect(self._remember)  # do not quit yet: another program may cancel the end of the session
         app.applicationStateChanged.connect(self._activated)
 
     def begin(self, page: str | None, *, first: bool = False) -> None:
-        """Show the window where it stood; at the very first start, the few questions that come before everything."""
-        if not self.window.restoreGeometry(self._kept.geometry_bytes):
+        """Show the window at its last position; at the first start, show the welcome questions instead of the pages."""
+        if not self.window.restoreGeometry(self._window_state.geometry_bytes):
             self._fit()
-        self.window.show_page(page or self._kept.page)
+        self.window.show_page(page or self._window_state.page)
         self._asking = first
         if first:
             welcome = Welcome(self._look)
@@ -98,28 +106,30 @@ class Shell(QObject):
         self.tray.show()
 
     def _fit(self) -> None:
-        """A window that never stood anywhere is no larger than there is room for, its frame and a task bar beside it."""
+        """Without a saved position, limit the window to the screen minus its frame and a task bar."""
         screen = self.window.screen().availableGeometry().size()
         self.window.resize(self.window.size().boundedTo(screen - FRAME))
 
     def start(self) -> None:
-        """Let events come: from an engine, or from a recording."""
+        """Start the engine or the recording."""
         self._source.start()
-        self._current.flush()  # the first drawing came before there was an engine, and offered to start one
+        self._current.flush()  # the first drawing came before the engine ran, and offered to start one
         if self._invite:
             self.window.show_join(self._invite)
             self._invite = ""
 
-    def _start_anew(self) -> None:
-        """With the defaults, where the settings file cannot be used."""
+    def _start_with_defaults(self) -> None:
+        """Rename a settings file that cannot be used, and start with the defaults."""
         try:
-            kept = self.choices.set_aside()
+            set_aside_path = self.choices.set_aside()
         except SettingsError as error:
             self.window.refused(error.title, error.advice)
             return
         self.start()
-        if kept is not None:
-            self.window.notice(tr("Your settings of before are in %1; all is set as it ships.").replace("%1", str(kept)), "check")
+        if set_aside_path is not None:
+            self.window.notice(
+                tr("Your settings of before are in %1; all is set as it ships.").replace("%1", str(set_aside_path)), "check"
+            )
 
     def raise_window(self) -> None:
         self.window.setWindowState(self.window.windowState() & ~Qt.WindowState.WindowMinimized)
@@ -129,50 +139,50 @@ class Shell(QObject):
         self.window.activateWindow()
 
     def _activated(self, state: Qt.ApplicationState) -> None:
-        """A press on the Dock brings a closed window back; on other systems there is nothing to press but the tray."""
+        """A click on the macOS Dock reopens a closed window; other systems only have the tray for that."""
         if sys.platform == "darwin" and state == Qt.ApplicationState.ApplicationActive and self.window.isHidden():
             self.raise_window()
 
-    def called(self, invite: str) -> None:
-        """A second start: this window comes to the front, with the invite that it brought."""
+    def open_invite(self, invite: str) -> None:
+        """Raise the window, and open the invite link or file of a second start or of the system, if any."""
         self.raise_window()
         if self.window.leaving:
-            self.wanted_again = invite or self.wanted_again or ""
+            self.pending_start = invite or self.pending_start or ""
         elif invite:
             self.window.show_invite(invite)
 
     def send(self, command: AnyCommand) -> None:
-        """Take a command to whoever plays the engine, and say so when nobody does."""
+        """Send a command to the engine or the replay; the window says so when nobody takes it."""
         if not self._source.send(command):
             self.window.unheard(command)
 
     def leave(self) -> None:
-        """End everything. The engine is given its time; asking again ends it at once. What is being removed is waited for."""
+        """Shut down: the engine gets time to finish; a second call kills it at once. A removal of data is waited for."""
         if self._farewell is not None:
             if self._farewell.over:
-                self.left.emit()
+                self.finished.emit()
             return
         self._remember()
         self.window.show_leaving()
         self._source.stop()
         if isinstance(self._source, Replay):
-            self.left.emit()
+            self.finished.emit()
 
     def leave_with_system(self) -> None:
-        """As a person leaves, but the system may ask again at the end of a session: that does not mean at once."""
+        """Shut down for the system, which may ask more than once at the end of a session: a repeat kills nothing."""
         if not self.window.leaving:
             self.leave()
 
     @property
-    def said_goodbye(self) -> bool:
-        """Whether what was kept has been removed: nothing is written any more."""
+    def removes_data(self) -> bool:
+        """Whether the person has the stored data removed: nothing is written any more."""
         return self._farewell is not None
 
-    def _say_goodbye(self, kinds: frozenset[Kind]) -> None:
-        """The engine stops, what was chosen goes, and what was done is said before everything ends."""
+    def _remove_data(self, kinds: frozenset[Kind]) -> None:
+        """Stop the engine, remove these kinds of data, and show what was removed before everything ends."""
         assert self._home is not None
         self._farewell = Farewell(self._look, self._home.root, kinds)
-        self._farewell.left.connect(self.left)
+        self._farewell.left.connect(self.finished)
         self.window.cover(self._farewell)
         self._source.stop()
 
@@ -180,41 +190,41 @@ class Shell(QObject):
         if self._farewell is not None:
             self._farewell.remove()
         else:
-            self.left.emit()
+            self.finished.emit()
 
-    def _made_window(self) -> Window:
+    def _new_window(self) -> Window:
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
         window = Window(
-            self._look, self._current, choices=self.choices, journal=self.journal, home=None if self._host else self._home,
+            self._look, self._current, choices=self.choices, event_log=self.event_log, home=None if self._host else self._home,
             can_start=can_start, host=self._host,
         )  # fmt: skip
         window.commanded.connect(self.send)
         window.closing.connect(self._closed)
         window.leave_wanted.connect(self.leave)
-        window.goodbye_wanted.connect(self._say_goodbye)
+        window.goodbye_wanted.connect(self._remove_data)
         window.example_wanted.connect(self.example_wanted)
         window.unseen.connect(self._say_by_tray)
         if isinstance(source, EngineProcess):
             window.start_wanted.connect(self.start)
-            window.aside_wanted.connect(self._start_anew)
+            window.aside_wanted.connect(self._start_with_defaults)
         else:
             window.start_wanted.connect(self._play_again)
             window.show_replay(example=source.is_example, over=source.over)
         return window
 
-    def _made_tray(self) -> Tray:
-        made = Tray(self._look, self)
-        made.raised.connect(self.raise_window)
-        made.commanded.connect(self.send)
-        made.leave_wanted.connect(self.leave)
-        made.show_state(self._current.state)
-        return made
+    def _new_tray(self) -> TrayIcon:
+        tray = TrayIcon(self._look, self)
+        tray.raised.connect(self.raise_window)
+        tray.commanded.connect(self.send)
+        tray.leave_wanted.connect(self.leave)
+        tray.show_state(self._current.state)
+        return tray
 
     def _welcomed(self, values: dict[str, Value]) -> None:
-        """The questions are answered or skipped: they are not asked again, and the engine may start."""
+        """The questions were answered or skipped: never ask them again, and start the engine."""
         self._asking = False
-        self.tray.show_state(self._told)
+        self.tray.show_state(self._shown_state)
         self.choices.set({"window.welcomed": True, **values})
         self.window.uncover()
         self.start()
@@ -223,7 +233,7 @@ class Shell(QObject):
         self._invite = link
 
     def _closed(self) -> None:
-        """The person closed the window: to the tray where there is one, it is wanted and something goes on; else all ends."""
+        """The window was closed: hide it in the tray if there is one, the setting says so and an engine runs; else shut down."""
         if (
             self._farewell is not None
             or self._asking
@@ -234,8 +244,8 @@ class Shell(QObject):
             self.leave()
             return
         self.window.hide()
-        if not self._kept.tray_told:
-            self._kept = replace(self._kept, tray_told=True)
+        if not self._window_state.tray_told:
+            self._window_state = replace(self._window_state, tray_told=True)
             mac = sys.platform == "darwin"
             here = tr("Open or quit it here, in the menu bar." if mac else "Open or quit it here, in the tray.")
             self.tray.say(tr("Waggle goes on in the background"), here)
@@ -243,65 +253,65 @@ class Shell(QObject):
 
     def _remember(self) -> None:
         geometry = window_state.geometry_text(bytes(self.window.saveGeometry().data()))
-        self._kept = replace(self._kept, geometry=geometry, page=self.window.page)
-        if self._home is not None and not self.said_goodbye:
-            window_state.write(self._home.window, self._kept)
+        self._window_state = replace(self._window_state, geometry=geometry, page=self.window.page)
+        if self._home is not None and not self.removes_data:
+            window_state.write(self._home.window, self._window_state)
 
     def _settings_changed(self) -> None:
-        """Theme, motion, language and the size of words hold at once."""
-        worn, self._worn = self._worn, _worn(self.choices.settings)
-        theme, spoken, percent = self._worn
+        """Apply theme, motion, language and text size at once."""
+        worn, self._appearance = self._appearance, _appearance_of(self.choices.settings)
+        theme, spoken, percent = self._appearance
         self._look.less_motion = self.choices.settings.window.less_motion
         if worn[0] != theme:
             self._look.use(theme)
-        if worn[1:] != self._worn[1:]:
-            translator.use(translator.chosen(spoken))
+        if worn[1:] != self._appearance[1:]:
+            translator.use(translator.language_of_setting(spoken))
             self._look.set_text(percent)
             self._look.use(theme)
             self._renew()
 
     def _renew(self) -> None:
-        """The same window in other words, where it stood."""
-        old, shown = self.window, self.window.isVisible()
-        self.window = self._made_window()
+        """Rebuild the window in the new language or text size, at the same place."""
+        old, was_visible = self.window, self.window.isVisible()
+        self.window = self._new_window()
         self.window.setGeometry(old.normalGeometry())
         self.window.setWindowState(old.windowState() & ~Qt.WindowState.WindowActive)
         self.window.show_page(old.page)
-        self.window.setVisible(shown)
+        self.window.setVisible(was_visible)
         self.window.go_on(old)
         old.closing.disconnect()
         old.hide()
         old.deleteLater()
         self.tray.hide()
-        self.tray.menu.deleteLater()  # no widget can be the parent of it
+        self.tray.menu.deleteLater()  # no widget can be its parent
         self.tray.deleteLater()
-        self.tray = self._made_tray()
+        self.tray = self._new_tray()
         self.tray.show()
 
     def _changed(self) -> None:
-        before, self._told = self._told, self._current.state
-        if self._told.phase in GONE and before.phase not in GONE:
+        before, self._shown_state = self._shown_state, self._current.state
+        if self._shown_state.phase in GONE and before.phase not in GONE:
             self.window.give_up(tr("The engine ended before it answered."))
-        self.choices.hear(self._told)
+        self.choices.hear(self._shown_state)
         if not self._asking:
-            self.tray.show_state(self._told)
-        news = notifications.notices(before, self._told) if not self.window.isActiveWindow() else []
-        wanted = self.choices.settings.window
+            self.tray.show_state(self._shown_state)
+        news = notifications.new_notices(before, self._shown_state) if not self.window.isActiveWindow() else []
+        window_settings = self.choices.settings.window
         for notice in news:
-            if wanted.notify_problems if notice.kind == "problems" else wanted.notify_discoveries:
+            if window_settings.notify_problems if notice.kind == "problems" else window_settings.notify_discoveries:
                 self.tray.say(notice.title, notice.words)
-        if self.window.is_seen() or wanted.notify_problems:
+        if self.window.is_seen() or window_settings.notify_problems:
             self._say_warnings(before)
 
     def _say_warnings(self, before: State) -> None:
-        """On whichever page the person is: a choice that failed, too, comes back as a warning."""
-        for warned in reversed(notifications.recent(self._told, self._current.now())):
+        """Show new warnings on any page: a failed choice comes back as a warning, too."""
+        for warned in reversed(notifications.recent_warnings(self._shown_state, self._current.now())):
             if warned not in before.warnings:
                 self.window.notice(notifications.warning_words(warned))
 
     def _refused(self, title: str, advice: str, command: str) -> None:
         self.window.refused(title, advice, command)
-        self.choices.changed.emit()  # what was shown as changed is as it was
+        self.choices.changed.emit()  # pages show the old value again
 
     def _say_by_tray(self, words: str) -> None:
         self.tray.say("Waggle", words)
@@ -310,12 +320,12 @@ class Shell(QObject):
         self.window.show_replay(skipped, example=isinstance(self._source, Replay) and self._source.is_example, over=True)
 
     def _play_again(self) -> None:
-        """From the beginning, in a window that holds nothing of it."""
+        """Play the recording from the beginning, in a new window."""
         self.window.forget_run()
-        self._current.state = self._told = State()
+        self._current.state = self._shown_state = State()
         self._source.start()
         self._renew()
 
 
-def _worn(chosen: Settings) -> tuple[Theme, str, int]:
+def _appearance_of(chosen: Settings) -> tuple[Theme, str, int]:
     return chosen.window.theme, chosen.window.language, chosen.window.text_percent

@@ -1,7 +1,8 @@
-"""Who collects garbage in the window's process: its own thread alone, between two of its events.
+"""Run garbage collection on the GUI thread only, between two events.
 
-Python collects in whichever thread happens to ask for memory, in the midst of whatever it does. Qt bears neither: a timer held by
-nothing but garbage must end in its own thread, and no widget may end while Qt's list of all widgets is made into one of Python's.
+Python collects in whichever thread allocates, in the middle of any call. Qt allows neither: a QTimer must be destroyed in its
+own thread ("Timers cannot be stopped from another thread"), and no widget may be destroyed while PySide copies Qt's list of all
+widgets.
 """
 
 import gc
@@ -11,8 +12,8 @@ from PySide6.QtCore import QObject, QTimer
 EVERY_MS = 1000
 
 
-class Collector(QObject):
-    """Takes the place of Python's own collector, for as long as the process lives."""
+class GarbageCollector(QObject):
+    """Replaces Python's automatic collector for the life of the process."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -23,12 +24,12 @@ class Collector(QObject):
 
 
 def collect_due() -> None:
-    """Collect the oldest generation that has outgrown Python's own threshold, if one has."""
+    """Collect the oldest generation above Python's own threshold, if any is."""
     due = [age for age, (grown, most) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)) if grown > most]
     if due:
         gc.collect(due[-1])
 
 
-def keep_what_stays() -> None:
-    """Modules and the window live as long as the process: to look through them for garbage would take three frames each time."""
+def freeze_long_lived() -> None:
+    """Exempt modules and the window from collection: they live as long as the process, and scanning them takes three frames."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The window's door: shows the window first, then starts the engine or a replay, and leaves when the engine has left."""
+"""Entry point of the window: show it first, then start the engine or a replay, and exit after the engine has stopped."""
 
 import asyncio
 import contextlib
@@ -15,19 +15,19 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from waggle.core import paths, stored_data
 from waggle.core.errors import EngineError, WaggleError
 from waggle.gui.application import unix_signals
-from waggle.gui.application.controller import Shell
-from waggle.gui.application.garbage_collection import Collector, keep_what_stays
+from waggle.gui.application.controller import Controller
+from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
-from waggle.gui.application.screenshot import settled
-from waggle.gui.application.single_instance import OnlyOne
-from waggle.gui.engine_client.engine_process import EngineProcess, command_line, far_command_line
+from waggle.gui.application.screenshot import screenshot_when_still
+from waggle.gui.application.single_instance import SingleInstance
+from waggle.gui.engine_client.engine_process import EngineProcess, command_line, remote_command_line
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.i18n.formatting import told, tr
-from waggle.gui.state.event_log import Notes
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.state.event_log import EventLogHandler
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Look, Theme
 from waggle.gui.widgets.system_tray import mark_icon
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What the command line may say about the window."""
+    """Command-line arguments of the window."""
 
     home: Path | None = None
     on: str = ""
@@ -53,29 +53,31 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Show the window until it is closed; returns the exit status of the process."""
     app = application()
-    reduced_motion.is_unwanted()  # by the time that something could move, the answer is there
+    reduced_motion.is_reduced()  # asks the desktop in a thread; the answer is there before anything moves
     home = paths.home_in(arguments.home)
-    choices = Choices(home.settings, arguments.overrides, far=bool(arguments.on))
-    wanted = choices.settings.window
-    translator.use(translator.chosen(wanted.language))
-    look = Look(_theme(arguments.theme or wanted.theme), text_percent=wanted.text_percent)
+    choices = SettingsStore(home.settings, arguments.overrides, far=bool(arguments.on))
+    window_settings = choices.settings.window
+    translator.use(translator.language_of_setting(window_settings.language))
+    look = Look(_theme(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
     look.dress()
     app.setWindowIcon(mark_icon(look))
     if arguments.screenshot is not None:
         if arguments.replay is None:
             raise WaggleError("A picture is taken of a recorded run.", "Name one with --replay, or leave --screenshot out.")
-        return take_picture(look, arguments.replay, arguments.page or "home", arguments.screenshot)
+        return save_screenshot(look, arguments.replay, arguments.page or "home", arguments.screenshot)
     if arguments.replay is not None:
-        return _shown(Shell(look, Current(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments)
-    return _first(look, home, choices, arguments)
+        return _run_event_loop(
+            Controller(look, StateStore(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments
+        )
+    return _run_home_window(look, home, choices, arguments)
 
 
 def application() -> Application:
-    """The one there is, in a style that looks the same everywhere."""
+    """The QApplication of this process, created if necessary, in a style that looks the same on every system."""
     app = QApplication.instance()
     if app is None:
         app = Application(sys.argv[:1])
-        Collector(app)
+        GarbageCollector(app)
     assert isinstance(app, Application)
     app.setApplicationName("Waggle")
     app.setDesktopFileName("io.waggle.Waggle")
@@ -85,54 +87,54 @@ def application() -> Application:
 
 
 def show_refused(error: WaggleError) -> None:
-    """Why no window opened, to whoever started Waggle by a click."""
+    """Say in a dialog why no window opened: a start by a click has no terminal."""
     application()
-    box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", told(error.title))
+    box = QMessageBox(QMessageBox.Icon.Warning, "Waggle", tr_sentence(error.title))
     box.setTextFormat(Qt.TextFormat.PlainText)
-    box.setInformativeText(told(error.advice))
+    box.setInformativeText(tr_sentence(error.advice))
     box.exec()
 
 
-def take_picture(look: Look, recording: Path, page: str, picture: Path) -> int:
-    """Play a recording to its end, show a page, and save the window as a picture; raises WaggleError."""
-    current = Current()
+def save_screenshot(look: Look, recording: Path, page: str, picture: Path) -> int:
+    """Play a recording to its end, show a page, and save the window as an image file; raises WaggleError."""
+    current = StateStore()
     current.tell_time_by_events()
     window = Window(look, current)
     replay = Replay(recording)
-    replay.told.connect(current.take)
+    replay.event_received.connect(current.take)
     replay.ended.connect(window.show_replay)
     replay.play_all()
     window.show()
     window.show_page(page)
-    if not settled(window).save(str(picture)):
+    if not screenshot_when_still(window).save(str(picture)):
         raise WaggleError(f"{picture} cannot be written.", "A picture's name ends in .png, in a folder that is there.")
     return 0
 
 
-def _first(look: Look, home: paths.Home, choices: Choices, arguments: Arguments) -> int:
-    """The window of a home, or the one that is open already."""
+def _run_home_window(look: Look, home: paths.Home, choices: SettingsStore, arguments: Arguments) -> int:
+    """Run the window of a home, or raise the one that is already open."""
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
-    one = OnlyOne(home.root, host=arguments.on)
-    if not one.claim():
-        if one.call(arguments.invite):
+    instance = SingleInstance(home.root, host=arguments.on)
+    if not instance.claim():
+        if instance.call(arguments.invite):
             return 0
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
 
     def command() -> list[str]:
         chosen = _options(choices.overrides)
-        return far_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
+        return remote_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
 
     engine = EngineProcess(command())
     engine.command = command
-    shell = Shell(look, Current(), engine, choices, home, host=arguments.on)
-    one.called.connect(shell.called)
-    code = _shown(shell, arguments, first=not arguments.on and is_first(home, choices, arguments.overrides))
-    one.release()
-    if shell.said_goodbye:
-        stored_data.tidy(home)  # the lock was the last thing in it
-    elif shell.wanted_again is not None:
-        _start_again(home, replace(arguments, overrides=choices.overrides), shell.wanted_again)
+    controller = Controller(look, StateStore(), engine, choices, home, host=arguments.on)
+    instance.start_requested.connect(controller.open_invite)
+    code = _run_event_loop(controller, arguments, first=not arguments.on and needs_welcome(home, choices, arguments.overrides))
+    instance.release()
+    if controller.removes_data:
+        stored_data.tidy(home)  # the lock file was the last file in the home
+    elif controller.pending_start is not None:
+        _start_again(home, replace(arguments, overrides=choices.overrides), controller.pending_start)
     return code
 
 
@@ -141,47 +143,47 @@ def _options(overrides: tuple[str, ...]) -> list[str]:
 
 
 def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
-    """Somebody started Waggle while it was leaving."""
+    """Start a new process for a start that came during shutdown."""
     program, *rest = paths.window()
     named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
     QProcess.startDetached(program, [*rest, "--home", str(home.root), *_options(arguments.overrides), *named])
 
 
 def watch_example(home: Path | None) -> None:
-    """Open a window of its own with a recorded swarm, as its person wants windows to be: their settings lie in the home."""
+    """Open a second window with a recorded swarm; theme and language come from the settings of the same home."""
     program, *arguments = paths.window()
     QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
 
 
-def is_first(home: paths.Home, choices: Choices, overrides: tuple[str, ...]) -> bool:
-    """Whether nobody has been asked yet. Who sets things by hand, or was here before there were questions, is not asked."""
+def needs_welcome(home: paths.Home, choices: SettingsStore, overrides: tuple[str, ...]) -> bool:
+    """Whether to ask the welcome questions: not after settings by hand, nor in a home older than the questions."""
     return not (choices.settings.window.welcomed or overrides or home.settings.exists() or home.identity.exists())
 
 
-def _shown(shell: Shell, arguments: Arguments, *, first: bool = False) -> int:
+def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
-    sys.excepthook = _Reporter(shell)
-    logging.getLogger().addHandler(Notes(shell.journal))
+    sys.excepthook = _Reporter(controller)
+    logging.getLogger().addHandler(EventLogHandler(controller.event_log))
     app = application()
-    app.called, app.leave = shell.called, shell.leave_with_system
+    app.open_invite, app.leave = controller.open_invite, controller.leave_with_system
     loop = qasync.QEventLoop(app)
     asyncio.set_event_loop(loop)
-    shell.left.connect(end)
-    shell.example_wanted.connect(lambda: watch_example(arguments.home))
-    shell.begin(arguments.page, first=first)
-    keep_what_stays()
+    controller.finished.connect(end)
+    controller.example_wanted.connect(lambda: watch_example(arguments.home))
+    controller.begin(arguments.page, first=first)
+    freeze_long_lived()
     if not first:
-        QTimer.singleShot(0, shell.start)
+        QTimer.singleShot(0, controller.start)
     if arguments.invite:
-        QTimer.singleShot(0, lambda: shell.called(arguments.invite))
-    with unix_signals.heard(shell.leave), loop:
+        QTimer.singleShot(0, lambda: controller.open_invite(arguments.invite))
+    with unix_signals.on_termination_signals(controller.leave), loop:
         loop.run_forever()
     return 0
 
 
 def end() -> None:
-    """End the event loop. Not `quit`: that asks the windows first, and ours says no until the engine has left."""
+    """End the event loop. Not `quit`: that asks the windows first, and ours refuses until the engine has stopped."""
     QApplication.exit(0)
 
 
@@ -190,10 +192,10 @@ def _theme(name: str) -> Theme:
 
 
 class _Reporter:
-    """The window's exception hook: a fault in the window never ends the engine."""
+    """Exception hook of the window process: an error in the window never ends the engine."""
 
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+    def __init__(self, controller: Controller) -> None:
+        self._shell = controller
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         log.error("fault in the window", exc_info=(kind, error, trace))

@@ -1,4 +1,4 @@
-"""What surrounds the pages: the rail of their names on the left, and the status bar that always says the sentence."""
+"""Around the pages: the navigation rail beside them, and the status bar with the status sentence below."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QToolButton
 
-from waggle.gui.i18n.formatting import figure, plural, size, told, tr
-from waggle.gui.i18n.translator import from_right
+from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
+from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.state.notifications import warning_words
 from waggle.gui.state.pages import AT_THE_FOOT, PAGES
 from waggle.gui.theme.theme import Look
@@ -18,14 +18,14 @@ from waggle.gui.widgets.text import Line, set_tip, text
 from waggle.protocol.state import HELD, State
 from waggle.protocol.status_text import sentence
 
-MARK, BESIDE = 30, 6  # the side of the mark, and room beside a page's button in the compact form
-SIDE = 16  # of the status bar
+MARK, BESIDE = 30, 6  # pixels: side of the logo, and margin beside a page's button in the compact form
+SIDE = 16  # pixels: horizontal margin of the status bar
 APART = "\u2003\u2002"  # between two figures
 SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad": "bad"}
 
 
 class RailButton(QToolButton):
-    """Icon and word; the word goes under the icon where there is little room."""
+    """A page's icon and name; in the compact form the name stands under the icon."""
 
     def __init__(self, look: Look, icon: str, words: str) -> None:
         super().__init__()
@@ -39,15 +39,15 @@ class RailButton(QToolButton):
     def set_compact(self, compact: bool) -> None:
         self._compact = compact
         restyle(self, "compact", compact)
-        self.set_height(self.wanted())
+        self.set_height(self.preferred_height())
         self._tint()
 
-    def wanted(self) -> int:
-        """How high it is where there is room."""
+    def preferred_height(self) -> int:
+        """Height in pixels where there is room."""
         return self._look.px(52 if self._compact else 40)
 
     def set_height(self, height: int) -> None:
-        """Lower than it wants to be, where large words meet a low window: at last the icon says it alone."""
+        """May be below the preferred height (large text in a low window); too low, only the icon is shown."""
         bare = self._compact and height < self._look.px(46)
         size = self._look.size
         self.setFixedSize(
@@ -62,34 +62,34 @@ class RailButton(QToolButton):
         gap = 0 if self._compact else 8
         self.setFont(self._look.font("tag" if self._compact else "heading" if chosen else "strong"))
         room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
-        shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
-        self.setText(shown)
+        label = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
+        self.setText(label)
         under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
         self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        set_tip(self, "" if shown == self._words and not self._bare else self._words)
+        set_tip(self, "" if label == self._words and not self._bare else self._words)
         self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
 
-class Rail(QFrame):
-    """The pages there are: those one watches, and at its foot those one goes to with a question."""
+class NavigationRail(QFrame):
+    """The pages by name: at the top those a person watches, at the foot Settings and Help. `chosen` carries the page's id."""
 
     chosen = Signal(str)
 
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setObjectName("rail")
-        self.setProperty("side", "right" if from_right() else "left")
+        self.setProperty("side", "right" if is_right_to_left() else "left")
         self._look = look
         self._name = text(look, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}
         group = QButtonGroup(self)
         for page, word in PAGES.items():
-            self._buttons[page] = made = RailButton(look, page, tr(word))
-            made.setCheckable(True)
-            made.clicked.connect(self._chooser(page))
-            group.addButton(made)
-        above = [made for page, made in self._buttons.items() if page not in AT_THE_FOOT]
+            self._buttons[page] = button = RailButton(look, page, tr(word))
+            button.setCheckable(True)
+            button.clicked.connect(self._chooser(page))
+            group.addButton(button)
+        above = [button for page, button in self._buttons.items() if page not in AT_THE_FOOT]
         below = [self._buttons[page] for page in AT_THE_FOOT]
         self._head = row(Mark(look, MARK), self._name, None, gap=10)
         self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
@@ -102,8 +102,8 @@ class Rail(QFrame):
         side = BESIDE if compact else 12
         self._box.setContentsMargins(*edges(side, 16, side - 1, 12))
         self._box.setSpacing(2 if compact else 4)
-        for made in self._buttons.values():
-            made.set_compact(compact)
+        for button in self._buttons.values():
+            button.set_compact(compact)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -111,14 +111,16 @@ class Rail(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """All pages fit into a window of any height."""
+        """Shrink the buttons so that all pages fit into a window of any height."""
         buttons = self._buttons.values()
-        others = self._box.minimumSize().height() - sum(made.height() for made in buttons)
-        for made in buttons:
-            made.set_height(max(self._look.size["icon"], min(made.wanted(), (self.height() - others) // len(buttons))))
-        self._head.setContentsMargins(*edges((made.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
+        others = self._box.minimumSize().height() - sum(button.height() for button in buttons)
+        for button in buttons:
+            button.set_height(
+                max(self._look.size["icon"], min(button.preferred_height(), (self.height() - others) // len(buttons)))
+            )
+        self._head.setContentsMargins(*edges((button.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
         sides = self._box.contentsMargins()
-        self.setFixedWidth(made.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
+        self.setFixedWidth(button.width() + sides.left() + sides.right() + 1)  # and the line between it and the page
 
     def show_chosen(self, page: str) -> None:
         self._buttons[page].setChecked(True)
@@ -127,12 +129,12 @@ class Rail(QFrame):
         return lambda: self.chosen.emit(page)
 
 
-class Status(QFrame):
-    """The sentence on the left and figures on the right; what has to be said for a moment takes the place of both.
+class StatusBar(QFrame):
+    """Status sentence on the left, figures on the right; a notice takes the place of both for a moment.
 
-    The figures are one line: where a part comes or goes, Qt lays the whole window out.
+    The figures are one label: whenever a widget appears or disappears, Qt lays the whole window out again.
 
-    `home_wanted`: somebody wants to do what the sentence of a problem asks for, or read all of a warning: both stand on Home.
+    `home_wanted`: go to Home, which shows what to do about a problem and the whole text of a warning that is cut here.
     """
 
     home_wanted = Signal()
@@ -163,7 +165,7 @@ class Status(QFrame):
         self._compact = compact
 
     def notice(self, words: str, sign: str = "warn") -> None:
-        """What the person should see now; empty takes it away. "warn" for what went wrong, "check" for what was done, or none."""
+        """Show a notice; empty words remove it. `sign` is the icon: "warn" for a failure, "check" for a success, or empty."""
         self._notice.say(words, "accent" if sign == "warn" else "plain", sign)
         self._notice.setVisible(bool(words))
         for usual in (self._sentence, self._figures):
@@ -175,45 +177,45 @@ class Status(QFrame):
         self._show_way_home()
 
     def _show_way_home(self) -> None:
-        """Home has what a problem asks for, and all of a warning that is cut here."""
+        """Offer the link to Home for a problem, and for a warning that is cut here."""
         chip = self._notice
         room = self.width() - 2 * SIDE - (self._mark.sizeHint().width() + 2 * 8 if not self._mark.isHidden() else 0)
         cut = not chip.isHidden() and chip.accessibleName() == self._warning and chip.sizeHint().width() > room
         self._home.setVisible((self._problem or cut) and self._page != "home")
 
     def is_read(self) -> bool:
-        """Whether somebody points at what is said for a moment."""
+        """Whether the mouse is over the notice."""
         return self._notice.underMouse()
 
     def mark(self, words: str) -> None:
-        """What kind of run this is, when it is not an ordinary one."""
+        """Label an unusual run, such as a replay; empty removes the label."""
         self._mark.setVisible(bool(words))
         self._mark.say(words, "peer", "play")
 
     def show_service(self, service: bool) -> None:
-        """Whether the engine was there before the window, and stays when it is closed."""
+        """Label an engine that runs as a service: it was there before the window, and keeps running after it."""
         self.mark(tr("Goes on without this window") if service else "")
         set_tip(self._mark, tr("No window started the engine, so none stops it. Pausing holds as ever.") if service else "")
 
     def show_state(self, state: State, page: str) -> None:
-        said = sentence(state)
-        self._page, self._problem = page, said.action == "copy_report"
+        status = sentence(state)
+        self._page, self._problem = page, status.action == "copy_report"
         self._warning = warning_words(state.warnings[0]) if state.warnings else ""
         self._show_way_home()
-        self._sign.show_sign(said.sign, SIGN_INK[said.tone])
-        self._word.say(told(said.word))
+        self._sign.show_sign(status.sign, SIGN_INK[status.tone])
+        self._word.say(tr_sentence(status.word))
         words = (
-            f"{told(said.says).removesuffix('.')}. {told(said.detail)}"
+            f"{tr_sentence(status.says).removesuffix('.')}. {tr_sentence(status.detail)}"
             if state.phase in ("preparing", "paused", "waiting", "problem")
-            else told(said.says)
+            else tr_sentence(status.says)
         )
         self._says.say(words)
-        shown = figures(state)
-        self._figures.say(APART.join(filter(None, shown[:1] if self._compact else shown)))
+        words_shown = figures(state)
+        self._figures.say(APART.join(filter(None, words_shown[:1] if self._compact else words_shown)))
 
 
 def figures(state: State) -> tuple[str, str, str, str]:
-    """Peers, tokens a second, bytes up and down; empty where there is nothing to say."""
+    """Peers, tokens per second, bytes per second up and down, as text; empty where unknown or zero."""
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""

@@ -1,4 +1,4 @@
-"""The application, and what the system asks of it while it runs (macOS tells it so): to open an invite link or file, to leave."""
+"""The QApplication, and what macOS asks of it at run time: open an invite link or file, quit."""
 
 from collections.abc import Callable
 
@@ -8,17 +8,17 @@ from PySide6.QtWidgets import QApplication
 
 
 class Application(QApplication):
-    """`called` is told each link or path, `leave` ends everything in time; without them Qt does as it does."""
+    """`open_invite` receives each link or path, `leave` shuts down in order; where one is None, Qt handles the event."""
 
-    called: Callable[[str], None] | None = None
+    open_invite: Callable[[str], None] | None = None
     leave: Callable[[], None] | None = None
 
     def event(self, event: QEvent) -> bool:
-        if isinstance(event, QFileOpenEvent) and self.called is not None:
+        if isinstance(event, QFileOpenEvent) and self.open_invite is not None:
             url = event.url()
-            self.called(event.file() if url.isLocalFile() else url.toString())
+            self.open_invite(event.file() if url.isLocalFile() else url.toString())
             return True
-        if event.type() == QEvent.Type.Quit and self.leave is not None:  # Qt would ask the window to close: it goes to the tray
+        if event.type() == QEvent.Type.Quit and self.leave is not None:  # Qt would close the window, which hides in the tray
             event.ignore()
             self.leave()
             return True

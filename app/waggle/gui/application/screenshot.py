@@ -1,4 +1,4 @@
-"""A window once nothing in it moves: for pictures of it."""
+"""Screenshots of a window once nothing in it moves."""
 
 from PySide6.QtCore import QThread
 from PySide6.QtGui import QImage
@@ -7,17 +7,17 @@ from PySide6.QtWidgets import QApplication
 from waggle.gui.application.main_window import Window
 from waggle.gui.pages.live.page import FRAME_MS
 
-LOOKS = 40  # before it is taken as it is: something may never stand still
+ATTEMPTS = 40  # then take the image anyway: some animations never end
 
 
-def settled(window: Window) -> QImage:
-    """The window as it stands once nothing in it moves: Live and Progress make their parts one after the other."""
-    seen = QImage()
-    for _ in range(LOOKS):
+def screenshot_when_still(window: Window) -> QImage:
+    """Grab the window once two grabs in a row are equal: Live and Progress build their parts one after the other."""
+    image = QImage()
+    for _ in range(ATTEMPTS):
         for _ in range(3):  # layouts settle in the second pass
             QApplication.processEvents()
-        before, seen = seen, window.grab().toImage()
-        if seen == before:
+        before, image = image, window.grab().toImage()
+        if image == before:
             break
         QThread.msleep(2 * FRAME_MS)
-    return seen
+    return image

@@ -1,7 +1,4 @@
-"""One window for one home, and for each computer that is driven from it: whoever starts a second one raises the first.
-
-The first is handed the invite link that the second came with.
-"""
+"""One window for each home and remote host: a second start raises the first window and hands it its invite link."""
 
 import hashlib
 import os
@@ -17,68 +14,74 @@ from waggle.core.errors import UNREADABLE
 from waggle.core.paths import Home, is_private, put
 
 WINDOWS = os.name == "nt"
-PATIENCE_MS = 2000  # until a window that is there is connected
-ANSWER_MS = 15_000  # until it answers: it hears nothing while it is still being made
-MOST_BYTES = 8192  # an invite has 4096 characters at most
+PATIENCE_MS = 2000  # ms to connect to the first window
+ANSWER_MS = 15_000  # ms until it answers: it reads nothing while it is still being built
+MOST_BYTES = 8192  # of a request: an invite has at most 4096 characters
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a second start says to the first."""
+class StartRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a second start sends to the first window, as one line of JSON."""
 
     invite: str = ""
 
 
-class OnlyOne(QObject):
-    """`called` carries what a second start said. The lock dies with the process that holds it. `host`: where its engine runs,
-    empty for here."""
+class SingleInstance(QObject):
+    """Holds the lock of a home's window. `start_requested` carries the invite of a second start, empty if it had none.
 
-    called = Signal(str)
+    The lock ends with the process that holds it. `host`: the remote computer of the engine, empty for this one.
+    """
+
+    start_requested = Signal(str)
 
     def __init__(self, folder: Path, parent: QObject | None = None, *, host: str = "") -> None:
         super().__init__(parent)
         which = "window-" + _short(host.encode()) if host else "window"
         self._folder, self._which = folder, which
         self._lock = QLockFile(str(folder / f"{which}.lock"))
-        self._lock.setStaleLockTime(0)  # however long it is held: only the end of its process frees it
+        self._lock.setStaleLockTime(0)  # never stale by age: only the end of its process frees it
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
         self._server.newConnection.connect(self._answer)
 
     def claim(self) -> bool:
-        """Whether this is the first window of the home; from now on it is called when another one starts.
+        """Whether this is the first window of the home; if so, it listens for further starts from now on.
 
-        Where the folder cannot be written in, nothing can be claimed, and the engine says what is wrong with it.
+        True, too, where the folder cannot be written to: the engine reports what is wrong with it.
         """
         if not self._lock.tryLock(0) and not self._taken_over():
             return self._lock.error() != QLockFile.LockError.LockFailedError
         if name := _name(self._folder, self._which, make=True):
-            QLocalServer.removeServer(name)  # of a window that was killed: the lock is ours, so nobody listens there
+            QLocalServer.removeServer(name)  # left by a killed window: we hold the lock, so nobody listens there
             self._server.listen(name)
         return True
 
     def _taken_over(self) -> bool:
-        """Of a process that nobody can ask for any more, because the folder came here from another computer. The system keeps the
-        file of a living one from being removed."""
+        """Take over the lock of a process that cannot be checked, because the folder was copied from another computer.
+
+        The operating system does not remove the lock file of a running process.
+        """
         return self._lock.removeStaleLockFile() and self._lock.tryLock(0)
 
     def call(self, invite: str = "") -> bool:
-        """Raise the first window; False when it does not answer."""
+        """Raise the first window and hand it the invite; False if it does not answer."""
         socket = QLocalSocket()
         socket.connectToServer(_name(self._folder, self._which))
         if not socket.waitForConnected(PATIENCE_MS):
             return False
-        socket.write(msgspec.json.encode(Call(invite=invite)) + b"\n")
-        said = socket.waitForBytesWritten(ANSWER_MS)
-        heard = said and (socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_MS))  # it may have answered meanwhile
+        socket.write(msgspec.json.encode(StartRequest(invite=invite)) + b"\n")
+        is_sent = socket.waitForBytesWritten(ANSWER_MS)
+        is_answered = is_sent and (
+            socket.bytesAvailable() > 0 or socket.waitForReadyRead(ANSWER_MS)
+        )  # it may have answered already
         socket.abort()
-        return heard
+        return is_answered
 
     def release(self) -> None:
         self._server.close()
         self._lock.unlock()
         home = Home(self._folder)
         if not WINDOWS and (place := home.socket(f"{self._which}.sock").parent) != home.control:
-            with suppress(OSError):  # the engine listens there, too
+            with suppress(OSError):  # fails while the engine's socket is there, too
                 place.rmdir()
 
     def _answer(self) -> None:
@@ -88,38 +91,40 @@ class OnlyOne(QObject):
 
 
 class _Listener:
-    """Hears one caller out; what is too long or of another form is hung up on."""
+    """Reads one request from a socket; aborts the connection if it is too long or malformed."""
 
-    def __init__(self, one: OnlyOne, socket: QLocalSocket) -> None:
-        self._one, self._socket, self._heard = one, socket, b""
+    def __init__(self, instance: SingleInstance, socket: QLocalSocket) -> None:
+        self._instance, self._socket, self._buffer = instance, socket, b""
 
     def __call__(self) -> None:
-        self._heard += bytes(self._socket.readAll().data())
-        if b"\n" not in self._heard:
-            if len(self._heard) > MOST_BYTES:
+        self._buffer += bytes(self._socket.readAll().data())
+        if b"\n" not in self._buffer:
+            if len(self._buffer) > MOST_BYTES:
                 self._socket.abort()
             return
         try:
-            said = msgspec.json.decode(self._heard[:MOST_BYTES], type=Call)
-        except UNREADABLE:  # no window of ours says such things
+            request = msgspec.json.decode(self._buffer[:MOST_BYTES], type=StartRequest)
+        except UNREADABLE:  # not sent by a Waggle window
             self._socket.abort()
             return
-        self._heard = b""
+        self._buffer = b""
         self._socket.write(b"\n")
-        self._one.called.emit(said.invite)
+        self._instance.start_requested.emit(request.invite)
 
 
-def _listener(one: OnlyOne, socket: QLocalSocket) -> _Listener:
-    return _Listener(one, socket)
+def _listener(instance: SingleInstance, socket: QLocalSocket) -> _Listener:
+    return _Listener(instance, socket)
 
 
 def _name(folder: Path, which: str, *, make: bool = False) -> str:
-    """Among the sockets of the home; on Windows, where pipes have no folder, a name that nobody else can know. Empty where
-    another user could listen."""
+    """Name of the local socket: a path in the home, or on Windows, where pipes have no folder, a name with a secret part.
+
+    Empty where another user could listen.
+    """
     home = Home(folder)
     path = home.control / f"{which}.pipe" if WINDOWS else home.socket(f"{which}.sock")
     if make:
-        with suppress(OSError):  # there is no home, or it is there already
+        with suppress(OSError):  # the home is missing, or the folder exists
             path.parent.mkdir(mode=0o700)
     with suppress(OSError, ValueError):
         if WINDOWS:

@@ -1,4 +1,4 @@
-"""The tray: the one sentence where the window is closed, with a menu to pause, resume, open and leave."""
+"""The tray icon: shows the status sentence, with a menu to pause, resume, open the window and quit."""
 
 import sys
 
@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from waggle.gui.i18n.formatting import told, tr
+from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import pause_menu
 from waggle.gui.widgets.system_tray import mark_icon
@@ -18,8 +18,8 @@ LONGEST_TIP = 120  # characters: Windows cuts at 127
 Trigger = QSystemTrayIcon.ActivationReason
 
 
-class Tray(QObject):
-    """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: end everything."""
+class TrayIcon(QObject):
+    """`raised`: show the window; `commanded` carries a command for the engine; `leave_wanted`: quit."""
 
     raised = Signal()
     commanded = Signal(object)
@@ -65,7 +65,7 @@ class Tray(QObject):
         self.icon.hide()
 
     def show_questions(self) -> None:
-        """At the first start nothing runs until its questions are answered."""
+        """At the first start: say that the welcome questions come first, and hide pause and resume."""
         says = tr("A few questions come first, in the window.")
         self._says.setText(says)
         self._tip(f"Waggle: {says}")
@@ -73,42 +73,42 @@ class Tray(QObject):
             action.setVisible(False)
 
     def show_state(self, state: State) -> None:
-        said = sentence(state)
-        self._says.setText(f"{told(said.word)}: {told(said.says)}".replace("&", "&&"))
+        status = sentence(state)
+        self._says.setText(f"{tr_sentence(status.word)}: {tr_sentence(status.says)}".replace("&", "&&"))
         self._tip(tooltip(state))
         self._leave.setText(tr("Quit; the engine goes on") if state.service else tr("Quit"))
-        self._resume.setVisible(said.action == "resume")
-        self._pause.setVisible(said.action in ("pause", "pause_now", "anyway"))
-        self._for.menuAction().setVisible(said.action in ("pause", "anyway"))
+        self._resume.setVisible(status.action == "resume")
+        self._pause.setVisible(status.action in ("pause", "pause_now", "anyway"))
+        self._for.menuAction().setVisible(status.action in ("pause", "anyway"))
         awake = state.phase in ("contributing", "finishing")
         if awake != self._awake:
             self._awake = awake
             self.icon.setIcon(self._icons[awake])
 
     def _tip(self, words: str) -> None:
-        """Systems hand every call on, also of the same words."""
+        """Set the tooltip only if it changed: the desktop is notified of every call."""
         if self.icon.toolTip() != words:
             self.icon.setToolTip(words)
 
     def say(self, title: str, words: str) -> None:
-        """A notification, where the system shows such things."""
+        """Show a desktop notification, where the system supports them."""
         if self.icon.isVisible():
             self.icon.showMessage(unmarked(title), unmarked(words), self._icons[True])
 
     def _activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
-        """A press opens the menu on a Mac: who only wants to pause should not get the window too."""
+        """A click shows the window, except on macOS, where it opens the menu."""
         if sys.platform != "darwin" and reason in (Trigger.Trigger, Trigger.DoubleClick):
             self.raised.emit()
 
 
 def unmarked(words: str) -> str:
-    """The words where Qt or the system may read markup: no name in them is taken for any."""
+    """The words with every "<" replaced: tooltips and notifications may parse markup, and names come from strangers."""
     return words.replace("<", "‹")
 
 
 def tooltip(state: State) -> str:
-    """The sentence, and what ends it, as far as a tooltip has room."""
-    said = sentence(state)
-    short = f"Waggle: {told(said.says)}"
-    whole = f"{short} {told(said.detail)}"
+    """The status sentence, with its detail where it fits into a tooltip."""
+    status = sentence(state)
+    short = f"Waggle: {tr_sentence(status.says)}"
+    whole = f"{short} {tr_sentence(status.detail)}"
     return unmarked(whole if len(whole) <= LONGEST_TIP else short[:LONGEST_TIP])

@@ -1,4 +1,4 @@
-"""Ctrl+C in the terminal that started the window, and the system's SIGTERM: the window leaves as if it were closed."""
+"""SIGINT (Ctrl+C) and SIGTERM shut the window down in order."""
 
 import contextlib
 import signal
@@ -7,19 +7,23 @@ from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QSocketNotifier
 
-ENDS = (signal.SIGINT, signal.SIGTERM)
+TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextlib.contextmanager
-def heard(leave: Callable[[], None]) -> Iterator[None]:
-    """Call `leave` for each of them. A handler of Python's waits until Qt calls Python, which an idle window never does."""
+def on_termination_signals(leave: Callable[[], None]) -> Iterator[None]:
+    """Call `leave` on SIGINT and SIGTERM while the context is open.
+
+    A Python signal handler runs only when the interpreter runs, which it does not in an idle Qt event loop: `set_wakeup_fd`
+    writes to a socket, which wakes the loop.
+    """
     ear, mouth = socket.socketpair()
     with ear, mouth:
         ear.setblocking(False)
         mouth.setblocking(False)
         listening = QSocketNotifier(ear.fileno(), QSocketNotifier.Type.Read)
         listening.activated.connect(lambda: leave() if ear.recv(1) else None)
-        before = {number: signal.signal(number, lambda *_: None) for number in ENDS}
+        before = {number: signal.signal(number, lambda *_: None) for number in TERMINATION_SIGNALS}
         awake = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
         try:
             yield

@@ -1,4 +1,4 @@
-"""What the window remembers of itself from one start to the next: where it stood, and which page was open."""
+"""Window geometry and open page, saved from one start to the next."""
 
 import base64
 from pathlib import Path
@@ -9,8 +9,8 @@ from waggle.core import paths
 from waggle.core.errors import UNREADABLE
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """`geometry` is Qt's own form of place and size; `tray_told`: the person knows where a closed window goes."""
+class WindowState(msgspec.Struct, frozen=True, kw_only=True):
+    """`geometry`: QWidget.saveGeometry in base64. `tray_told`: the person was told that a closed window stays in the tray."""
 
     geometry: str = ""
     page: str = "home"
@@ -20,22 +20,22 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     def geometry_bytes(self) -> bytes:
         try:
             return base64.b64decode(self.geometry, validate=True)
-        except ValueError:  # somebody wrote into the file: the window opens where the system puts it
+        except ValueError:  # edited by hand: the system places the window
             return b""
 
 
-def read(path: Path) -> Kept:
-    """What was kept; all defaults where there is nothing that can be read."""
+def read(path: Path) -> WindowState:
+    """The saved state; defaults if the file is missing or unreadable."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Kept)
-    except (OSError, *UNREADABLE):  # a window opens all the same
-        return Kept()
+        return msgspec.json.decode(path.read_bytes(), type=WindowState)
+    except (OSError, *UNREADABLE):  # open the window with defaults
+        return WindowState()
 
 
-def write(path: Path, kept: Kept) -> None:
+def write(path: Path, state: WindowState) -> None:
     try:
-        paths.put(path, msgspec.json.encode(kept))
-    except OSError:  # a full disk must not keep a window from closing; next time it opens where the system puts it
+        paths.put(path, msgspec.json.encode(state))
+    except OSError:  # a full disk must not keep the window from closing
         return
 
 

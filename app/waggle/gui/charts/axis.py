@@ -1,4 +1,4 @@
-"""The words below a chart: rounds, time since the start or the clock, no more of them than there is room for. No Qt."""
+"""Ticks below a chart: rounds, working time or clock time, as many as fit. No Qt."""
 
 import time
 from collections.abc import Sequence
@@ -11,38 +11,39 @@ Tick = tuple[float, str]
 
 
 def axis_ticks(axis: Axis, x: tuple[float, float]) -> list[Tick]:
+    """Positions and words of the ticks between both ends `x` of the data."""
     low, high = x
     match axis:
         case "round":
-            places = [place for place in chart_series.whole_steps(low, high) if low + (high - low) * 0.04 < place <= high]
-            return [(place, figure(int(place)) if i else in_round(int(place))) for i, place in enumerate(places)]
+            places = [place for place in chart_series.integer_ticks(low, high) if low + (high - low) * 0.04 < place <= high]
+            return [(place, figure(int(place)) if i else round_words(int(place))) for i, place in enumerate(places)]
         case "elapsed":
-            return [(place, duration(place)) for place in chart_series.time_steps(low, high)]
+            return [(place, duration(place)) for place in chart_series.time_ticks(low, high)]
         case "clock":
-            shift = time.localtime(low).tm_gmtoff  # so that days begin at midnight here
-            moments = [place - shift for place in chart_series.time_steps(low + shift, high + shift)]
+            shift = time.localtime(low).tm_gmtoff  # so that days begin at local midnight
+            moments = [place - shift for place in chart_series.time_ticks(low + shift, high + shift)]
             return [(moment, _moment(moment, high - low)) for moment in moments]
 
 
-def spacing(places: Sequence[float], wide: Sequence[float]) -> int:
-    """Every how many of the words may stand, each with its middle at its place, so that no two run together."""
+def label_stride(places: Sequence[float], wide: Sequence[float]) -> int:
+    """The smallest n so that every nth label, centred at its place and `wide` across, overlaps no other."""
 
     def clear(every: int) -> bool:
         middles, widths = places[::every], wide[::every]
         return all(
-            right - left >= (one + other) / 2
-            for left, right, one, other in zip(middles, middles[1:], widths, widths[1:], strict=False)
+            right - middle >= (width + other) / 2
+            for middle, right, width, other in zip(middles, middles[1:], widths, widths[1:], strict=False)
         )
 
     return next(every for every in range(1, len(places) + 2) if clear(every))
 
 
-def in_round(number: int) -> str:
+def round_words(number: int) -> str:
     return tr("round %1").replace("%1", figure(number))
 
 
 def _moment(at: float, span: float) -> str:
-    """A time of day; with seconds in a short span, as a day in a long one."""
+    """The time of day; with seconds in a span under 10 minutes, with the date over a day, only the date over a week."""
     if span < 86400:
         return clock(at) if span >= 600 else time.strftime("%H:%M:%S", time.localtime(at))
     date = day(date_of(at))

@@ -1,4 +1,4 @@
-"""A year of days as a calendar: the more answers on a day, the stronger its cell. Arrow keys read it day by day."""
+"""A heat map of the last year: the more answers on a day, the stronger its cell. Arrow keys move day by day."""
 
 import datetime
 import math
@@ -15,26 +15,26 @@ from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
 WEEKS, WEEKDAYS = 53, 7
-HEAD = 20  # room for the months, as large as words are made
-SIDE = 38  # room for the weekdays
+HEAD = 20  # pixels for the months, before text scaling
+SIDE = 38  # pixels for the weekdays, before text scaling
 LEVELS = (0.22, 0.45, 0.7, 1.0)
 STEPS = {Qt.Key.Key_Left: -7, Qt.Key.Key_Right: 7, Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 NAMED = {0: "Mon", 2: "Wed", 4: "Fri"}
 
 
 def level(answers: int, most: int) -> int:
-    """0 for nothing, then 1 to 4 by the logarithm: one busy day must not make all others pale."""
+    """0 for none, else 1 to 4 on a logarithmic scale: one busy day must not make all others pale."""
     if answers <= 0:
         return 0
     return min(4, 1 + int(4 * math.log1p(answers) / math.log1p(max(most, 2)) - 1e-9))
 
 
 def first_day(today: datetime.date) -> datetime.date:
-    """The Monday with which a calendar of 53 weeks begins."""
+    """The Monday that begins the 53 weeks."""
     return today - datetime.timedelta(days=today.weekday() + 7 * (WEEKS - 1))
 
 
-def words_of(date: datetime.date, day: Day | None) -> str:
+def day_words(date: datetime.date, day: Day | None) -> str:
     """One day in a sentence."""
     when = whole_day(date)
     if day is None:
@@ -45,14 +45,14 @@ def words_of(date: datetime.date, day: Day | None) -> str:
 
 
 class HeatMap(Painted):
-    """`read` carries the sentence about the day that is pointed at."""
+    """`read` carries the sentence about the day under the mouse or the keyboard cursor."""
 
     read = Signal(str)
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, name=tr("Calendar of the last year; arrow keys read it day by day"))
         self._days: dict[datetime.date, Day] = {}
-        self._today = datetime.date(2026, 1, 1)  # until it is told another
+        self._today = datetime.date(2026, 1, 1)  # until `show_days`
         self._at: datetime.date | None = None
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -63,9 +63,9 @@ class HeatMap(Painted):
         look.changed.connect(self.update)
 
     def show_days(self, days: Sequence[Day], today: datetime.date) -> None:
-        made = {datetime.date.fromisoformat(day.date): day for day in days}
-        if (made, today) != (self._days, self._today):
-            self._days, self._today = made, today
+        days_by_date = {datetime.date.fromisoformat(day.date): day for day in days}
+        if (days_by_date, today) != (self._days, self._today):
+            self._days, self._today = days_by_date, today
             self.update()
 
     def sizeHint(self) -> QSize:
@@ -75,7 +75,7 @@ class HeatMap(Painted):
         return min(18.0, (self.width() - self._side) / WEEKS)
 
     def place_of(self, date: datetime.date) -> QRectF:
-        """Where a day's cell stands."""
+        """The rectangle of a day's cell."""
         gone = (date - first_day(self._today)).days
         step = self._step()
         return QRectF(self._side + gone // 7 * step, self._head + gone % 7 * step, step - 3, step - 3)
@@ -85,9 +85,9 @@ class HeatMap(Painted):
         most = max((day.answers for day in self._days.values()), default=0)
         date, ink = first_day(self._today), self.look.colour("accent_line")
         while date <= self._today:
-            found = self._days.get(date)
+            day = self._days.get(date)
             cell = self.place_of(date)
-            shade = level(found.answers, most) if found else 0
+            shade = level(day.answers, most) if day else 0
             colour = QColor(ink)
             colour.setAlphaF(LEVELS[shade - 1] if shade else 1.0)
             painter.setPen(QPen(self.look.colour("edge" if shade else "border"), 1))
@@ -113,12 +113,12 @@ class HeatMap(Painted):
         metrics, room = QFontMetricsF(self.look.font("caption")), -1.0
         for week in range(WEEKS):
             date = first_day(self._today) + datetime.timedelta(days=7 * week)
-            left = self.place_of(date).left()
+            x = self.place_of(date).left()
             words = month(date)
             wide = metrics.horizontalAdvance(words)
-            if date.day <= 7 and room < left <= self.width() - wide:
-                painter.drawText(QPointF(left, self._head - 7), words)
-                room = left + wide + 8
+            if date.day <= 7 and room < x <= self.width() - wide:
+                painter.drawText(QPointF(x, self._head - 7), words)
+                room = x + wide + 8
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = STEPS.get(Qt.Key(event.key()))
@@ -136,7 +136,7 @@ class HeatMap(Painted):
 
     def _point(self, date: datetime.date) -> None:
         self._at = max(first_day(self._today), min(date, self._today))
-        words = words_of(self._at, self._days.get(self._at))
+        words = day_words(self._at, self._days.get(self._at))
         self.setAccessibleDescription(words)
         self.read.emit(words)
         self.update()

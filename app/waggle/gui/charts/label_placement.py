@@ -1,4 +1,4 @@
-"""Where the words beside a chart's upright lines stand: clear of each other and, where they can be, of the curve. No Qt."""
+"""Places the labels of a chart's vertical lines: clear of each other and, if possible, of the curve. No Qt."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Box(msgspec.Struct, frozen=True):
-    """In pixels, from the top left."""
+    """A rectangle in pixels, from the top left."""
 
     left: float
     top: float
@@ -17,23 +17,23 @@ class Box(msgspec.Struct, frozen=True):
         return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
 
 
-def places(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: Sequence[Box]) -> list[Box | None]:
-    """A place for each line's words, given where it stands and how wide they are; the first one has the first choice.
+def place_labels(lines: Sequence[tuple[float, float]], room: Box, high: float, curve: Sequence[Box]) -> list[Box | None]:
+    """A box for each label, or None without room; `lines` are (x of the line, width of the label), the first chooses first.
 
-    At the left of the line rather than the right, above rather than below, across the curve rather than nowhere.
+    Prefers left of the line to right, above to below, and covering the curve to nothing. `high`: height of a label.
     """
-    taken: list[Box] = []
-    found: list[Box | None] = []
+    occupied: list[Box] = []
+    boxes: list[Box | None] = []
     for x, wide in lines:
-        free = [box for box in _places(x, wide, room, high) if not any(box.meets(other) for other in taken)]
+        free = [box for box in _candidate_boxes(x, wide, room, high) if not any(box.meets(other) for other in occupied)]
         best = next((box for box in free if not any(box.meets(part) for part in curve)), free[0] if free else None)
-        found.append(best)
-        taken += [best] if best else []
-    return found
+        boxes.append(best)
+        occupied += [best] if best else []
+    return boxes
 
 
-def _places(x: float, wide: float, room: Box, high: float) -> Iterator[Box]:
-    for left in (x - wide, x):
-        if room.left <= left and left + wide <= room.right:
+def _candidate_boxes(x: float, wide: float, room: Box, high: float) -> Iterator[Box]:
+    for x_left in (x - wide, x):
+        if room.left <= x_left and x_left + wide <= room.right:
             for row in range(int((room.bottom - room.top) // high)):
-                yield Box(left, room.top + row * high, left + wide, room.top + (row + 1) * high)
+                yield Box(x_left, room.top + row * high, x_left + wide, room.top + (row + 1) * high)

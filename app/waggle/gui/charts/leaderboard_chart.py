@@ -1,27 +1,27 @@
-"""One model's chart of comparison: with peers and alone, each point with its 95% interval."""
+"""Chart of one model on the leaderboard: with peers and alone, each point with its 95% interval."""
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.charts.progress_charts import Chart, Label
+from waggle.gui.charts.chart import Chart, Label
 from waggle.gui.i18n.formatting import percent, tr
 from waggle.gui.theme.theme import Look
 from waggle.protocol.events_leaderboard import ScoreCurve
 
 
-class CompareChart(Chart):
-    """Blue is what came with others; grey and dashed is the reference, alone."""
+class LeaderboardChart(Chart):
+    """Blue: trained with peers; grey and dashed: the reference, trained alone."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, tr("Right answers with peers and alone, by rounds"), shows_axis=True)
         self._curves: Sequence[ScoreCurve] = ()
-        self._drawn_at = 0  # pixels wide
+        self._drawn_at = 0  # width in pixels
         self.getViewBox().sigResized.connect(self._resized)
 
     def _resized(self, *_resized: object) -> None:
-        """The names of the lines need other room."""
+        """Draw again: the labels need another share of the new width."""
         if self._curves and self.width() != self._drawn_at:
             self.show_curves(self._curves)
 
@@ -43,7 +43,7 @@ class CompareChart(Chart):
         self.spread_labels()
 
     def whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:
-        """An upright line at each place."""
+        """A vertical line at each place, for its interval."""
         faint = self.look.colour(role)
         faint.setAlphaF(0.5)
         places = [place for place in x for _ in range(2)]

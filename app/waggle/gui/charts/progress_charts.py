@@ -1,19 +1,19 @@
-"""The two charts of Progress, drawn by pyqtgraph: loaded when that page is first opened, never before."""
+"""The two charts of Progress. Imports pyqtgraph, so load it only when that page is first opened."""
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 import pyqtgraph
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPen
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetricsF
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts import label_placement
-from waggle.gui.charts.axis import Tick, axis_ticks, in_round, spacing
-from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, told, tr
+from waggle.gui.charts.axis import round_words
+from waggle.gui.charts.chart import ABOVE_LINES, APART, Chart, Label
+from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
 from waggle.gui.theme.theme import Look
@@ -21,135 +21,42 @@ from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
 
 MOST_POINTS = 1500
-LABEL_ROOM = 108  # pixels right of the last point, for the lines' names; this and what follows of words as large as they are made
-APART = 17  # pixels between two labels
-LEFT, BELOW, LOWEST = 44, 26, 90  # pixels for the words of the axes, and the least that a chart is high
-ABOVE_LINES = 1  # in depth
-AHAS, AHA_WIDTH, ASIDE = 3, 300, 6  # the newest ones; pixels for the words of each, and between them and its line
+AHAS, AHA_WIDTH, ASIDE = 3, 300, 6  # how many; pixels for the words of each, and between them and its line
 
 
-class Label(msgspec.Struct, frozen=True):
-    """A name at the end of a line."""
-
-    x: float
-    y: float
-    words: str
-    role: str
-
-
-class Band(msgspec.Struct, frozen=True):
-    """A time on the clock axis in which no round was played."""
+class PauseBand(msgspec.Struct, frozen=True):
+    """A pause on the clock axis."""
 
     start: float
     end: float
     words: str
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """An aha, or another exam: where it stands and what it was."""
+class EventMark(msgspec.Struct, frozen=True):
+    """An aha, or a change of the held-out questions: its x position, its words and its round."""
 
     x: float
     words: str
     round: int
 
 
-class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
-    """One plot in the look's colours: grid, axes in words, labels at the lines' ends."""
+class AnnotatedChart(Chart):
+    """A chart with pauses, ahas, changes of questions and intervals, and their notes placed clear of everything else."""
 
     def __init__(self, look: Look, name: str, *, shows_axis: bool) -> None:
-        pyqtgraph.setConfigOptions(antialias=True)
-        super().__init__()
-        self.look = look
-        self.getPlotItem().setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
-        self._name = name
-        self.setAccessibleName(name)
-        for part in (self, self.viewport()):  # nothing in it can be chosen
-            part.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setMenuEnabled(False)
-        self.setMouseEnabled(False, False)
-        self.hideButtons()
-        self._shows_axis = shows_axis
-        self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
-        self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first
-        self._stretches: list[list[tuple[float, float, float]]] = []  # of each, places, and between what it runs there
-        self._top, self._ends = 1.0, (0.0, 1.0)
-        self._ticks: list[Tick] = []  # of the left axis
-        self._places: list[Tick] = []  # of the one below
-        self._ratio = self.devicePixelRatioF()
-        self.setMinimumHeight(look.px(LOWEST))
-        self.getPlotItem().setContentsMargins(0, 4, 0, 0)
-        self.getViewBox().sigResized.connect(self._fit)
-        self.getAxis("left").setWidth(look.px(LEFT))
-        self.getAxis("bottom").setHeight(look.px(BELOW) if shows_axis else look.px(6))
+        self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first, each with its x
+        self._intervals: list[list[tuple[float, float, float]]] = []  # for each curve: x, low and high of its points
+        super().__init__(look, name, shows_axis=shows_axis)
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
-        """Clear and draw ground, grid and axes; `x` are the ends of the data."""
-        plot = self.getPlotItem()
-        plot.clear()
-        self._labels, self._notes, self._stretches = [], [], []
-        self.setBackground(self.look.colour("surface"))
-        ticks = chart_series.steps(top)
-        self._top, self._ends = ticks[-1], x
-        digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
-        self._ticks = [(t, percent(t) if shares else decimal(t, digits)) for t in ticks]
-        self._places = axis_ticks(axis, x) if self._shows_axis else []
-        self._fit()
-        plot.setYRange(-self._top * 0.04, self._top * 1.05, padding=0)
-        for name in ("left", "bottom"):
-            self._dress_axis(self.getAxis(name))
-        grid = [float(tick) for tick in ticks for _ in range(2)]
-        across = [2 * x[0] - x[1], 2 * x[1] - x[0]]  # beyond both sides, however wide the chart becomes
-        self.curve(across * len(ticks), grid, self.pen(self.look.colour("grid")), connect="pairs")
-
-    def pen(self, ink: QColor, width: float = 1, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
-        """As wide on a dense screen as on another: pyqtgraph counts in the screen's own pixels."""
-        made = QPen(ink, width * self._ratio, style)
-        made.setCosmetic(True)
-        return made
-
-    def event(self, event: QEvent) -> bool:
-        """On a screen of another density its lines stay as wide as they are."""
-        if event.type() == QEvent.Type.DevicePixelRatioChange:
-            wider, self._ratio = self.devicePixelRatioF() / self._ratio, self.devicePixelRatioF()
-            for line in self.scene().items():
-                if isinstance(line, pyqtgraph.PlotCurveItem | pyqtgraph.InfiniteLine):
-                    pen = QPen(line.opts["pen"] if isinstance(line, pyqtgraph.PlotCurveItem) else line.pen)
-                    pen.setWidthF(pen.widthF() * wider)
-                    line.setPen(pen)
-        return bool(super().event(event))
+        self._notes, self._intervals = [], []
+        super().begin(top, shares=shares, x=x, axis=axis)
 
     def _fit(self, *_resized: object) -> None:
-        """The ends of the data, with room for the lines' names right of them, and as many words on both axes as have room."""
-        first, last = self._ends
-        width = max(last - first, 1e-9)
-        words = self.look.px(LABEL_ROOM)
-        room = width * words / max(200, self.width() - self.look.px(LEFT) - words)
-        self.getPlotItem().setXRange(first - width * 0.008, last + room, padding=0)
-        high = self.getViewBox().height()
-        every = math.ceil(len(self._ticks) * self.look.px(APART) / high) if high > 0 else 1
-        self.getAxis("left").setTicks([self._ticks[:: max(1, every)]])
-        pixel = (width * 1.008 + room) / max(1.0, self.getViewBox().width())
-        metrics = QFontMetricsF(self.look.font("caption"))
-        wide = [metrics.horizontalAdvance(f" {said} ") * pixel for _, said in self._places]
-        self.getAxis("bottom").setTicks([self._places[:: spacing([at for at, _ in self._places], wide)]])
-        self.spread_labels()
+        super()._fit()
         self.place_notes()
 
-    def curve(self, x: Sequence[float], y: Sequence[float], pen: object, connect: str = "all") -> pyqtgraph.PlotCurveItem:
-        """Only a line: `plot` would make dots to go with it, and look at the view three times."""
-        made = pyqtgraph.PlotCurveItem(np.array(x, float), np.array(y, float), pen=pen, connect=connect)
-        self.addItem(made)
-        return made
-
-    def _dress_axis(self, axis: pyqtgraph.AxisItem) -> None:
-        ground = pyqtgraph.mkPen(self.look.colour("surface"))
-        axis.setPen(ground)
-        axis.setTickPen(ground)
-        axis.setTextPen(self.look.colour("text_faint"))
-        axis.setTickFont(self.look.font("caption"))
-        axis.setStyle(tickLength=0, tickTextOffset=8)
-
-    def band(self, band: Band, *, named: bool) -> None:
+    def band(self, band: PauseBand, *, named: bool) -> None:
         region = pyqtgraph.LinearRegionItem(
             (band.start, band.end),
             movable=False,
@@ -161,15 +68,15 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         if named:
             self._note(band.end, self._top * 0.06, f" {band.words}", "text_faint")
 
-    def aha(self, mark: Mark, *, named: bool) -> None:
+    def aha(self, mark: EventMark, *, named: bool) -> None:
         self._upright(mark, "accent_line", "accent_text", named=named)
 
-    def change(self, mark: Mark) -> None:
-        """What stands right of it cannot be compared with what stands left of it."""
+    def change(self, mark: EventMark) -> None:
+        """Mark a change of the questions: scores on both sides cannot be compared."""
         self._upright(mark, "control", "text_faint", named=True)
 
-    def _upright(self, mark: Mark, ink: str, role: str, *, named: bool) -> None:
-        """A dashed line; its words stand where `place_notes` finds room."""
+    def _upright(self, mark: EventMark, ink: str, role: str, *, named: bool) -> None:
+        """Draw a dashed vertical line; `place_notes` places its words."""
         self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.look.colour(ink), 1, Qt.PenStyle.DashLine)))
         if named:
             metrics = QFontMetricsF(self.look.font("tag"))
@@ -178,46 +85,41 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             self._back(note)
             self._notes.append((note, mark.x))
 
-    def _back(self, note: pyqtgraph.TextItem) -> None:
-        """The grid and other lines pass behind its words."""
-        note.fill = pyqtgraph.mkBrush(self.look.colour("surface"))
-        note.textItem.document().setDocumentMargin(1)
-        note.updateTextPos()  # else its middle is that of a higher one until something else moves it
-        note.setZValue(ABOVE_LINES)
-
     def cell(self, x: float, y: float) -> None:
-        """Where an aha stands on the curve."""
+        """Mark an aha on the curve with a hexagon."""
         look = {"symbol": "h", "size": 13, "pen": self.pen(self.look.colour("surface"), 2), "brush": self.look.colour("accent")}
-        made = pyqtgraph.ScatterPlotItem([x], [y], **look)
-        made.setZValue(ABOVE_LINES + 1)
-        self.addItem(made)
+        dot = pyqtgraph.ScatterPlotItem([x], [y], **look)
+        dot.setZValue(ABOVE_LINES + 1)
+        self.addItem(dot)
 
     def place_notes(self) -> None:
-        """Clear of each other, of the curve, and of the words at its end and below."""
+        """Place the notes clear of each other, of the curve, of its label, and of the words below."""
         box = self.getViewBox()
         (first, last), (low, high) = box.viewRange()
         wide, tall = box.width() / (last - first), box.height() / (high - low)
         if not self._notes or min(wide, tall) <= 0:
             return
         parts = []
-        for curve in self._stretches:
+        for curve in self._intervals:
             points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
             parts += [label_placement.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
         for label, at in self._labels:
-            left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
-            parts.append(label_placement.Box(left, middle - size.height() / 2, left + size.width(), middle + size.height() / 2))
+            x_left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
+            parts.append(
+                label_placement.Box(x_left, middle - size.height() / 2, x_left + size.width(), middle + size.height() / 2)
+            )
         room = label_placement.Box(
             0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.look.px(APART) / 2
         )
         lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
-        places = label_placement.places(lines, room, self.look.px(APART), parts)
+        places = label_placement.place_labels(lines, room, self.look.px(APART), parts)
         for (note, _), place in zip(self._notes, places, strict=True):
             note.setVisible(place is not None)
             if place is not None:
                 note.setPos(first + (place.left + ASIDE) / wide, high - (place.top + place.bottom) / 2 / tall)
 
     def interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
-        self._stretches.append(list(zip(x, low, high, strict=True)))
+        self._intervals.append(list(zip(x, low, high, strict=True)))
         faint = self.look.colour("accent_line")
         faint.setAlphaF(0.16)
         clear = pyqtgraph.mkPen(0, 0, 0, 0)
@@ -229,66 +131,35 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         ink.setAlphaF(0.28)
         self.curve(x, y, self.pen(ink))
 
-    def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
-        self.curve(x, y, self.pen(self.look.colour(role), width, style))
-        shown = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
-        made = pyqtgraph.ScatterPlotItem(*shown, size=8, pen=None, brush=self.look.colour(role))
-        made.setZValue(ABOVE_LINES + 1)  # the ground of the label beside it begins in its middle
-        self.addItem(made)
 
-    def label(self, made: Label) -> None:
-        note = self._note(made.x, made.y, made.words, made.role)
-        self._back(note)
-        self._labels.append((note, made))
-
-    def _note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
-        note = pyqtgraph.TextItem(words, color=self.look.colour(role), anchor=(0, 0.5))
-        note.setFont(self.look.font("tag"))
-        option = note.textItem.document().defaultTextOption()
-        option.setTextDirection(Qt.LayoutDirection.LeftToRight)  # its first spaces keep it away from the line
-        note.textItem.document().setDefaultTextOption(option)
-        note.setPos(x, y)
-        self.addItem(note)
-        return note
-
-    def spread_labels(self, *_resized: object) -> None:
-        """Two labels never touch: the upper one goes up, the lower one down, as far as there is room below."""
-        if len(self._labels) != 2:
-            return
-        (below, low), (above, high) = sorted(self._labels, key=lambda made: made[1].y)
-        apart = self.look.px(APART) * self._top * 1.09 / max(1.0, self.getViewBox().height())
-        near = max(0.0, apart - (high.y - low.y))
-        lowest = max(low.y - near / 2, apart / 2 - self._top * 0.04) if near else low.y
-        below.setPos(low.x, lowest)
-        above.setPos(high.x, max(high.y + near / 2, lowest + apart) if near else high.y)
-
-
-class HeldOutChart(Chart):
-    """The honest score with its 95% interval."""
+class HeldOutChart(AnnotatedChart):
+    """The held-out score with its 95% interval."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, tr("Held-out score by round; the table shows the same"), shows_axis=False)
 
-    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
+    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
         rounds, scores = chart_series.rounds(state), chart_series.scores(state)
-        exams = [_curve_of(exam, chart_series.moments(exam, rounds, axis)) for exam in chart_series.exams(scores)]
+        exams = [
+            _curve_of(exam, chart_series.event_positions(exam, rounds, axis)) for exam in chart_series.by_question_set(scores)
+        ]
         self.begin(max([0.1, *(high for exam in exams for high in exam.high)]), shares=True, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=True)
-        found, changes = marks(state, axis, ends) if scores else [], _changes(exams)
-        names = [f"{mark.words}, {in_round(mark.round)}" for mark in (*found, *changes)]
+        ahas, changes = aha_marks(state, axis, ends) if scores else [], _changes(exams)
+        names = [f"{mark.words}, {round_words(mark.round)}" for mark in (*ahas, *changes)]
         self.setAccessibleName(". ".join([self._name, *names]))
         if not scores:
             return
         for exam in exams:
             self.interval(exam.x, exam.low, exam.high)
-        for mark in found:
+        for mark in ahas:
             self.aha(mark, named=True)
         for mark in changes:
             self.change(mark)
         for exam in exams:
             self.line(exam.x, exam.shares, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=len(scores) < 30)
-            for mark in found:
+            for mark in ahas:
                 if exam.x[0] <= mark.x <= exam.x[-1]:
                     self.cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
         newest, share = exams[-1].x[-1], exams[-1].shares[-1]
@@ -296,46 +167,46 @@ class HeldOutChart(Chart):
         self.place_notes()
 
 
-class Exam(msgspec.Struct, frozen=True):
-    """Scores on the same questions: where each stands, its share and its interval."""
+class ScoreCurve(msgspec.Struct, frozen=True):
+    """Scores on the same questions: x position, share of right answers and 95% interval of each."""
 
-    round: int  # of the first one
+    round: int  # of the first score
     x: list[float]
     shares: list[float]
     low: list[float]
     high: list[float]
 
 
-def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> Exam:
+def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreCurve:
     shares = [score.right / score.total if score.total else 0.0 for score in scores]
     low, high = zip(*(interval_of(score.right, score.total) for score in scores), strict=True)
-    return Exam(scores[0].round, x, shares, list(low), list(high))
+    return ScoreCurve(scores[0].round, x, shares, list(low), list(high))
 
 
-def _changes(exams: Sequence[Exam]) -> list[Mark]:
-    """Between the last score on some questions and the first on others, the newest first."""
+def _changes(exams: Sequence[ScoreCurve]) -> list[EventMark]:
+    """A mark between the last score on some questions and the first on others, newest first."""
     words = tr("The questions change here")
-    return [Mark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
+    return [EventMark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
 
 
-class RewardChart(Chart):
-    """What training answers earn: each round faint, the trend strong, peers' mean as a dashed level."""
+class RewardChart(AnnotatedChart):
+    """The reward of training answers: each round faint, the trend strong, the peers' mean as a dashed line."""
 
     def __init__(self, look: Look) -> None:
         super().__init__(look, tr("Reward by round; the table shows the same"), shows_axis=True)
 
-    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[Band]) -> None:
+    def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
         rounds, peers = chart_series.rounds(state), chart_series.peers_reward(state)
         raw = [summary.reward for summary in rounds]
-        mine = chart_series.trend(raw, chart_series.smoothing(len(raw)))
-        self.begin(chart_series.ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
+        mine = chart_series.trend(raw, chart_series.trend_width(len(raw)))
+        self.begin(chart_series.reward_ceiling(raw, mine, peers), shares=False, x=ends, axis=axis)
         for band in bands:
             self.band(band, named=False)
         if not rounds:
             return
-        for mark in marks(state, axis, ends):
+        for mark in aha_marks(state, axis, ends):
             self.aha(mark, named=False)
-        x = chart_series.places(rounds, axis)
+        x = chart_series.round_positions(rounds, axis)
         every = max(1, len(x) // MOST_POINTS)
         self.faint(x[::every], raw[::every])
         if peers is not None:
@@ -346,33 +217,36 @@ class RewardChart(Chart):
         self.spread_labels()
 
 
-def bands(state: State, axis: Axis) -> list[Band]:
-    """Pauses worth a band: on the clock only, and not narrower than a hundredth of it."""
+def pause_bands(state: State, axis: Axis) -> list[PauseBand]:
+    """The pauses to draw: on the clock axis only, and longer than a hundredth of it."""
     rounds = chart_series.rounds(state)
     if axis != "clock" or len(rounds) < 2:
         return []
     whole = rounds[-1].at - rounds[0].at
-    found = [pause for pause in chart_series.pauses(rounds) if (pause.end - pause.start) * 100 > whole]
+    pauses = [pause for pause in chart_series.pauses(rounds) if (pause.end - pause.start) * 100 > whole]
     words = tr("No rounds for %1")
-    return [Band(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in found]
+    return [PauseBand(pause.start, pause.end, words.replace("%1", duration(pause.end - pause.start))) for pause in pauses]
 
 
-def marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[Mark]:
-    """The newest ahas that stand between both ends, newest first."""
-    places = zip(state.ahas, chart_series.moments(state.ahas, chart_series.rounds(state), axis), strict=True)
-    found = [Mark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
-    return found[-AHAS:][::-1]
+def aha_marks(state: State, axis: Axis, ends: tuple[float, float]) -> list[EventMark]:
+    """The newest ahas between both ends, newest first."""
+    places = zip(state.ahas, chart_series.event_positions(state.ahas, chart_series.rounds(state), axis), strict=True)
+    marks_in_range = [EventMark(x, _aha_words(aha), aha.round) for aha, x in places if ends[0] <= x <= ends[1]]
+    return marks_in_range[-AHAS:][::-1]
 
 
 def _aha_words(aha: Aha) -> str:
     words = tr("Aha: %1, from %2").replace("%2", one_line(aha.name)) if aha.origin else tr("Aha: %1")
-    return words.replace("%1", told(one_line(aha.specialty)))
+    return words.replace("%1", tr_sentence(one_line(aha.specialty)))
 
 
-def ends(state: State, axis: Axis) -> tuple[float, float]:
-    """The first and last place that any point of either chart stands on."""
+def axis_range(state: State, axis: Axis) -> tuple[float, float]:
+    """The first and last x position of any point in either chart."""
     rounds = chart_series.rounds(state)
-    found = [*chart_series.places(rounds, axis), *chart_series.moments(chart_series.scores(state), rounds, axis)]
-    if not found:
+    positions = [
+        *chart_series.round_positions(rounds, axis),
+        *chart_series.event_positions(chart_series.scores(state), rounds, axis),
+    ]
+    if not positions:
         return 0.0, 1.0
-    return min(found), max(max(found), min(found) + 1)
+    return min(positions), max(max(positions), min(positions) + 1)

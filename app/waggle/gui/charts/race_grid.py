@@ -1,4 +1,4 @@
-"""Who solved what first, as a comb: a row for each node, a cell for each specialty; what is passed on travels between two."""
+"""First successes in a race: a row for each node, a cell for each specialty; what is passed on moves between two rows."""
 
 import math
 import time
@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QHelpEvent, QHideEvent, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip
 
-from waggle.gui.i18n.formatting import tip, told, tr, visible
+from waggle.gui.i18n.formatting import tooltip_text, tr, tr_sentence, visible
 from waggle.gui.state.race_state import Race, solved_words
 from waggle.gui.theme.theme import Look, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
@@ -19,14 +19,14 @@ ROW, CELL, FIRST = 25, 9.0, 34.0
 FRAME_MS = 16
 
 
-class Comb(Painted):
-    """Empty cells wait, honey ones were found by oneself, blue ones after learning from somebody who had."""
+class RaceGrid(Painted):
+    """Empty: not solved yet; honey: solved alone; blue: solved after learning from a node that had."""
 
     def __init__(self, look: Look, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(look)
         self._lane: Lane = lane
         self._race, self._clock = Race(), clock
-        self._jumps: dict[tuple[int, int], float] = {}  # the cells that are on their way, and since when
+        self._jumps: dict[tuple[int, int], float] = {}  # moving cells, and when each began
         self.frames = QTimer(self)
         self.frames.setInterval(FRAME_MS)
         self.frames.timeout.connect(self._frame)
@@ -76,9 +76,9 @@ class Comb(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         solved = self._race.run(self._lane).solved
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        for racer, one in enumerate(self._race.racers):
+        for racer, node in enumerate(self._race.racers):
             middle = QPointF(self.width() - 12 if away else 12, ROW * (racer + 0.5))
-            draw_avatar(painter, self.look, one.id, middle, 11)
+            draw_avatar(painter, self.look, node.id, middle, 11)
             for specialty in range(len(self._race.specialties)):
                 cell = (racer, specialty)
                 there = cell in solved and cell not in self._jumps
@@ -100,10 +100,10 @@ class Comb(Painted):
         painter.drawPolygon(hexagon(place.x(), place.y(), CELL))
 
     def cell_words(self, racer: int, specialty: int) -> str:
-        """What a cell's tooltip says."""
+        """The tooltip of a cell."""
         race = self._race
         solved = race.run(self._lane).solved
-        words = f"{race.racers[racer].name}, {told(visible(race.specialties[specialty]))}: "
+        words = f"{race.racers[racer].name}, {tr_sentence(visible(race.specialties[specialty]))}: "
         if (racer, specialty) not in solved:
             return words + tr("not solved yet")
         teacher = solved[racer, specialty]
@@ -113,7 +113,7 @@ class Comb(Painted):
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), tip(self._at(QPointF(event.pos()))), self)
+            QToolTip.showText(event.globalPos(), tooltip_text(self._at(QPointF(event.pos()))), self)
             return True
         return super().event(event)
 

@@ -1,4 +1,4 @@
-"""The reward of the last rounds in one glance: raw faint, trend strong, peers as a dashed reference."""
+"""Sparkline of the reward of the last rounds: each round faint, the trend strong, the peers' mean dashed."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from waggle.gui.widgets.painted import Painted
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.events import RoundSummary
 
-LINE = 18  # pixels that a line of words takes, of words as large as they are made; two labels are as far apart
+LINE = 18  # pixels of a line of text, before text scaling; also the least distance of two labels
 
 
 class Sparkline(Painted):
@@ -42,7 +42,9 @@ class Sparkline(Painted):
         px = self.look.px
         plot = place.adjusted(px(34), px(8), -px(92), -px(22))
         raw, mine = [summary.reward for summary in self._rounds], self._trend()
-        ticks = chart_series.steps(chart_series.ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // px(24))))
+        ticks = chart_series.value_ticks(
+            chart_series.reward_ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // px(24)))
+        )
         painter.setFont(self.look.font("caption"))
         self._grid(painter, plot, ticks)
         self._rounds_axis(painter, plot)
@@ -63,7 +65,7 @@ class Sparkline(Painted):
 
     def _trend(self) -> list[float]:
         values = [summary.reward for summary in self._rounds]
-        return chart_series.trend(values, chart_series.smoothing(len(values)))
+        return chart_series.trend(values, chart_series.trend_width(len(values)))
 
     def _grid(self, painter: QPainter, plot: QRectF, ticks: Sequence[float]) -> None:
         digits, line = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1, self.look.px(LINE)
@@ -85,8 +87,8 @@ class Sparkline(Painted):
         painter.setPen(self.look.colour("text_faint"))
         for share, label in words:
             side = (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignRight)[int(share * 2)]
-            left = plot.left() + (plot.width() - width) * share
-            box = QRectF(left, plot.bottom() + self.look.px(5), width, self.look.px(LINE))
+            x_left = plot.left() + (plot.width() - width) * share
+            box = QRectF(x_left, plot.bottom() + self.look.px(5), width, self.look.px(LINE))
             painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, label)
 
     def _curve(self, painter: QPainter, path: QPainterPath, pen: QPen) -> None:

@@ -1,6 +1,6 @@
-"""The swarm as a picture: me in the middle, near is fast, a dashed line is a relay; while groups travel, cells travel with them.
+"""The swarm as a graph: this node in the centre, near means fast, a dashed edge is a relay; cells move along while groups do.
 
-Sixty frames a second are painted only while something moves and can be seen; at any other time no timer runs.
+It paints sixty frames a second only while something moves and is visible; otherwise no timer runs.
 """
 
 import heapq
@@ -14,9 +14,19 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QHideEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QToolTip
 
-from waggle.gui.charts.swarm_graph_layout import AROUND, NAME_ROOM, NAMED, Placed, Shown, arranged, liveliest, ring, spot
-from waggle.gui.i18n.formatting import one_line, plural, tip, told, tr, visible
-from waggle.gui.state.traffic_flow import Flow, Way, flows
+from waggle.gui.charts.swarm_graph_layout import (
+    AROUND,
+    NAME_ROOM,
+    NAMED,
+    GraphPeer,
+    PlacedPeer,
+    most_active_peers,
+    outer_ring,
+    place_peers,
+    point_on_edge,
+)
+from waggle.gui.i18n.formatting import one_line, plural, tooltip_text, tr, tr_sentence, visible
+from waggle.gui.state.traffic_flow import Direction, Flow, flows
 from waggle.gui.theme.theme import Look, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
 from waggle.gui.widgets.painted import Painted
@@ -24,50 +34,54 @@ from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import about
 from waggle.protocol.state import State
 
-MOST_CELLS, MOST_OF_ONE = 120, 12  # on their way at once, and of one flow: a peer may take hundreds of groups in one go
-FRAME_MS, APART, HELD_MS = 16, 0.28, 4000  # apart: seconds between two groups of one flow; held: where nothing may move
+MOST_CELLS, MOST_OF_ONE = 120, 12  # moving at once, and of one flow: a peer may take hundreds of groups at once
+FRAME_MS, APART, HELD_MS = (
+    16,
+    0.28,
+    4000,
+)  # APART: seconds between two groups of one flow; HELD_MS: a count stays, with reduced motion
 STEP = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
 
-class Travelling(msgspec.Struct, frozen=True):
-    """One group on its way. `about` is the number of its specialty, -1 where that is not known."""
+class MovingGroup(msgspec.Struct, frozen=True):
+    """A group on its way. `about` is the index of its specialty, -1 if unknown."""
 
     peer: str
-    way: Way
+    way: Direction
     about: int
     begun: float
 
 
-def said(flow: Flow, state: State) -> str:
-    """One flow in words."""
+def flow_words(flow: Flow, state: State) -> str:
+    """A flow in words."""
     peer = state.peers.get(flow.peer)
     name = one_line(peer.name if peer else flow.peer)
     count, known = len(flow.specialties), set(flow.specialties)
     if len(known) == 1 and "" not in known:
-        groups = told(one_line(flow.specialties[0]))
+        groups = tr_sentence(one_line(flow.specialties[0]))
     else:
         groups = plural(count, "%n group", "%n groups")
     words = {"out": tr("%2 to %1"), "in": tr("%2 from %1"), "used": tr("%2 learned from %1")}[flow.way]
     return words.replace("%2", groups).replace("%1", name)
 
 
-class SwarmPicture(Painted):
-    """Painted from the States it is shown. `chosen` names the peer that was clicked, or gone to by an arrow key."""
+class SwarmGraph(Painted):
+    """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key."""
 
     chosen = Signal(str)
 
     def __init__(self, look: Look, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(look)
         self._clock = clock
-        self._state: State | None = None  # the one before, while this was seen
-        self._peers: tuple[Shown, ...] = ()
+        self._state: State | None = None  # the previous one, while this was visible
+        self._peers: tuple[GraphPeer, ...] = ()
         self._me, self._more, self._marked = "", 0, ""
-        self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # what a tooltip is made of, and when that was so
-        self._around: list[Placed] = []
-        self._still = QPixmap()  # all that does not move, and below the frame that it was painted for
+        self._known: tuple[dict[str, PeerInfo], float] = ({}, 0.0)  # for tooltips: the peers, and the time of that State
+        self._around: list[PlacedPeer] = []
+        self._still = QPixmap()  # everything that does not move; below, what it was painted for
         self._still_of: tuple[object, ...] = ()
-        self.travelling: list[Travelling] = []
-        self.latest: tuple[Flow, str, int] | None = None  # with its words and the number of its specialty
+        self.travelling: list[MovingGroup] = []
+        self.latest: tuple[Flow, str, int] | None = None  # with its words and the index of its specialty
         self.frames, self.hold, self.changed = QTimer(self), QTimer(self), QTimer(self)
         self.frames.setInterval(FRAME_MS)
         self.frames.setTimerType(Qt.TimerType.PreciseTimer)
@@ -75,7 +89,7 @@ class SwarmPicture(Painted):
         self.hold.setSingleShot(True)
         self.hold.setInterval(HELD_MS)
         self.hold.timeout.connect(self._rest)
-        self.changed.setSingleShot(True)  # and at once, but in a turn of its own: hundreds of peers are much to paint
+        self.changed.setSingleShot(True)  # at once, but in an event of its own: hundreds of peers take long to paint
         self.changed.timeout.connect(self._renew)
         self.setMinimumHeight(150)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -91,19 +105,19 @@ class SwarmPicture(Painted):
         if before is None or state.peers is not before.peers or state.cards is not before.cards:
             self._describe(state)
         self._known = (state.peers, now)
-        peers = liveliest(list(state.peers.values()), now)
+        peers = most_active_peers(list(state.peers.values()), now)
         if peers != self._peers:
             self._peers, self._more = peers, len(state.peers) - len(peers)
             self.changed.start()
 
     def mark(self, identity: str) -> None:
-        """This peer is chosen, or none."""
+        """Outline a peer; empty outlines none."""
         if identity != self._marked:
             self._marked = identity
             self.update()
 
     def _describe(self, state: State) -> None:
-        """The same facts as text."""
+        """Say the same as text, for screen readers."""
         peers = state.peers.values()
         relays = sum(peer.connection == "relay" for peer in peers)
         around = plural(len(peers), "you in the middle, %n peer around you", "you in the middle, %n peers around you")
@@ -116,17 +130,17 @@ class SwarmPicture(Painted):
             words.append(sent + plural(peer.taken, " and took %n of yours.", " and took %n of yours."))
         self.setAccessibleDescription(" ".join(words))
 
-    def _set_off(self, found: Sequence[Flow], state: State) -> None:
-        """Let what flowed be seen: as movement, else as a count."""
-        if not found:
+    def _set_off(self, new_flows: Sequence[Flow], state: State) -> None:
+        """Show new flows: as movement, or as counts with reduced motion."""
+        if not new_flows:
             return
-        titles = [one.title for one in state.ready.specialties] if state.ready else []
+        titles = [specialty.title for specialty in state.ready.specialties] if state.ready else []
         now = self._clock()
-        for flow in found:
+        for flow in new_flows:
             for i, title in enumerate(flow.specialties[:MOST_OF_ONE]):
                 number = titles.index(title) if title in titles else -1
-                self.travelling.append(Travelling(flow.peer, flow.way, number, now + i * APART))
-        self.latest = (found[-1], said(found[-1], state), number)
+                self.travelling.append(MovingGroup(flow.peer, flow.way, number, now + i * APART))
+        self.latest = (new_flows[-1], flow_words(new_flows[-1], state), number)
         del self.travelling[:-MOST_CELLS]
         (self.frames if self.look.moves else self.hold).start()
         self.update()
@@ -137,7 +151,7 @@ class SwarmPicture(Painted):
             self._rest()
             return
         ended = self._clock() - tokens().duration["flow"] / 1000
-        self.travelling = [one for one in self.travelling if one.begun > ended]
+        self.travelling = [group for group in self.travelling if group.begun > ended]
         if not self.travelling:
             self.frames.stop()
         self.update()
@@ -149,13 +163,13 @@ class SwarmPicture(Painted):
         self.update()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """What happens meanwhile is not made up for."""
+        """Flows while hidden are not shown later."""
         self._rest()
         self._state = None
         super().hideEvent(event)
 
     def _renew(self) -> None:
-        """Others are here, or they are elsewhere."""
+        """Paint again: peers came, left or moved."""
         self._still_of = ()
         self._paint_still(QRectF(self.rect()))
         self.update()
@@ -190,20 +204,20 @@ class SwarmPicture(Painted):
         centre = place.center()
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self.look.colour("border"), 1))
-        across, down = ring(place)
+        across, down = outer_ring(place)
         for share in (0.56, 1.0):
             painter.drawEllipse(centre, across * share, down * share)
-        self._around = arranged(self._peers, place)
-        for one in self._around:
-            self._tie(painter, centre, one)
-        for one in self._around:
-            painter.setOpacity(1 - 0.15 * one.peer.age)
-            draw_avatar(painter, self.look, one.peer.id, one.place, one.radius, gone=one.peer.faded)
+        self._around = place_peers(self._peers, place)
+        for node in self._around:
+            self._tie(painter, centre, node)
+        for node in self._around:
+            painter.setOpacity(1 - 0.15 * node.peer.age)
+            draw_avatar(painter, self.look, node.peer.id, node.place, node.radius, gone=node.peer.faded)
             painter.setOpacity(1)
-            if one.peer.id == self._marked:
+            if node.peer.id == self._marked:
                 painter.setPen(QPen(self.look.colour("text"), 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawPolygon(hexagon(one.place.x(), one.place.y(), one.radius + AROUND))
+                painter.drawPolygon(hexagon(node.place.x(), node.place.y(), node.radius + AROUND))
         self._names(painter)
         painter.setPen(QPen(self.look.colour("surface"), 5))
         painter.setBrush(self.look.colour("accent"))
@@ -215,44 +229,44 @@ class SwarmPicture(Painted):
             words = plural(self._more, "and %n more", "and %n more")
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
 
-    def _tie(self, painter: QPainter, centre: QPointF, one: Placed) -> None:
-        if one.peer.gone:
+    def _tie(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
+        if node.peer.gone:
             return
         tone = self.look.colour("control")
-        tone.setAlphaF(0.6 if one.peer.met else 0.25)
+        tone.setAlphaF(0.6 if node.peer.met else 0.25)
         pen = QPen(tone, 1.2)
-        if one.peer.relay:
+        if node.peer.relay:
             pen.setDashPattern([4, 4])
         painter.setPen(pen)
-        painter.drawLine(centre, one.place)
+        painter.drawLine(centre, node.place)
 
     def _names(self, painter: QPainter) -> None:
-        """Of those that are named, whoever finds room."""
+        """Draw the names that find room; the name of the selected peer is always drawn."""
         font = self.look.font("caption")
         metrics, high = QFontMetricsF(font), self.look.px(18)
         painter.setFont(font)
-        taken = [(one.peer.id, _box(one.place, one.radius)) for one in self._around]
-        for one in sorted(self._around, key=lambda one: one.peer.id != self._marked):
-            if not one.peer.named and one.peer.id != self._marked:
+        occupied = [(node.peer.id, _box(node.place, node.radius)) for node in self._around]
+        for node in sorted(self._around, key=lambda node: node.peer.id != self._marked):
+            if not node.peer.named and node.peer.id != self._marked:
                 continue
-            words = metrics.elidedText(one.peer.name, Qt.TextElideMode.ElideRight, NAME_ROOM)
+            words = metrics.elidedText(node.peer.name, Qt.TextElideMode.ElideRight, NAME_ROOM)
             width = metrics.horizontalAdvance(words)
-            left = one.place.x() + 19 if one.right else one.place.x() - 19 - width
-            box = QRectF(left, one.place.y() - high / 2, width + 2, high)
+            x_left = node.place.x() + 19 if node.right else node.place.x() - 19 - width
+            box = QRectF(x_left, node.place.y() - high / 2, width + 2, high)
             ground = box.adjusted(-2, 2, 2, -2)
-            if one.peer.id != self._marked and any(ground.intersects(other) for peer, other in taken if peer != one.peer.id):
+            if node.peer.id != self._marked and any(ground.intersects(other) for peer, other in occupied if peer != node.peer.id):
                 continue
-            taken.append(("", ground))
+            occupied.append(("", ground))
             painter.fillRect(ground, self.look.colour("surface"))
-            painter.setPen(self.look.colour("text_faint" if one.peer.faded else "text_soft"))
+            painter.setPen(self.look.colour("text_faint" if node.peer.faded else "text_soft"))
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
 
     def _draw_travelling(self, painter: QPainter, centre: QPointF) -> None:
         now, span = self._clock(), tokens().duration["flow"] / 1000
-        places = {one.peer.id: one for one in self._around}
+        places = {node.peer.id: node for node in self._around}
         for moving in self.travelling:
-            gone, one = (now - moving.begun) / span, places.get(moving.peer)
-            if one is None or not 0 <= gone < 1:
+            gone, node = (now - moving.begun) / span, places.get(moving.peer)
+            if node is None or not 0 <= gone < 1:
                 continue
             eased = (1 - math.cos(math.pi * gone)) / 2
             if moving.way == "used":
@@ -261,55 +275,57 @@ class SwarmPicture(Painted):
                 painter.setPen(QPen(tone, 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawPolygon(hexagon(centre.x(), centre.y(), 27 + 12 * eased))
-                painter.drawLine(spot(centre, one, 0), spot(centre, one, 1))
+                painter.drawLine(point_on_edge(centre, node, 0), point_on_edge(centre, node, 1))
             else:
-                place = spot(centre, one, eased if moving.way == "out" else 1 - eased)
+                place = point_on_edge(centre, node, eased if moving.way == "out" else 1 - eased)
                 draw_cell(painter, self.look, place, 4.5, moving.about, mine=moving.way == "out")
 
     def _draw_counts(self, painter: QPainter, centre: QPointF) -> None:
-        """Without movement: the tie is strong for a while, and says how many groups came, went or were learned from."""
-        places = {one.peer.id: one for one in self._around}
+        """With reduced motion: highlight the edge for a while, with the number of groups."""
+        places = {node.peer.id: node for node in self._around}
         counts = Counter((moving.peer, moving.way) for moving in self.travelling)
         painter.setFont(self.look.font("tag"))
         for (peer, way), count in counts.items():
-            one = places.get(peer)
-            if one is None:
+            node = places.get(peer)
+            if node is None:
                 continue
             role = "accent_line" if way == "out" else "peer"
             painter.setPen(QPen(self.look.colour(role), 2.5))
-            painter.drawLine(spot(centre, one, 0), spot(centre, one, 1))
+            painter.drawLine(point_on_edge(centre, node, 0), point_on_edge(centre, node, 1))
             if way != "used":
-                middle = spot(centre, one, 0.3 if way == "in" else 0.7)
+                middle = point_on_edge(centre, node, 0.3 if way == "in" else 0.7)
                 painter.setPen(QPen(self.look.colour(role), 1.5))
                 painter.setBrush(self.look.colour("surface"))
                 painter.drawPolygon(hexagon(middle.x(), middle.y(), 11))
                 painter.setPen(self.look.colour("text"))
                 painter.drawText(QRectF(middle.x() - 11, middle.y() - 11, 22, 22), Qt.AlignmentFlag.AlignCenter, str(count))
 
-    def _at(self, point: QPointF) -> Placed | None:
-        near = [one for one in self._around if math.hypot(one.place.x() - point.x(), one.place.y() - point.y()) < one.radius + 4]
+    def _at(self, point: QPointF) -> PlacedPeer | None:
+        near = [
+            node for node in self._around if math.hypot(node.place.x() - point.x(), node.place.y() - point.y()) < node.radius + 4
+        ]
         return near[-1] if near else None
 
     def about(self, identity: str) -> str:
-        """What is thought of a peer."""
+        """The tooltip of a peer: its name and the verdict on it."""
         peers, now = self._known
         peer = peers.get(identity)
-        return f"{one_line(peer.name)}: {told(visible(about(peer, now)))}" if peer else ""
+        return f"{one_line(peer.name)}: {tr_sentence(visible(about(peer, now)))}" if peer else ""
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            one = self._at(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), tip(self.about(one.peer.id)) if one else "", self)
+            node = self._at(QPointF(event.pos()))
+            QToolTip.showText(event.globalPos(), tooltip_text(self.about(node.peer.id)) if node else "", self)
             return True
         return super().event(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        one = self._at(event.position())
-        if one is not None:
-            self.chosen.emit(one.peer.id)
+        node = self._at(event.position())
+        if node is not None:
+            self.chosen.emit(node.peer.id)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The arrow keys go around."""
+        """Arrow keys select the next peer around the ring."""
         step = STEP.get(Qt.Key(event.key()))
         if step is None or not self._peers:
             super().keyPressEvent(event)

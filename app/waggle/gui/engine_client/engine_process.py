@@ -1,4 +1,4 @@
-"""One QObject around one QProcess: the engine, spoken to in JSON lines, started again when it dies."""
+"""The engine process, behind one QObject: talks to it in JSON lines and restarts it when it dies."""
 
 import logging
 import shlex
@@ -17,42 +17,41 @@ from waggle.protocol.events_chat import TurnGrew
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 BACKOFF = (1.0, 4.0, 15.0)  # seconds before the first, second and third start after a death
-LATER = 60.0  # seconds before each further one where it is the connection that breaks: a laptop travels, a router starts again
-HEALTHY = 600.0  # seconds of life after which earlier deaths are forgotten
-FAREWELL = 50.0  # seconds an engine is given to leave: a large model takes its time to be saved; who closes again waits no more
-KEPT_LINES = 80  # of its stderr, for a report
-SSH_FAILED, NOT_FOUND = 255, 127  # how ssh ends by itself, and how a shell does that has no such program
-LONGEST_COMPLAINT = 300  # characters of ssh's, in a sentence
+LONGEST_BACKOFF = 60.0  # seconds before each further reconnection to a remote engine: a laptop travels, a router restarts
+HEALTHY = 600.0  # seconds of life after which earlier deaths no longer count
+STOP_TIMEOUT = 50.0  # seconds until an engine that was asked to stop is killed: saving a large model takes time
+KEPT_LINES = 80  # of stderr, for a report
+SSH_FAILED, NOT_FOUND = 255, 127  # exit codes: ssh's own failure, and a shell's for a missing program
+LONGEST_COMPLAINT = 300  # characters of ssh's error, in a sentence
 
 log = logging.getLogger(__name__)
 
 
 def command_line(arguments: Sequence[str] = ()) -> list[str]:
-    """How the window starts its engine."""
+    """The command that starts the engine on this computer."""
     return [*paths.program("waggle"), "engine", "--stdio", *arguments]
 
 
-def far_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
-    """How the window starts, or follows, an engine on another computer that has Waggle; when the connection ends, its own leaves.
+def remote_command_line(host: str, arguments: Sequence[str] = ()) -> list[str]:
+    """The command that starts, or attaches to, an engine on another computer; an engine it started stops with the connection.
 
-    ssh gives no login shell, so that pipx's folder is looked into as well; the words mean the same to every shell but Windows's.
+    ssh starts no login shell, so the PATH is extended by pipx's folder; every shell but Windows' reads the words the same way.
     """
     far = 'env "PATH=$HOME/.local/bin:$PATH" ' + shlex.join(["waggle", "engine", "--stdio", *arguments])
     return ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15", "--", host, far]
 
 
 def _host_of(command: Sequence[str]) -> str:
-    """Where a command starts its engine through ssh; empty for one here."""
+    """The ssh destination in an engine command; empty for an engine on this computer."""
     return command[-2] if command[0] == "ssh" else ""
 
 
 class EngineProcess(QObject):
-    """`told` carries every event, `refused` why a command with this id was not carried out, `ended` the end that was wanted.
-
-    `stopped`: the process has ended, wanted or not, so `running` may say something else now.
+    """Signals: `event_received` carries every event; `refused` the title, advice and id of a command that was not carried out;
+    `ended` follows `stop`; `stopped` every end of the process, after which `running` may have changed.
     """
 
-    told = Signal(object)
+    event_received = Signal(object)
     refused = Signal(str, str, str)
     ended = Signal()
     stopped = Signal()
@@ -60,7 +59,7 @@ class EngineProcess(QObject):
 
     def __init__(
         self, command: Sequence[str], parent: QObject | None = None, *, backoff: Sequence[float] = BACKOFF,
-        farewell: float = FAREWELL, clock: Callable[[], float] = time.time,
+        farewell: float = STOP_TIMEOUT, clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         super().__init__(parent)
         self.command: Callable[[], Sequence[str]] = lambda: command  # asked before each start
@@ -68,46 +67,46 @@ class EngineProcess(QObject):
         self._buffer = b""
         self._complaints: deque[str] = deque(maxlen=KEPT_LINES)
         self._restarts = self._breaks = 0
-        self._said = ""  # the id of the last words to the model
+        self._last_message_id = ""  # id of the last chat message to the model
         self._started_at = 0.0
-        self._leaving = self._hopeless = self._over = False  # the last: it said so itself, and is on its way out
-        self._kinds = set[type[AnyEvent]]()  # of the events of this start
-        self._held = False  # by the engine of the connection that broke, which hears of that late
-        self._host, self._heard = _host_of(command), False  # any event since it was begun by hand
+        self._leaving = self._hopeless = self._over = False  # _over: the engine announced its own end
+        self._kinds = set[type[AnyEvent]]()  # of events since this start
+        self._awaiting_old_engine = False  # the engine of a broken connection holds its home until it notices
+        self._host, self._any_event = _host_of(command), False  # any event since `start`
         self._process = QProcess(self)
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.readyReadStandardError.connect(self._listen)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._not_started)
-        self._again = _once(self, self._start)
+        self._restart_timer = _once(self, self._start)
         self._patience = _once(self, self._process.kill)
 
     def start(self) -> None:
-        """Begin, or begin again after a failure: earlier deaths are forgotten."""
+        """Start, also after a failure; earlier deaths no longer count."""
         if not self.running:
-            self._restarts, self._breaks, self._heard = 0, 0, False
+            self._restarts, self._breaks, self._any_event = 0, 0, False
             self._start()
 
     @property
     def running(self) -> bool:
-        return self._process.state() != QProcess.ProcessState.NotRunning or self._again.isActive()
+        return self._process.state() != QProcess.ProcessState.NotRunning or self._restart_timer.isActive()
 
     def send(self, command: AnyCommand) -> bool:
-        """Ask for something; False when there is nobody to ask, as is one who is over and reads no more."""
+        """Send a command; False if no engine reads it, such as one that is ending."""
         if self._over or self._hopeless or self._process.state() != QProcess.ProcessState.Running:
             return False
         self._process.write(json_lines.line(command))
         if isinstance(command, Say):
-            self._said = command.id
+            self._last_message_id = command.id
         return True
 
     def stop(self) -> None:
-        """Ask the engine to leave and close its stdin; killed after `farewell` seconds. `ended` follows, at once or later."""
+        """Ask the engine to stop and close its stdin; a second call, or `farewell` seconds, kill it. `ended` follows."""
         if self._leaving:
             self._process.kill()
             return
         self._leaving = True
-        self._again.stop()
+        self._restart_timer.stop()
         if self._process.state() == QProcess.ProcessState.NotRunning:
             self.ended.emit()
             return
@@ -116,7 +115,7 @@ class EngineProcess(QObject):
         self._patience.start(int(self._farewell * 1000))
 
     def _start(self) -> None:
-        self._buffer, self._over, self._hopeless, self._held = b"", False, False, False
+        self._buffer, self._over, self._hopeless, self._awaiting_old_engine = b"", False, False, False
         self._kinds.clear()
         self._complaints.clear()
         self._started_at = self._clock()
@@ -135,7 +134,7 @@ class EngineProcess(QObject):
     def _take(self, line: bytes) -> None:
         try:
             event = json_lines.event(line)
-        except EngineError as error:  # both ends ship together: going on would show something false
+        except EngineError as error:  # window and engine ship together: anything else would show wrong data
             self._give_up(error, line)
             return
         match event:
@@ -147,22 +146,22 @@ class EngineProcess(QObject):
                 )
                 self._give_up(other, line)
                 return
-            case TurnGrew() if event.said != self._said:
-                return  # of a conversation in another window, which follows the same engine
+            case TurnGrew() if event.said != self._last_message_id:
+                return  # a chat in another window attached to the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)
             case events.EngineFailed() if self._breaks and self._kinds == {events.Preparing}:
-                self._over = self._held = True
-                return  # what is waited for stays said
+                self._over = self._awaiting_old_engine = True
+                return  # keep showing that the old engine is waited for
             case events.EngineFailed() | events.EngineStopped():
                 self._over = True
-            case events.Preparing():  # the end was that of an engine which is followed, and is waited for
+            case events.Preparing():  # attached to a service that ended: wait for the next
                 self._over = False
             case _:
                 pass
-        self._heard = True
+        self._any_event = True
         self._kinds.add(type(event))
-        self.told.emit(event)
+        self.event_received.emit(event)
 
     def _listen(self) -> None:
         for line in bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace").splitlines():
@@ -171,7 +170,7 @@ class EngineProcess(QObject):
             log.info("engine: %s", line)
 
     def _give_up(self, error: EngineError, line: bytes) -> None:
-        """The engine cannot be understood: end it and do not start it again."""
+        """The engine cannot be understood: kill it and do not restart it."""
         self._hopeless = True
         self._tell_failure(error.title, error.advice, line[:2000].decode("utf-8", "replace"))
         self._process.kill()
@@ -193,14 +192,14 @@ class EngineProcess(QObject):
         self._listen()
         if self._leaving:
             self.ended.emit()
-        elif self._held:
-            self._again.start(int(LATER * 1000))
+        elif self._awaiting_old_engine:
+            self._restart_timer.start(int(LONGEST_BACKOFF * 1000))
         elif not (self._hopeless or self._over or code == 0):
             self._died(code)
         self.stopped.emit()
 
     def _died(self, code: int) -> None:
-        if self._host and not self._heard and code in (SSH_FAILED, NOT_FOUND):
+        if self._host and not self._any_event and code in (SSH_FAILED, NOT_FOUND):
             self._tell_unreached(code)
             return
         if self._clock() - self._started_at > HEALTHY:
@@ -217,27 +216,27 @@ class EngineProcess(QObject):
             return
         wait = self._backoff[self._restarts]
         self._restarts += 1
-        self.told.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
-        self._again.start(int(wait * 1000))
+        self.event_received.emit(events.EngineGone(code=code, restarts=self._restarts, at=self._clock()))
+        self._restart_timer.start(int(wait * 1000))
 
     def _broke(self, code: int) -> None:
-        """Not the engine ended, but the way to it, which may be there again whenever its computer or this one is."""
-        wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LATER
+        """The connection broke, not the engine: keep trying, since the network may return at any time."""
+        wait = self._backoff[self._breaks] if self._breaks < len(self._backoff) else LONGEST_BACKOFF
         self._breaks += 1
-        self.told.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
-        self._again.start(int(wait * 1000))
+        self.event_received.emit(events.EngineGone(code=code, restarts=self._breaks, host=self._host, at=self._clock()))
+        self._restart_timer.start(int(wait * 1000))
 
     def _tell_unreached(self, code: int) -> None:
-        """Another try would meet the same: a key that is not known, a host or a program that is not there."""
-        host, said = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
+        """Report a failure that another try would only repeat: unknown key or host, or no Waggle there."""
+        host, complaint = self._host, next((line for line in reversed(self._complaints) if line.strip()), "")
         self._tell_failure(
             f"{host} cannot be reached by ssh." if code == SSH_FAILED else f"There is no Waggle on {host}.",
-            one_line(said[:LONGEST_COMPLAINT]),
+            one_line(complaint[:LONGEST_COMPLAINT]),
             "\n".join(self._complaints),
         )
 
     def _tell_failure(self, title: str, advice: str, detail: str) -> None:
-        self.told.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
+        self.event_received.emit(events.EngineFailed(title=title, advice=advice, detail=detail, at=self._clock()))
 
 
 def _once(parent: QObject, act: Callable[[], object]) -> QTimer:

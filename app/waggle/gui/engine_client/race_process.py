@@ -1,17 +1,17 @@
-"""A race as the window watches it: messages, and how it ended."""
+"""The race of two practice swarms as a process: its messages, and how it ended."""
 
 from PySide6.QtCore import QObject, Signal
 
 from waggle.core import paths
 from waggle.core.errors import LabError
-from waggle.gui.engine_client.json_process import LineProcess
+from waggle.gui.engine_client.line_process import LineProcess
 from waggle.protocol import events_race
 
 
 class RaceProcess(QObject):
-    """`told` carries every message, `ended` why it ended by itself: empty where it was played to its end."""
+    """`message_received` carries every message, `ended` why it ended by itself; empty after a complete race."""
 
-    told = Signal(object)
+    message_received = Signal(object)
     ended = Signal(str)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -22,7 +22,7 @@ class RaceProcess(QObject):
         self.process = self._program.process
 
     def start(self, *options: str) -> None:
-        """Race anew."""
+        """Start a new race."""
         self._program.start([*paths.program("waggle"), "race", "--stdio", *options])
 
     @property
@@ -30,13 +30,13 @@ class RaceProcess(QObject):
         return self._program.running
 
     def stop(self) -> None:
-        """End it at once: nothing of it is kept. `ended` does not follow."""
+        """Kill it; nothing is saved and `ended` does not follow."""
         self._program.stop()
 
     def _read(self, line: bytes) -> None:
         try:
-            self.told.emit(events_race.read(line))
-        except LabError as error:  # both ends ship together: going on would show something false
+            self.message_received.emit(events_race.read(line))
+        except LabError as error:  # both programs ship together: anything else would show wrong data
             self.stop()
             self.ended.emit(error.title)
 

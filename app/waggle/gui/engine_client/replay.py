@@ -1,4 +1,4 @@
-"""Plays a recorded run into the place of the engine: for showing, for pictures, for tests and for crash reports."""
+"""Replays a recorded run in place of an engine: for demonstrations, screenshots, tests and problem reports."""
 
 import time
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent
 
 TICK_MS = 50
-LONGEST_WAIT = 3.0  # seconds of playing: nobody watches a night's pause
+LONGEST_WAIT = 3.0  # seconds: nobody watches a night's pause
 
 
 class Replay(QObject):
-    """Tells the events of a file in their own rhythm, `speed` times as fast. Lines of other versions are skipped and counted.
+    """Emits the events of a file at their recorded times, `speed` times as fast; skips and counts lines of other versions.
 
     Raises WaggleError for a file that cannot be read or holds no event.
     """
 
-    told = Signal(object)
-    ended = Signal(int)  # lines that were skipped
+    event_received = Signal(object)
+    ended = Signal(int)  # number of skipped lines
 
     def __init__(
         self, path: Path, speed: float = 1.0, parent: QObject | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -33,8 +33,8 @@ class Replay(QObject):
         self.over = False
         self._path, self._lines = path, json_lines.recording(path)
         self._speed, self._clock = max(0.01, speed), clock
-        self._at = 0.0  # moment of the recording that has been told
-        self._due = 0.0  # our own moment at which the next event is told
+        self._at = 0.0  # recorded time of the last event emitted
+        self._due = 0.0  # time of `clock` at which the next event is due
         self._phase: events.PhaseChanged | None = None
         self.skipped = 0
         self._tick = QTimer(self)
@@ -48,28 +48,30 @@ class Replay(QObject):
             raise WaggleError(f"{path} is no recorded run.", "Waggle keeps its own in the folder events of its home.")
 
     def start(self) -> None:
-        """Begin to tell, or go on; what is over is told again."""
+        """Start or continue; after the end, start from the beginning."""
         if self.over:
             self.over, self.skipped, self._lines = False, 0, json_lines.recording(self._path)
         self._due = self._clock()
         self._tick.start()
 
     def play_all(self) -> None:
-        """Tell everything at once; the end of the recorded engine is left out, for it is not what one wants to see."""
+        """Emit everything at once, without the end of the recorded engine: a screenshot shows it running."""
         while (event := self._next or self._read()) is not None:
             self._next = None
             if not isinstance(event, events.EngineStopped):
-                self.told.emit(event)
+                self.event_received.emit(event)
         self.ended.emit(self.skipped)
 
     def send(self, command: AnyCommand) -> bool:
-        """Pausing holds the replay, resuming goes on; nothing else can be asked of a recording."""
+        """Pause and resume the replay; False for any other command."""
         match command:
             case Pause() if self._tick.isActive():
                 self._tick.stop()
-                self.told.emit(events.PhaseChanged(phase="paused", round=self._round(), at=self._at, until=command.until))
+                self.event_received.emit(
+                    events.PhaseChanged(phase="paused", round=self._round(), at=self._at, until=command.until)
+                )
             case Resume() if self._next is not None:
-                self.told.emit(events.PhaseChanged(phase="contributing", round=self._round(), at=self._at))
+                self.event_received.emit(events.PhaseChanged(phase="contributing", round=self._round(), at=self._at))
                 self.start()
             case _:
                 return False
@@ -106,7 +108,7 @@ class Replay(QObject):
                 self._phase = events.PhaseChanged(phase="contributing", round=event.round)
             case _:
                 pass
-        self.told.emit(event)
+        self.event_received.emit(event)
 
     def _read(self) -> AnyEvent | None:
         for event in self._lines:

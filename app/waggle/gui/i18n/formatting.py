@@ -1,4 +1,4 @@
-"""Figures, times and plurals as a person reads them, and the door through which all words of the window are translated."""
+"""Numbers, times and plurals for people, and the functions that translate the words of the window."""
 
 import datetime
 import html
@@ -10,38 +10,38 @@ from waggle.protocol.json_lines import LONGEST_SHOWN
 
 
 def tr(words: str) -> str:
-    """The words in the window's language, where they have been translated."""
-    return translator.translated(words)
+    """Translate words of the window itself; unchanged without a translation."""
+    return translator.translate(words)
 
 
-def told(words: str) -> str:
-    """The same for a sentence that came from below the window, with figures and names in it."""
-    return translator.told(words)
+def tr_sentence(words: str) -> str:
+    """Translate sentences of the engine, which contain numbers and names."""
+    return translator.translate_sentence(words)
 
 
 def later(words: str) -> str:
-    """Marks words that stand in a table and are translated where they are shown."""
+    """Marks words in a table for translation; `tr` translates them where they are shown."""
     return words
 
 
-def plural(count: int, one: str, many: str) -> str:
-    """`one` or `many` with its %n replaced."""
-    return tr(one if count == 1 else many).replace("%n", figure(count))
+def plural(count: int, singular: str, many: str) -> str:
+    """`singular` or `many`, translated, with %n replaced by the count."""
+    return tr(singular if count == 1 else many).replace("%n", figure(count))
 
 
 def figure(number: int) -> str:
     """1248 as "1,248"."""
-    return f"{number:,}".replace(",", translator.manner().thousands)
+    return f"{number:,}".replace(",", translator.number_format().thousands)
 
 
 def decimal(number: float, digits: int) -> str:
-    """0.256 to two digits: "0.26", or "0,26" where that is the custom."""
-    return f"{number:.{digits}f}".replace(".", translator.manner().point)
+    """0.256 to two digits: "0.26", or "0,26" in German."""
+    return f"{number:.{digits}f}".replace(".", translator.number_format().point)
 
 
 def percent(share: float, digits: int = 0) -> str:
-    """0.256: "26%", or "26 %" where that is the custom."""
-    return decimal(100 * share, digits) + translator.manner().percent
+    """0.256 as "26%", or "26 %" in German."""
+    return decimal(100 * share, digits) + translator.number_format().percent
 
 
 MONTHS = [
@@ -51,7 +51,7 @@ MONTHS = [
 
 
 def date_of(at: float) -> datetime.date:
-    """Which day it was here."""
+    """The local date of a time in seconds since the epoch."""
     return datetime.datetime.fromtimestamp(at, datetime.UTC).astimezone().date()
 
 
@@ -61,7 +61,7 @@ def month(date: datetime.date) -> str:
 
 def day(date: datetime.date) -> str:
     """ "20 Nov"."""
-    return f"{date.day}{translator.manner().ordinal} {month(date)}"
+    return f"{date.day}{translator.number_format().ordinal} {month(date)}"
 
 
 def whole_day(date: datetime.date) -> str:
@@ -74,7 +74,7 @@ def clock(at: float) -> str:
 
 
 def ago(at: float, now: float) -> str:
-    """How long since, coarse on purpose; a time of day once it is more than an hour."""
+    """Time since, coarse on purpose: after 90 minutes the time of day, after 12 hours with the date."""
     gone = max(0.0, now - at)
     if gone < 5:
         return tr("now")
@@ -87,7 +87,7 @@ def ago(at: float, now: float) -> str:
 
 def short_ago(at: float, now: float) -> str:
     """The same for a narrow column."""
-    words, since = ago(at, now), tr(" ago")  # behind the time, or before it
+    words, since = ago(at, now), tr(" ago")  # after the time in English, before it in German
     return words.removesuffix(since).removeprefix(since)
 
 
@@ -106,7 +106,7 @@ def duration(seconds: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes, in units of a thousand: "800 bytes", "38 kB", "1.2 MB", "3.4 GB"."""
+    """Bytes in decimal units: "800 bytes", "38 kB", "1.2 MB", "3.4 GB"."""
     if number < 1000:
         return f"{number:.0f} {tr('bytes')}"
     if number < 1e6:
@@ -119,7 +119,7 @@ def size(number: float) -> str:
 def reward(completion: events.ShownCompletion) -> str:
     """ "1.0  right", "0.0  no answer tag", "0.25  close": never a bare number."""
     digits = 1 if round(completion.reward, 1) == round(completion.reward, 2) else 2
-    return f"{decimal(completion.reward, digits)}  {told(visible(completion.reason))}".strip()
+    return f"{decimal(completion.reward, digits)}  {tr_sentence(visible(completion.reason))}".strip()
 
 
 NEWLINE, TAB, HIDDEN = "\u21b5", "\u21e5", "\ufffd"
@@ -128,29 +128,29 @@ INVISIBLE = (
     *range(0xD800, 0xE000), *range(0xE0000, 0xE0200), 0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164,
     0xFEFF, 0xFFA0,
 )  # fmt: skip
-SHOWN = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), ord(HIDDEN))
-SHOWN |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x09: ord(TAB)}
+VISIBLE_SIGNS = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), ord(HIDDEN))
+VISIBLE_SIGNS |= dict.fromkeys(INVISIBLE, ord(HIDDEN)) | {0x0A: ord(NEWLINE), 0x09: ord(TAB)}
 
 
 def visible(text: str) -> str:
-    """Text from strangers, one character for one: control, bidirectional and invisible ones become signs; capped in length."""
-    return text[:LONGEST_SHOWN].translate(SHOWN)
+    """Untrusted text with every control, bidirectional and invisible character replaced by one visible sign; capped in length."""
+    return text[:LONGEST_SHOWN].translate(VISIBLE_SIGNS)
 
 
 def one_line(text: str) -> str:
-    """The same for a heading: line ends become spaces."""
+    """`visible` for a heading: line ends become spaces."""
     return visible(" ".join(text[:LONGEST_SHOWN].split()))
 
 
 def visible_lines(text: str) -> str:
-    """The same where there is room: line ends stay what they are, and each line is capped."""
+    """`visible` for each line; line ends stay."""
     return "\n".join(map(visible, text.splitlines()))
 
 
 LONGEST_LINE = 100
 
 
-def tip(words: str) -> str:
-    """Words for a tooltip, where Qt would take anything like markup for markup, and breaks into lines only what is markup."""
+def tooltip_text(words: str) -> str:
+    """Words for a tooltip: Qt parses anything that looks like markup, and wraps lines only in markup."""
     marked = "<" in words or len(words) > LONGEST_LINE
     return f'<span style="white-space: pre-wrap">{html.escape(words)}</span>' if marked else words

@@ -1,4 +1,4 @@
-"""What the window says while there is no engine to ask, and in place of what is not known before it is ready."""
+"""Texts of the window while no engine can answer, and in place of values unknown until it is ready."""
 
 from waggle.gui.i18n.formatting import later, tr
 from waggle.protocol.state import State
@@ -7,8 +7,8 @@ NO_MODEL = later("This is a recorded run: there is no model to ask.")
 RESTING = ("preparing", "problem", "stopped")
 
 
-def hindrance(state: State) -> str:
-    """Why nothing can be asked of the engine now; empty where it can."""
+def why_unavailable(state: State) -> str:
+    """Why the engine cannot be asked now; empty if it can."""
     match state.phase:
         case "problem" | "stopped":
             return tr("The engine is not running.")
@@ -18,6 +18,6 @@ def hindrance(state: State) -> str:
             return ""
 
 
-def awaited(state: State) -> str:
-    """What stands in place of what no engine has told yet: whoever returns has lost nothing. Empty once one has."""
+def waiting_for_engine(state: State) -> str:
+    """Placeholder for values that no engine has sent yet, so that a returning person sees nothing lost; empty once one has."""
     return "" if state.ready is not None else tr("Shown when the engine is ready.")

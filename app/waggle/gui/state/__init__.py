@@ -1,1 +1,1 @@
-"""What the window knows, without a widget."""
+"""State of the window, without widgets."""

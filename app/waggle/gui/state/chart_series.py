@@ -1,4 +1,4 @@
-"""What charts and tables draw, worked out from a State: rounds in order, a trend, an interval, an axis. No Qt."""
+"""Series for charts and tables, computed from a State: rounds in order, trend, positions on an axis, ticks. No Qt."""
 
 import math
 from bisect import bisect_left
@@ -14,37 +14,37 @@ from waggle.protocol.state import State
 Axis = Literal["round", "elapsed", "clock"]
 AXES: tuple[Axis, ...] = ("round", "elapsed", "clock")
 TIME_STEPS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800)
-SHORTEST_PAUSE = 120.0  # seconds between two rounds that are called a pause
+SHORTEST_PAUSE = 120.0  # seconds between two rounds that count as a pause
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A time in which no round was played."""
+    """A time without rounds; start and end in seconds since the epoch."""
 
     start: float
     end: float
 
 
 def rounds(state: State) -> list[RoundSummary]:
-    """The long history and the recent rounds as one, oldest first."""
+    """The long history and the recent rounds merged, oldest first."""
     known = {summary.round: summary for summary in (*state.history, *state.rounds)}
     return [known[number] for number in sorted(known)]
 
 
 def scores(state: State) -> list[HeldOutScore]:
-    """The held-out scores of the long history and the recent ones as one, oldest first."""
+    """The held-out scores of the long history and the recent ones merged, oldest first."""
     known = {score.round: score for score in (*state.history_scores, *state.held_out)}
     return [known[number] for number in sorted(known)]
 
 
-def exams(found: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:
-    """These scores, those on the same questions together: another swarm asks others, and so does another number of them."""
-    made: list[list[HeldOutScore]] = []
-    for score in found:
-        if made and _same_exam(made[-1][-1], score):
-            made[-1].append(score)
+def by_question_set(held_out_scores: Sequence[HeldOutScore]) -> list[list[HeldOutScore]]:
+    """Group consecutive scores on the same questions: another swarm, or another number of questions, starts a new group."""
+    groups: list[list[HeldOutScore]] = []
+    for score in held_out_scores:
+        if groups and _same_exam(groups[-1][-1], score):
+            groups[-1].append(score)
         else:
-            made.append([score])
-    return made
+            groups.append([score])
+    return groups
 
 
 def _same_exam(before: HeldOutScore, after: HeldOutScore) -> bool:
@@ -53,79 +53,79 @@ def _same_exam(before: HeldOutScore, after: HeldOutScore) -> bool:
 
 
 def trend(values: Sequence[float], width: int) -> list[float]:
-    """A moving mean over `width` values around each; over those there are near both ends."""
+    """Centred moving mean over `width` values; near both ends over fewer."""
     sums = [0.0]
     for value in values:
         sums.append(sums[-1] + value)
-    made = []
+    means = []
     for i in range(len(values)):
         low, high = max(0, i - width // 2), min(len(values), i + width // 2 + 1)
-        made.append((sums[high] - sums[low]) / (high - low))
-    return made
+        means.append((sums[high] - sums[low]) / (high - low))
+    return means
 
 
-def smoothing(count: int) -> int:
-    """How many rounds the trend is taken over: a tenth of them, 3 to 41, odd."""
+def trend_width(count: int) -> int:
+    """Width of the trend in rounds: a tenth of `count`, odd, from 3 to 41."""
     return max(3, min(41, count // 10 | 1))
 
 
-def ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) -> float:
-    """How high a reward chart must reach: over every round, the trend and peers' mean."""
+def reward_ceiling(raw: Sequence[float], smooth: Sequence[float], peers: float | None) -> float:
+    """Upper end of a reward chart: above every round, the trend and the peers' mean."""
     return max(0.1, *raw, 1.2 * max(smooth, default=0.0), 1.1 * (peers or 0.0))
 
 
-def elapsed(summaries: Sequence[RoundSummary]) -> list[float]:
-    """Seconds of work up to each round; rounds that the history left out count like the one after them."""
-    made, total, before = [], 0.0, 0
+def seconds_worked(summaries: Sequence[RoundSummary]) -> list[float]:
+    """Seconds of work up to each round; rounds missing in the thinned history count like the next one."""
+    positions, total, before = [], 0.0, 0
     for summary in summaries:
         total += summary.seconds * max(1, summary.round - before if before else 1)
         before = summary.round
-        made.append(total)
-    return made
+        positions.append(total)
+    return positions
 
 
-def places(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
-    """Where each round stands on the axis."""
+def round_positions(summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+    """The x position of each round."""
     match axis:
         case "round":
             return [float(summary.round) for summary in summaries]
         case "elapsed":
-            return elapsed(summaries)
+            return seconds_worked(summaries)
         case "clock":
             return [summary.at for summary in summaries]
 
 
-def moments(found: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
-    """Where each held-out score, or each aha, stands on the axis of these rounds."""
+def event_positions(items: Sequence[HeldOutScore | Aha], summaries: Sequence[RoundSummary], axis: Axis) -> list[float]:
+    """The x position of each held-out score or aha, on the axis of these rounds."""
     match axis:
         case "round":
-            return [float(one.round) for one in found]
+            return [float(item.round) for item in items]
         case "clock":
-            return [one.at for one in found]
+            return [item.at for item in items]
         case "elapsed":
-            numbers, worked = [summary.round for summary in summaries], [0.0, *elapsed(summaries)]
-            return [worked[min(bisect_left(numbers, one.round + 1), len(worked) - 1)] for one in found]
+            numbers, worked = [summary.round for summary in summaries], [0.0, *seconds_worked(summaries)]
+            return [worked[min(bisect_left(numbers, item.round + 1), len(worked) - 1)] for item in items]
 
 
 def pauses(summaries: Sequence[RoundSummary]) -> list[Pause]:
-    """Times without work between two rounds that follow each other."""
-    found = []
+    """Pauses between consecutive rounds."""
+    gaps = []
     for before, after in pairwise(summaries):
         start, end = before.at, after.at - after.seconds
         if after.round == before.round + 1 and end - start > SHORTEST_PAUSE:
-            found.append(Pause(start, end))
-    return found
+            gaps.append(Pause(start, end))
+    return gaps
 
 
 def peers_reward(state: State) -> float | None:
-    """The mean reward of all groups received, as judged here; None while there are none."""
-    heard = [peer for peer in state.peers.values() if peer.received > 0]
-    total = sum(peer.received for peer in heard)
-    return sum(peer.mean_reward * peer.received for peer in heard) / total if total else None
+    """Mean reward of all groups received, as judged here; None without any."""
+    senders = [peer for peer in state.peers.values() if peer.received > 0]
+    total = sum(peer.received for peer in senders)
+    return sum(peer.mean_reward * peer.received for peer in senders) / total if total else None
 
 
-def steps(top: float, most: int = 6) -> list[float]:
-    """Round numbers from 0 to at least `top`, at most `most` of them."""
+def value_ticks(top: float, most: int = 6) -> list[float]:
+    """Ticks of a value axis: round numbers from 0 to at least `top`, at most `most` of them."""
     for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0):
         count = math.ceil(top / step - 1e-9)
         if count < most:
@@ -133,15 +133,15 @@ def steps(top: float, most: int = 6) -> list[float]:
     return [0.0, 0.5, 1.0]
 
 
-def time_steps(low: float, high: float, most: int = 7) -> list[float]:
-    """Moments between two, a round number of seconds, minutes, hours or days apart, at most `most` of them."""
+def time_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Ticks of a time axis (seconds): a round number of seconds, minutes, hours or days apart, at most `most`."""
     step = next((step for step in TIME_STEPS if (high - low) / step <= most), math.ceil((high - low) / most / 86400) * 86400)
     first = math.ceil(low / step)
     return [float(step * i) for i in range(first, math.floor(high / step) + 1)]
 
 
-def whole_steps(low: float, high: float, most: int = 9) -> list[float]:
-    """Round whole numbers between two, at most `most` of them."""
+def integer_ticks(low: float, high: float, most: int = 9) -> list[float]:
+    """Ticks of an axis of whole numbers between two, at most `most` of them."""
     span = max(1.0, high - low)
     power = 10 ** math.floor(math.log10(span / most)) if span > most else 1
     step = next(step for step in (power, 2 * power, 5 * power, 10 * power) if span / step <= most)

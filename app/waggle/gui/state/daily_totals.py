@@ -1,4 +1,4 @@
-"""What this computer contributed, day by day: as the engine told it last, and with what came since, so that no page lags."""
+"""This computer's contribution by day: the engine's last totals plus the rounds since, so that no page lags."""
 
 from msgspec.structs import replace
 
@@ -9,8 +9,8 @@ from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.state import State
 
 
-def taken(days: DaysTold, state: State) -> str:
-    """How much of this computer's work went to peers."""
+def taken_words(days: DaysTold, state: State) -> str:
+    """How many groups peers took from this computer, in words."""
     if days.taken:
         return tr("%1 of your groups").replace("%1", figure(days.taken))
     return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")
@@ -19,44 +19,48 @@ def taken(days: DaysTold, state: State) -> str:
 ASK_AGAIN = 25  # rounds
 
 
-class Due:
-    """When to ask for what an engine keeps: once of each that is ready, and again after some rounds."""
+class QuerySchedule:
+    """When to query the engine's history: once for each engine that becomes ready, and again after some rounds."""
 
     def __init__(self, rounds: int = ASK_AGAIN) -> None:
         self._rounds = rounds
-        self._asked: tuple[Ready, int] | None = None
+        self._last_query: tuple[Ready, int] | None = None
 
     def now(self, state: State) -> bool:
-        """Whether to ask now; who hears yes asks."""
+        """Whether to query now; True counts as a query."""
         if state.ready is None or state.phase in RESTING:
             return False
-        if self._asked is not None and self._asked[0] is state.ready and state.round - self._asked[1] < self._rounds:
+        if (
+            self._last_query is not None
+            and self._last_query[0] is state.ready
+            and state.round - self._last_query[1] < self._rounds
+        ):
             return False
-        self._asked = (state.ready, state.round)
+        self._last_query = (state.ready, state.round)
         return True
 
 
-def tally(state: State) -> DaysTold:
-    """The days up to this moment. Before the engine told any, those of the rounds that were seen."""
-    told = state.days or DaysTold(days=(), all=_empty(""))
-    days = {day.date: day for day in told.days}
-    for one in state.since:
-        date = date_of(one.at).isoformat()
-        days[date] = _with(days.get(date) or _empty(date), one)
-    everything = told.all if told.all.rounds or not state.since else _empty(date_of(state.since[0].at).isoformat())
-    for one in state.since:
-        everything = _with(everything, one)
+def totals(state: State) -> DaysTold:
+    """The days up to now; before the engine has sent any, those of the rounds seen by this window."""
+    stored = state.days or DaysTold(days=(), all=_empty(""))
+    days = {day.date: day for day in stored.days}
+    for summary in state.since:
+        date = date_of(summary.at).isoformat()
+        days[date] = _day_plus_round(days.get(date) or _empty(date), summary)
+    everything = stored.all if stored.all.rounds or not state.since else _empty(date_of(state.since[0].at).isoformat())
+    for summary in state.since:
+        everything = _day_plus_round(everything, summary)
     takers = [peer.taken for peer in state.peers.values() if peer.taken]
     trained = sum(bool(peer.taken or peer.received) for peer in state.peers.values())
-    used_by = max(told.used_by, len(takers))
+    used_by = max(stored.used_by, len(takers))
     return replace(
-        told, days=tuple(days[date] for date in sorted(days)), all=everything, used_by=used_by,
-        taken=max(told.taken, sum(takers)), met=max(told.met, trained, used_by),
+        stored, days=tuple(days[date] for date in sorted(days)), all=everything, used_by=used_by,
+        taken=max(stored.taken, sum(takers)), met=max(stored.met, trained, used_by),
     )  # fmt: skip
 
 
-def of_day(days: DaysTold, date: str) -> Day:
-    """One day, also one on which nothing was done."""
+def day_on(days: DaysTold, date: str) -> Day:
+    """The totals of one day; zeros for a day without work."""
     return next((day for day in days.days if day.date == date), None) or _empty(date)
 
 
@@ -64,8 +68,12 @@ def _empty(date: str) -> Day:
     return Day(date=date or "1970-01-01", rounds=0, answers=0)
 
 
-def _with(day: Day, one: RoundSummary) -> Day:
+def _day_plus_round(day: Day, summary: RoundSummary) -> Day:
     return replace(
-        day, rounds=day.rounds + 1, answers=day.answers + one.completions, right=day.right + round(one.solved * one.completions),
-        learned=day.learned + one.external, seconds=day.seconds + one.seconds,
-    )  # fmt: skip
+        day,
+        rounds=day.rounds + 1,
+        answers=day.answers + summary.completions,
+        right=day.right + round(summary.solved * summary.completions),
+        learned=day.learned + summary.external,
+        seconds=day.seconds + summary.seconds,
+    )

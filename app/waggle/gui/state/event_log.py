@@ -1,4 +1,4 @@
-"""What happened, line by line, for whoever wants to know more: the engine's words, its warnings, and the window's own."""
+"""The event log of the window: the engine's events and stderr, and the window's own warnings, one entry a line."""
 
 import logging
 import time
@@ -9,16 +9,16 @@ import msgspec
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from waggle.core.log import Discreet
-from waggle.gui.i18n.formatting import tip, visible
+from waggle.gui.i18n.formatting import tooltip_text, visible
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
-KEPT = 2000
+MOST_ENTRIES = 2000
 PLAIN = Discreet("%(message)s")
 NO_INDEX = QModelIndex()
 
 
-class Entry(msgspec.Struct, frozen=True):
+class LogEntry(msgspec.Struct, frozen=True):
     """One line of the log."""
 
     at: float
@@ -29,8 +29,8 @@ class Entry(msgspec.Struct, frozen=True):
         return f"{time.strftime('%H:%M:%S', time.localtime(self.at))}  {self.who:<7} {self.words}"
 
 
-def entry_of(event: AnyEvent) -> Entry | None:
-    """What an event adds to the log; most add nothing, for the pages show them."""
+def entry_of(event: AnyEvent) -> LogEntry | None:
+    """The log entry of an event; None for most, which the pages show."""
     match event:
         case events.Preparing():
             words = f"{event.part} ({event.done + 1} of {event.parts})"
@@ -62,19 +62,19 @@ def entry_of(event: AnyEvent) -> Entry | None:
             words = f"The engine left after round {event.round}"
         case _:
             return None
-    return Entry(event.at, "engine", visible(words.strip()))
+    return LogEntry(event.at, "engine", visible(words.strip()))
 
 
-class Journal(QObject):
-    """The newest lines; `added` says that there are more."""
+class EventLog(QObject):
+    """The newest entries; `added` is emitted for each new one."""
 
     added = Signal()
-    noted = Signal(object)  # a record of this process's own log, from whatever thread
+    noted = Signal(object)  # a logging.LogRecord of this process, from any thread
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.entries: deque[Entry] = deque(maxlen=KEPT)
-        self.count = 0  # of all that there ever were
+        self.entries: deque[LogEntry] = deque(maxlen=MOST_ENTRIES)
+        self.count = 0  # of all entries ever added
         self.noted.connect(self._note)
 
     def take(self, event: AnyEvent) -> None:
@@ -82,63 +82,63 @@ class Journal(QObject):
             self._add(entry)
 
     def complain(self, line: str) -> None:
-        """A line that the engine wrote to its stderr."""
-        self._add(Entry(time.time(), "stderr", visible(line)))
+        """Add a line of the engine's stderr."""
+        self._add(LogEntry(time.time(), "stderr", visible(line)))
 
     def lines(self) -> list[str]:
         """Newest first."""
         return [entry.line() for entry in reversed(self.entries)]
 
     def _note(self, record: logging.LogRecord) -> None:
-        self._add(Entry(record.created, "window", visible(PLAIN.format(record))))
+        self._add(LogEntry(record.created, "window", visible(PLAIN.format(record))))
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: LogEntry) -> None:
         self.entries.append(entry)
         self.count += 1
         self.added.emit()
 
 
-class Notes(logging.Handler):
-    """Takes what goes wrong in this process to a journal, with its traceback. The engine's own lines come there by themselves."""
+class EventLogHandler(logging.Handler):
+    """Logging handler that adds warnings and errors of this process, with traceback, to an event log."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, event_log: EventLog) -> None:
         super().__init__(logging.WARNING)
-        self._journal = journal
+        self._event_log = event_log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._journal.noted.emit(record)
+        self._event_log.noted.emit(record)
 
 
-class JournalLines(QAbstractListModel):
-    """The lines in which every word that is looked for occurs, newest first."""
+class EventLogModel(QAbstractListModel):
+    """List model of the lines that contain every word of the search, newest first."""
 
-    def __init__(self, journal: Journal, parent: QObject | None = None) -> None:
+    def __init__(self, event_log: EventLog, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._journal, self._wanted = journal, ""
+        self._event_log, self._search = event_log, ""
         self._lines: list[str] = []
-        self._read = 0  # how many of the journal's lines were read
+        self._read = 0  # how many of the log's entries were read
         self.find("")
 
     def find(self, words: str) -> None:
-        """Read the journal again."""
-        self._wanted, self._read = words, self._journal.count
+        """Search the whole log for these words; case does not matter."""
+        self._search, self._read = words, self._event_log.count
         self.beginResetModel()
-        self._lines = list(_with(self._journal.lines(), words.lower().split()))
+        self._lines = list(_matching(self._event_log.lines(), words.lower().split()))
         self.endResetModel()
 
     def catch_up(self) -> None:
-        """Put what is new above what is there; what the journal has forgotten goes."""
-        new = min(self._journal.count - self._read, KEPT)
-        self._read = self._journal.count
-        fresh = list(_with(self._journal.lines()[:new], self._wanted.lower().split()))
+        """Add new lines at the top; drop lines beyond the log's capacity."""
+        new = min(self._event_log.count - self._read, MOST_ENTRIES)
+        self._read = self._event_log.count
+        fresh = list(_matching(self._event_log.lines()[:new], self._search.lower().split()))
         if not fresh:
             return
         self.beginInsertRows(NO_INDEX, 0, len(fresh) - 1)
         self._lines[:0] = fresh
         self.endInsertRows()
-        if len(self._lines) > KEPT:
-            self.beginRemoveRows(NO_INDEX, KEPT, len(self._lines) - 1)
-            del self._lines[KEPT:]
+        if len(self._lines) > MOST_ENTRIES:
+            self.beginRemoveRows(NO_INDEX, MOST_ENTRIES, len(self._lines) - 1)
+            del self._lines[MOST_ENTRIES:]
             self.endRemoveRows()
 
     def text(self) -> str:
@@ -154,10 +154,10 @@ class JournalLines(QAbstractListModel):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
                 return self._lines[index.row()]
             case Qt.ItemDataRole.ToolTipRole:  # a long line is cut
-                return tip(self._lines[index.row()])
+                return tooltip_text(self._lines[index.row()])
             case _:
                 return None
 
 
-def _with(lines: Iterable[str], wanted: list[str]) -> Iterable[str]:
-    return (line for line in lines if all(word in line.lower() for word in wanted))
+def _matching(lines: Iterable[str], search_words: list[str]) -> Iterable[str]:
+    return (line for line in lines if all(word in line.lower() for word in search_words))

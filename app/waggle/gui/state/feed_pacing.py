@@ -1,4 +1,4 @@
-"""Which cards the Live feed shows: newer ones no faster than a person can look, and none while a person is in it. No Qt."""
+"""Which cards the Live feed shows: new ones no faster than a person can read, and none while a person uses the feed. No Qt."""
 
 import time
 from collections.abc import Callable
@@ -6,42 +6,42 @@ from math import inf
 
 from waggle.protocol.state import Card
 
-LOOK = 4.0  # seconds for which cards stand at least, however fast a model is
-LINGER = 1.0  # seconds for which they still stand when nothing holds them any more: a pointer slips
+SHORTEST_STAY = 4.0  # seconds that cards stay at least, however fast the model is
+LINGER = 1.0  # seconds that they stay after the last hold: a pointer slips
 
 
-class Pace:
-    """The cards that are shown. Their answers go on growing where they stand; what is newer waits."""
+class FeedPacer:
+    """The cards on screen. Their answers keep growing in place; newer cards wait."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.cards: tuple[Card, ...] = ()
         self.waiting = 0  # newer ones
-        self.why = ""  # what a person does that holds them, in words
+        self.why = ""  # why they are held, in words: what the person does
         self.frozen = False
-        self._turned = self._seen = -inf  # when newer ones came last, and when something last held them
+        self._turned = self._held_at = -inf  # when newer ones came last, and when something last held them
 
     @property
     def holds(self) -> bool:
-        """Whether newer cards would be seen by now, were it not for the person."""
-        return self.frozen or (bool(self.why and self.waiting) and self.clock() - self._turned >= LOOK)
+        """Whether newer cards wait only because of what the person does."""
+        return self.frozen or (bool(self.why and self.waiting) and self.clock() - self._turned >= SHORTEST_STAY)
 
     def freeze(self, frozen: bool) -> None:
         self.frozen, self._turned = frozen, -inf
 
     def leave(self) -> None:
-        """Nobody looks any more: whoever comes back finds the newest, but for those that are frozen."""
+        """The feed is hidden: on return it shows the newest cards, unless it is frozen."""
         if not self.frozen:
             self.cards = ()
 
     def take(self, cards: tuple[Card, ...], why: str) -> None:
-        """The newest cards there are, and what holds those that are shown; empty: nothing."""
+        """Offer the newest cards; `why` says what holds the ones on screen, empty if nothing does."""
         now = self.clock()
         if why:
-            self.why, self._seen = why, now
+            self.why, self._held_at = why, now
         newest = {card.key: card for card in cards}
         newer = len(newest.keys() - {card.key for card in self.cards})
-        stands = bool(cards and self.cards) and (now - self._turned < LOOK or now - self._seen < LINGER)
+        stands = bool(cards and self.cards) and (now - self._turned < SHORTEST_STAY or now - self._held_at < LINGER)
         if self.frozen or stands:
             self.cards, self.waiting = tuple(newest.get(card.key, card) for card in self.cards), newer
             return

@@ -1,15 +1,15 @@
-"""What is worth words: warnings, and what is worth a notification while the window is closed, which can be switched off. Pure."""
+"""Warnings, and the notifications shown while the window is closed, which settings can switch off. Pure functions."""
 
 from typing import Literal
 
 import msgspec
 
-from waggle.gui.i18n.formatting import one_line, told, tr
+from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
 from waggle.protocol.events import Warned
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
-RECENT = 900.0  # seconds for which a warning is news
+RECENT = 900.0  # seconds for which a warning is shown
 Kind = Literal["problems", "discoveries"]
 
 
@@ -19,31 +19,31 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
-def notices(before: State, after: State) -> list[Notice]:
-    """What a person should hear of that happened between two States."""
-    made = []
+def new_notices(before: State, after: State) -> list[Notice]:
+    """The notifications for what changed between two States."""
+    news = []
     if after.problem is not None and after.problem != before.problem:
-        said = sentence(after)
-        made.append(Notice(kind="problems", title=told(said.says), words=told(said.detail)))
+        status = sentence(after)
+        news.append(Notice(kind="problems", title=tr_sentence(status.says), words=tr_sentence(status.detail)))
     began = after.ready.at if after.ready is not None else float("inf")
     known = {aha.specialty for aha in before.ahas}
     for aha in after.ahas:
-        if aha.specialty not in known and aha.at > began:  # history, told later, is no news
-            made.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
-    return made
+        if aha.specialty not in known and aha.at > began:  # history that is loaded later is no news
+            news.append(Notice(kind="discoveries", title=_solved(aha.specialty), words=_from(aha.name)))
+    return news
 
 
-def recent(state: State, now: float) -> list[Warned]:
-    """The warnings that still are news, newest first: an engine that was there before the window tells of old ones too."""
+def recent_warnings(state: State, now: float) -> list[Warned]:
+    """The recent warnings, newest first: an engine older than the window sends old ones, too."""
     return [warned for warned in state.warnings if now - warned.at < RECENT]
 
 
 def warning_words(warned: Warned) -> str:
-    return f"{told(warned.title)} {told(warned.advice)}".strip()
+    return f"{tr_sentence(warned.title)} {tr_sentence(warned.advice)}".strip()
 
 
 def _solved(specialty: str) -> str:
-    return tr("Your model solved its first question: %1").replace("%1", told(one_line(specialty)))
+    return tr("Your model solved its first question: %1").replace("%1", tr_sentence(one_line(specialty)))
 
 
 def _from(name: str) -> str:

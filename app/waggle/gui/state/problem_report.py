@@ -1,4 +1,4 @@
-"""A report for a person who can help: what runs here and what went wrong, without names, addresses and folders. Pure."""
+"""A problem report to send to somebody who can help: versions, state and failure, without names, addresses or paths. Pure."""
 
 import platform
 import sys
@@ -14,30 +14,30 @@ from waggle.protocol.status_text import sentence
 LINES = 200  # of the log
 
 
-def names(state: State, host: str = "") -> dict[str, str]:
-    """What the sentence and the log may call by name, and what stands for it in a report.
+def replacement_names(state: State, host: str = "") -> dict[str, str]:
+    """Private names in the status sentence and the log, each with its replacement in a report.
 
-    A swarm's name was typed by a person; `host`, through which an engine is reached by ssh, may say who that is.
+    People type the names of swarms; `host`, the ssh destination of the engine, may contain a user name.
     """
     known = [*(state.swarms.swarms if state.swarms else ()), *((state.looked.swarm,) if state.looked else ())]
-    made = {one.name: "a swarm" for one in known if not one.shipped}
+    replacements = {swarm.name: "a swarm" for swarm in known if not swarm.shipped}
     if state.ready is not None:
-        made |= {state.ready.swarm: "the swarm", state.ready.name: THIS_NODE}
+        replacements |= {state.ready.swarm: "the swarm", state.ready.name: THIS_NODE}
     for far in filter(None, (host, state.gone.host if state.gone else "")):
         person, _, computer = far.rpartition("@")
-        made |= {person: "someone", computer: "HOST", far: "HOST"}
-    return made | {visible(name): words for name, words in made.items()}  # as the log has them
+        replacements |= {person: "someone", computer: "HOST", far: "HOST"}
+    return replacements | {visible(name): words for name, words in replacements.items()}  # as written in the log
 
 
 def report(state: State, log: Iterable[str] = (), home: Path | None = None, host: str = "") -> str:
-    """What to send: versions, the sentence, where the run stands, the failure, and the newest lines of the log."""
-    said = sentence(state)
+    """The report: versions, status sentence, progress, failure, and the newest lines of the log (newest first)."""
+    status = sentence(state)
     parts = [
         f"Waggle {__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()} {platform.machine()}"
         f"{', frozen' if getattr(sys, 'frozen', False) else ''}",
-        said.word,
-        said.says,
-        said.detail,
+        status.word,
+        status.says,
+        status.detail,
     ]
     if state.ready is not None:
         ready = state.ready
@@ -48,4 +48,4 @@ def report(state: State, log: Iterable[str] = (), home: Path | None = None, host
     lines = list(log)[:LINES]
     if lines:
         parts += ["", "Log, newest first:", *lines]
-    return redacted("\n".join(parts) + "\n", home, names=names(state, host))
+    return redacted("\n".join(parts) + "\n", home, names=replacement_names(state, host))

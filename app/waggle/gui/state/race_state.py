@@ -1,4 +1,4 @@
-"""A race of two practice swarms as far as it was told: the pure fold, and what is said of it in words. No Qt."""
+"""The state of a race of two practice swarms: a pure fold over its messages, and its description in words. No Qt."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
@@ -7,17 +7,20 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.i18n.formatting import duration, figure, percent, plural, told, tr, visible
+from waggle.gui.i18n.formatting import duration, figure, percent, plural, tr, tr_sentence, visible
 from waggle.gui.state import chart_series
 from waggle.protocol.events_race import Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced
 
 Phase = Literal["idle", "preparing", "running", "ended", "stopped", "failed"]
-LATELY = 8  # rounds that the score of now is the mean of
+LATELY = 8  # rounds in the mean that is the current score
 MOST_ROUNDS = 10_000
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two swarms: its shares of right answers by round, and who taught whom: (racer, specialty) -> racer or None."""
+    """One of the two swarms.
+
+    `right`: share of right answers by round. `solved`: (racer, specialty) -> the racer it learned from, or None.
+    """
 
     right: tuple[float, ...] = ()
     solved: Mapping[tuple[int, int], int | None] = {}
@@ -29,7 +32,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def learned(self) -> int:
-        """How many first right answers came after learning from another node's."""
+        """How many first right answers came after learning from another node."""
         return sum(teacher is not None for teacher in self.solved.values())
 
 
@@ -78,12 +81,12 @@ def fold(race: Race, message: RaceEvent) -> Race:
             assert_never(message)
 
 
-def lately(run: Run) -> str:
+def recent_score(run: Run) -> str:
     return "–" if run.lately is None else percent(run.lately)
 
 
 def headline(race: Race) -> str:
-    """How it stands, in one sentence."""
+    """The current standing in one sentence."""
     match race.phase:
         case "idle":
             return tr("Does sharing help? See it in about two minutes")
@@ -95,8 +98,8 @@ def headline(race: Race) -> str:
             words = tr("Round %1 of %2").replace("%2", figure(race.rounds)).replace("%1", figure(race.played))
             if race.played < 3:
                 return words
-            left = race.seconds / race.played * (race.rounds - race.played)
-            return words + tr(", about %1 left").replace("%1", duration(left))
+            seconds_left = race.seconds / race.played * (race.rounds - race.played)
+            return words + tr(", about %1 left").replace("%1", duration(seconds_left))
         case "ended":
             return verdict(race.exam) if race.exam else ""
         case "stopped":
@@ -109,7 +112,7 @@ def headline(race: Race) -> str:
 
 
 def verdict(exam: Examined) -> str:
-    """Who won, by the questions that nobody practised; by how much must be more than chance."""
+    """Who won on the held-out questions; the 95% intervals must not overlap."""
     (alone_low, alone_high), (low, high) = interval_of(exam.alone, exam.total), interval_of(exam.sharing, exam.total)
     if low > alone_high:
         return tr("Sharing won this race")
@@ -117,7 +120,7 @@ def verdict(exam: Examined) -> str:
 
 
 def detail(race: Race) -> str:
-    """What belongs to the headline, in a sentence or two."""
+    """The text below the headline, in a sentence or two."""
     match race.phase:
         case "idle":
             return tr(
@@ -131,7 +134,7 @@ def detail(race: Race) -> str:
         case "stopped":
             return tr("What was seen so far stays here until the next race.")
         case "failed":
-            return told(visible(race.problem)) or tr("It said nothing about why. Try again.")
+            return tr_sentence(visible(race.problem)) or tr("It said nothing about why. Try again.")
         case _:
             assert_never(race.phase)
 
@@ -145,17 +148,17 @@ def _figures(exam: Examined, learned: int) -> str:
     return f"{words} {jumped} {tr('One race is one throw of the dice: race again, and see.')}"
 
 
-def jump(race: Race) -> str:
-    """The last first success that had been passed on, in words; empty before there is one."""
+def transfer_words(race: Race) -> str:
+    """The latest first success after learning from a peer, in words; empty before the first."""
     if race.latest is None or race.latest.learned_from is None:
         return ""
     words = tr("%1 learned %2 from %3").replace("%1", race.racers[race.latest.racer].name)
-    title = told(visible(race.specialties[race.latest.specialty]))
+    title = tr_sentence(visible(race.specialties[race.latest.specialty]))
     return words.replace("%2", title).replace("%3", race.racers[race.latest.learned_from].name)
 
 
 def solved_words(race: Race, lane: Lane) -> str:
-    """A lane's comb as text."""
+    """A lane's grid as text."""
     run, cells = race.run(lane), len(race.racers) * len(race.specialties)
     words = tr("%1 of %2 solved").replace("%1", figure(len(run.solved))).replace("%2", figure(cells))
     return words + (plural(run.learned, ", %n passed on", ", %n passed on") if run.learned else "")

@@ -1,3 +1,3 @@
-"""The steps of a round in words."""
+"""Titles of the steps of a round."""
 
 TITLES = {"draw": "Pick", "answer": "Answer", "judge": "Judge", "share": "Share", "gather": "Gather", "learn": "Learn"}

@@ -1,4 +1,4 @@
-"""The settings as the window knows and changes them: through the engine while it runs, else in the file itself."""
+"""The settings as the window reads and changes them: through the engine while it runs, else in the file."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from waggle.core.settings import Settings, Value
 from waggle.protocol.commands import AnyCommand, ChangeSettings, new_id
 from waggle.protocol.state import State
 
-OWN = "window."  # of whoever looks, wherever the engine runs
+OWN = "window."  # settings of this window, wherever the engine runs
 
 
-class Choices(QObject):
-    """`changed`: something is set differently, or a change was refused and is as it was; `refused` says why, in words.
+class SettingsStore(QObject):
+    """`changed`: a setting changed, or a change was refused and undone; `refused` carries why (title, advice).
 
-    Without a file, as in a replay, changes hold until the window is closed. `far`: the engine runs on another computer, and of
-    the file here only what is the window's own counts.
+    Without a file, as in a replay, changes last until the window is closed. `far`: the engine runs on another computer, and only
+    the `window.` settings of the file here are used.
     """
 
     changed = Signal()
@@ -31,22 +31,22 @@ class Choices(QObject):
         self, path: Path | None, overrides: tuple[str, ...] = (), parent: QObject | None = None, *, far: bool = False
     ) -> None:
         super().__init__(parent)
-        self._path, self._said, self.far = path, overrides, far
-        self.overrides = overrides  # what the command line said and nobody has changed since: the next engine is told that alone
+        self._path, self._initial_overrides, self.far = path, overrides, far
+        self.overrides = overrides  # of the command line, without what was changed since: for the next engine
         self.ask: Callable[[AnyCommand], bool] = lambda command: False
         self.after_restart: tuple[str, ...] = ()
         self.settings = Settings()
-        self._heard: Settings | None = None  # last, from an engine that may be gone
+        self._last_received: Settings | None = None  # the last received, from an engine that may have ended
         self._read()
 
     def _read(self) -> None:
         if self._path is not None:
-            with contextlib.suppress(SettingsError):  # the engine reads the same file and says in the window what is wrong
+            with contextlib.suppress(SettingsError):  # the engine reads the same file and reports the error in the window
                 self.settings = self._from_file(settings.read(self._path, self.overrides))
 
     @property
     def broken(self) -> bool:
-        """Whether the file that the engine is to read cannot be used now: what is shown is not what it holds."""
+        """Whether the settings file cannot be read now: the settings shown are not those in the file."""
         if self._path is None or self.far:
             return False
         try:
@@ -56,20 +56,20 @@ class Choices(QObject):
         return False
 
     def set_aside(self) -> Path | None:
-        """Rename a file that cannot be used, and begin with the defaults; where it is now. Raises SettingsError."""
-        if self._path is None or not self.broken:  # somebody has mended it meanwhile
+        """Rename an unreadable file and use the defaults; returns its new path. Raises SettingsError."""
+        if self._path is None or not self.broken:  # it was repaired meanwhile
             return None
-        kept = settings.set_aside(self._path)
+        set_aside_path = settings.set_aside(self._path)
         self.settings = Settings()
         self._read()
         self.changed.emit()
-        return kept
+        return set_aside_path
 
-    def unkept(self) -> "Choices":
-        """The same for a recorded run: what is changed there is written nowhere."""
-        made = Choices(None)
-        made.settings = self.settings
-        return made
+    def unkept(self) -> "SettingsStore":
+        """A copy for a recorded run, whose changes are written nowhere."""
+        copy = SettingsStore(None)
+        copy.settings = self.settings
+        return copy
 
     def value(self, key: str) -> Value:
         return settings.value_of(self.settings, key)
@@ -78,43 +78,43 @@ class Choices(QObject):
         return self.value(key) == settings.value_of(Settings(), key)
 
     def set(self, values: Mapping[str, Value]) -> None:
-        """Set `section.name` to values, None being the default; in force at once, or refused in words."""
+        """Set `section.name` keys; None means the default. Takes effect at once, or emits `refused`."""
         own = {key: value for key, value in values.items() if self.far and key.startswith(OWN)}
         others = {key: value for key, value in values.items() if key not in own}
-        asked = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
-        if asked and not own:
-            return  # the engine tells what came of it
+        sent = bool(others) and self._path is not None and self.ask(ChangeSettings(id=new_id(), values=others))
+        if sent and not own:
+            return  # the engine reports the result
         try:
-            if others and not asked and self.far:
+            if others and not sent and self.far:
                 raise SettingsError("The other computer does not answer: nothing was changed.", "Try again when it does.")
-            self.settings = self._put(own if asked else values)
+            self.settings = self._put(own if sent else values)
         except SettingsError as error:
             self.refused.emit(error.title, error.advice)
         self.changed.emit()
 
     def hear(self, state: State) -> None:
-        """What the engine says the settings are; what it said before is no news, and was perhaps changed since it ended."""
+        """Adopt the engine's settings if they are new; the same ones again may be older than a change made after it ended."""
         if state.settings is None or self._path is None:
             return
-        if state.settings is self._heard and state.after_restart == self.after_restart:
+        if state.settings is self._last_received and state.after_restart == self.after_restart:
             return
-        self._heard = state.settings
-        told = replace(state.settings, window=self.settings.window) if self.far else state.settings
-        if not state.service:  # which no window's command line reaches
-            self.overrides = tuple(one for one in self._said if settings.holds(one, told))
-        if (told, state.after_restart) != (self.settings, self.after_restart):
-            self.settings, self.after_restart = told, state.after_restart
+        self._last_received = state.settings
+        received = replace(state.settings, window=self.settings.window) if self.far else state.settings
+        if not state.service:  # a service never sees this window's command line
+            self.overrides = tuple(override for override in self._initial_overrides if settings.holds(override, received))
+        if (received, state.after_restart) != (self.settings, self.after_restart):
+            self.settings, self.after_restart = received, state.after_restart
             self.changed.emit()
 
-    def _from_file(self, kept: Settings) -> Settings:
-        """What the file here says, as far as it counts."""
-        return replace(self.settings, window=kept.window) if self.far else kept
+    def _from_file(self, file_settings: Settings) -> Settings:
+        """The settings in the file here, as far as they are used."""
+        return replace(self.settings, window=file_settings.window) if self.far else file_settings
 
     def _put(self, values: Mapping[str, Value]) -> Settings:
         if self._path is not None:
-            left = tuple(one for one in self.overrides if one.partition("=")[0].strip() not in values)
-            changed = settings.change(self._path, values, left)
-            self.overrides = left
+            remaining = tuple(override for override in self.overrides if override.partition("=")[0].strip() not in values)
+            changed = settings.change(self._path, values, remaining)
+            self.overrides = remaining
             return self._from_file(changed)
         table = msgspec.to_builtins(self.settings)
         for key, value in values.items():

@@ -1,8 +1,8 @@
-"""What happened lately, in two or three sentences a minute: for whoever listens instead of looking, and whoever looks seldom."""
+"""A summary of the last minute in two or three sentences, for screen readers and for a quick look."""
 
 from collections.abc import Sequence
 
-from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, told, tr
+from waggle.gui.i18n.formatting import decimal, figure, one_line, plural, tr, tr_sentence
 from waggle.protocol.events import RoundSummary
 from waggle.protocol.state import State
 
@@ -12,26 +12,26 @@ NOTEWORTHY = 0.02  # of reward
 NAMED = 3  # specialties
 
 
-def lately(state: State, now: float) -> tuple[RoundSummary, ...]:
-    """The rounds that ended within the last whole minute, else the last one that ended; so it changes once a minute at most."""
+def last_minute_rounds(state: State, now: float) -> tuple[RoundSummary, ...]:
+    """The rounds that ended within the last whole minute, else the last one; changes at most once a minute."""
     ends = now // MINUTE * MINUTE
-    ended = [one for one in state.rounds if one.at < ends]
-    within = tuple(one for one in ended if one.at >= ends - MINUTE)
+    ended = [summary for summary in state.rounds if summary.at < ends]
+    within = tuple(summary for summary in ended if summary.at >= ends - MINUTE)
     return within or tuple(ended[-1:])
 
 
-def digest(state: State, now: float) -> str:
-    """What was asked, how much of it was right, what came from peers, what changed; empty before the first round has ended."""
-    rounds = lately(state, now)
+def summary_text(state: State, now: float) -> str:
+    """Questions, right answers, groups from peers and change of reward; empty before the first round has ended."""
+    rounds = last_minute_rounds(state, now)
     if not rounds:
         return ""
-    parts = (_asked(rounds), _from_peers(rounds, state), _changed(rounds, state.rounds), _found(rounds, state))
+    parts = (_question_words(rounds), _from_peers(rounds, state), _changed(rounds, state.rounds), _aha_words(rounds, state))
     return " ".join(part for part in parts if part)
 
 
-def _asked(rounds: Sequence[RoundSummary]) -> str:
-    answers = sum(one.completions for one in rounds)
-    right = sum(round(one.solved * one.completions) for one in rounds)
+def _question_words(rounds: Sequence[RoundSummary]) -> str:
+    answers = sum(summary.completions for summary in rounds)
+    right = sum(round(summary.solved * summary.completions) for summary in rounds)
     if len(rounds) == 1:
         words = tr("Round %1 asked about %2: %3 of %4 answers were right.").replace("%1", figure(rounds[0].round))
     else:
@@ -40,7 +40,7 @@ def _asked(rounds: Sequence[RoundSummary]) -> str:
 
 
 def _specialties(rounds: Sequence[RoundSummary]) -> str:
-    titles = list(dict.fromkeys(told(one_line(title)) for one in rounds for title in one.by_specialty))
+    titles = list(dict.fromkeys(tr_sentence(one_line(title)) for summary in rounds for title in summary.by_specialty))
     named, more = titles[:NAMED], len(titles) - NAMED
     if more > 0:
         return ", ".join(named) + plural(more, " and %n more", " and %n more")
@@ -50,7 +50,7 @@ def _specialties(rounds: Sequence[RoundSummary]) -> str:
 
 
 def _from_peers(rounds: Sequence[RoundSummary], state: State) -> str:
-    groups = sum(one.external for one in rounds)
+    groups = sum(summary.external for summary in rounds)
     if state.reach == "solo":
         return ""
     if not groups:
@@ -59,7 +59,7 @@ def _from_peers(rounds: Sequence[RoundSummary], state: State) -> str:
 
 
 def _changed(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary]) -> str:
-    earlier = [one for one in all_rounds if one.round < rounds[0].round][-BEFORE:]
+    earlier = [summary for summary in all_rounds if summary.round < rounds[0].round][-BEFORE:]
     reward = _mean(rounds)
     if not earlier:
         return tr("The reward is %1.").replace("%1", decimal(reward, 2))
@@ -71,10 +71,10 @@ def _changed(rounds: Sequence[RoundSummary], all_rounds: Sequence[RoundSummary])
 
 
 def _mean(rounds: Sequence[RoundSummary]) -> float:
-    return sum(one.reward for one in rounds) / len(rounds)
+    return sum(summary.reward for summary in rounds) / len(rounds)
 
 
-def _found(rounds: Sequence[RoundSummary], state: State) -> str:
-    numbers = {one.round for one in rounds}
-    found = [told(one_line(aha.specialty)) for aha in state.ahas if aha.round in numbers]
-    return tr("A first right answer in %1.").replace("%1", ", ".join(found)) if found else ""
+def _aha_words(rounds: Sequence[RoundSummary], state: State) -> str:
+    numbers = {summary.round for summary in rounds}
+    titles = [tr_sentence(one_line(aha.specialty)) for aha in state.ahas if aha.round in numbers]
+    return tr("A first right answer in %1.").replace("%1", ", ".join(titles)) if titles else ""

@@ -1,4 +1,4 @@
-"""The one State that the window shows, and when it is redrawn: ten times a second at most, and once a minute as time goes by."""
+"""The State that the window shows; it signals a redraw at most ten times a second, and once a minute as time passes."""
 
 import time
 from collections.abc import Callable
@@ -11,10 +11,10 @@ TICK_MS = 100
 MINUTE_MS = 60_000
 
 
-class Current(QObject):
-    """Folds every event at once, and says `changed` for all that came within one tick, and every minute.
+class StateStore(QObject):
+    """Applies every event at once, and emits `changed` once for all events of a tick, and every minute.
 
-    While nothing is told, what is "now" or "today" grows old all the same.
+    Without events, words such as "now" and "today" become outdated: hence the minute.
     """
 
     changed = Signal()
@@ -37,19 +37,19 @@ class Current(QObject):
             self._tick.start()
 
     def flush(self) -> None:
-        """Say `changed` now instead of at the end of the tick."""
+        """Emit `changed` now instead of at the end of the tick."""
         self._tick.stop()
         self.changed.emit()
 
     def _pass_time(self) -> None:
         if hasattr(time, "tzset"):
-            time.tzset()  # of a computer that travels: a process keeps the time zone that it began in
+            time.tzset()  # a process keeps the time zone of its start; a laptop travels
         self.flush()
 
     def now(self) -> float:
         return self._clock()
 
     def tell_time_by_events(self) -> None:
-        """A recorded run is shown at its own time, once it has told one."""
+        """Use the time of the last event as the current time, for a recorded run."""
         before = self._clock
         self._clock = lambda: self.state.at or before()

@@ -1,4 +1,4 @@
-"""What flows between this node and its peers, read off two States that follow each other: who, which way, about what. No Qt."""
+"""Groups exchanged between this node and its peers, derived from two consecutive States. No Qt."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,32 +8,32 @@ import msgspec
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.state import Card, State
 
-Way = Literal["out", "in", "used"]  # a peer took groups of mine, a peer's groups came, a peer's groups were learned from
+Direction = Literal["out", "in", "used"]  # a peer took our groups, a peer's groups arrived, we trained on a peer's groups
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """Groups that went one way, all at once: the title of a specialty for each, empty where it is not known."""
+    """Groups that went one way at once: a specialty's title for each, empty where unknown."""
 
     peer: str
-    way: Way
+    way: Direction
     specialties: tuple[str, ...]
 
 
 def flows(before: State, after: State) -> tuple[Flow, ...]:
-    """What was exchanged in between. A peer's counts of earlier days, told when it is met again, are no flow of now."""
-    return (*_taken(before, after), *_arrived(before, after), *_used(before, after))
+    """What was exchanged in between. Totals of earlier days, which arrive with a returning peer, are not counted."""
+    return (*_taken_flows(before, after), *_arrived(before, after), *_used(before, after))
 
 
-def _taken(before: State, after: State) -> list[Flow]:
-    """A peer takes the groups of a whole round: of so many, if they are as many as I judged last, the specialties are known."""
+def _taken_flows(before: State, after: State) -> list[Flow]:
+    """A peer takes the groups of a whole round: if as many as in our last one, their specialties are known."""
     mine = _my_last(after)
-    found = []
+    flows_out = []
     for peer in after.peers.values():
         known = before.peers.get(peer.id)
         if known is not None and peer is not known and peer.taken > known.taken:
             count = peer.taken - known.taken
-            found.append(Flow(peer=peer.id, way="out", specialties=mine if len(mine) == count else ("",) * count))
-    return found
+            flows_out.append(Flow(peer=peer.id, way="out", specialties=mine if len(mine) == count else ("",) * count))
+    return flows_out
 
 
 def _my_last(state: State) -> tuple[str, ...]:
@@ -56,15 +56,15 @@ def _used(before: State, after: State) -> list[Flow]:
     return _by_peer("used", fresh)
 
 
-def _by_peer(way: Way, cards: Sequence[Card]) -> list[Flow]:
-    found: dict[str, list[str]] = {}
+def _by_peer(way: Direction, cards: Sequence[Card]) -> list[Flow]:
+    by_peer: dict[str, list[str]] = {}
     for card in cards:
-        found.setdefault(card.origin, []).append(card.specialty)
-    return [Flow(peer=peer, way=way, specialties=tuple(specialties)) for peer, specialties in found.items()]
+        by_peer.setdefault(card.origin, []).append(card.specialty)
+    return [Flow(peer=peer, way=way, specialties=tuple(specialties)) for peer, specialties in by_peer.items()]
 
 
-def age(peer: PeerInfo, now: float) -> int:
-    """How long ago a peer was seen, in four steps: 0 now, 3 an hour ago or gone. Coarse, so that few moments change it."""
+def silence_level(peer: PeerInfo, now: float) -> int:
+    """How long ago a peer was seen: 0 within 2 minutes, up to 3 for over an hour or gone. Coarse, so it rarely changes."""
     if peer.connection == "gone":
         return 3
     gone = now - peer.seen_at

@@ -1,4 +1,4 @@
-"""The ring of a filled button that has the focus; that of any other is its style sheet's."""
+"""Focus ring of a filled button; the style sheet draws the ring of all others."""
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QPushButton
 from waggle.gui.theme.theme import Look
 
 
-class EnterPresses(QPushButton):
-    """A button that Enter presses as a space does, which Qt leaves to dialogs. Held down it presses once."""
+class EnterButton(QPushButton):
+    """A button that Enter presses, as Space does: Qt does so in dialogs only. A key held down presses once."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -17,8 +17,8 @@ class EnterPresses(QPushButton):
             self.click()
 
 
-class Ringed(EnterPresses):
-    """The ring stands inside the fill: what contrasts with that is as dark as a dark page around it."""
+class FocusRingButton(EnterButton):
+    """The ring is inside the fill: a colour that contrasts with the fill would not do so with a dark page around it."""
 
     _look: Look
     _kind: str

@@ -1,4 +1,4 @@
-"""Whether this system was asked to move less. Each says it in a place of its own, and some nowhere; Qt 6.11 asks none of them."""
+"""Whether the system is set to reduced motion. Each platform stores it elsewhere; Qt 6.11 reads none of them."""
 
 import ctypes
 import subprocess
@@ -7,24 +7,24 @@ from concurrent.futures import Future
 from functools import cache
 from threading import Thread
 
-SECONDS = 0.5
+SECONDS = 0.5  # until a desktop without an answer is given up
 GET_CLIENT_AREA_ANIMATION = 0x1042  # SPI_GETCLIENTAREAANIMATION
 PORTAL = "org.freedesktop.portal.Desktop /org/freedesktop/portal/desktop org.freedesktop.portal.Settings"
-STILL = {  # what GNOME and what KDE say where nothing should move
+NO_MOTION_ANSWERS = {  # GNOME's and KDE's answers for reduced motion
     ("org.gnome.desktop.interface", "enable-animations"): "b false",
     ("org.kde.kdeglobals.KDE", "AnimationDurationFactor"): 's "0"',
 }
 
 
-def is_unwanted() -> bool | None:
-    """None where the system does not say, or not yet. Asked once: whoever changes it meets it at the next start."""
-    asked = _asked_once()
-    return asked.result() if asked.done() else None
+def is_reduced() -> bool | None:
+    """None if the system does not say, or not yet. Read once: a change takes effect at the next start."""
+    query = _system_setting()
+    return query.result() if query.done() else None
 
 
 @cache
-def _asked_once() -> "Future[bool | None]":
-    """A desktop is asked by two programs, and may take its time: the window's thread does not wait for it."""
+def _system_setting() -> "Future[bool | None]":
+    """Asking a Linux desktop runs two programs and may be slow, so a thread does it."""
     answer: Future[bool | None] = Future()
     match sys.platform:
         case "win32":
@@ -32,21 +32,28 @@ def _asked_once() -> "Future[bool | None]":
         case "darwin":
             answer.set_result(_on_a_mac())
         case _:
-            Thread(target=lambda: answer.set_result(still([_asked(*names) for names in STILL])), daemon=True).start()
+            Thread(
+                target=lambda: answer.set_result(motion_reduced([_portal_setting(*names) for names in NO_MOTION_ANSWERS])),
+                daemon=True,
+            ).start()
     return answer
 
 
-def still(answers: list[str]) -> bool | None:
-    """What the desktop's answers come to, such as `v v b false`: in the order of STILL, empty where there was none."""
-    said = [answer.strip().endswith(words) for answer, words in zip(answers, STILL.values(), strict=True) if answer.strip()]
-    return any(said) if said else None
+def motion_reduced(answers: list[str]) -> bool | None:
+    """Combine the desktop's answers, such as `v v b false`, in the order of STILL; empty without an answer."""
+    verdicts = [
+        answer.strip().endswith(words)
+        for answer, words in zip(answers, NO_MOTION_ANSWERS.values(), strict=True)
+        if answer.strip()
+    ]
+    return any(verdicts) if verdicts else None
 
 
-def _asked(*names: str) -> str:
+def _portal_setting(*names: str) -> str:
     try:
         command = ["busctl", "--user", "call", *PORTAL.split(), "Read", "ss", *names]
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):  # no systemd, or nobody behind that name
+    except (OSError, subprocess.TimeoutExpired):  # no systemd, or no portal service
         return ""
 
 
@@ -54,8 +61,8 @@ def _on_windows() -> bool | None:
     if sys.platform != "win32":
         return None
     moves = ctypes.c_int()
-    told = ctypes.windll.user32.SystemParametersInfoW(GET_CLIENT_AREA_ANIMATION, 0, ctypes.byref(moves), 0)
-    return not moves.value if told else None
+    succeeded = ctypes.windll.user32.SystemParametersInfoW(GET_CLIENT_AREA_ANIMATION, 0, ctypes.byref(moves), 0)
+    return not moves.value if succeeded else None
 
 
 def _on_a_mac() -> bool:

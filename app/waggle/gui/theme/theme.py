@@ -1,4 +1,4 @@
-"""Tokens become a palette, a style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
+"""Turns the design tokens into palette, style sheet, fonts and tinted icons: one theme for the whole window, switched live."""
 
 import tomllib
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
 from waggle.core import paths
-from waggle.gui.i18n.translator import from_right
+from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.theme import reduced_motion
 
 Mode = Literal["light", "dark", "high_contrast"]
@@ -30,7 +30,7 @@ PALETTE = {
 
 
 class TypeRole(msgspec.Struct, frozen=True):
-    """`size` in logical pixels, `tracking` in percent of it."""
+    """A font: `size` in logical pixels, `tracking` (letter spacing) in percent of it."""
 
     family: str
     size: int
@@ -40,7 +40,7 @@ class TypeRole(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """The design tokens as the file says them."""
+    """The design tokens, as in tokens.toml."""
 
     colour: dict[Mode, dict[str, str]]
     family: dict[str, list[str]]
@@ -53,13 +53,13 @@ class Tokens(msgspec.Struct, frozen=True):
 
 @cache
 def tokens() -> Tokens:
-    """Read once; raises msgspec.ValidationError when the file does not say what the window needs."""
+    """The tokens of resources/look/tokens.toml, read once; raises msgspec.ValidationError if the file lacks any."""
     return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), Tokens)
 
 
 @cache
 def load_fonts() -> tuple[str, ...]:
-    """Give Qt the fonts that ship with Waggle; returns the families that it found in them."""
+    """Register the fonts that ship with Waggle; returns their families."""
     families: list[str] = []
     for path in sorted((paths.resources() / "look" / "fonts").glob("*.[ot]tf")):
         families += QFontDatabase.applicationFontFamilies(QFontDatabase.addApplicationFont(str(path)))
@@ -88,7 +88,7 @@ def _system_mode(hints: QStyleHints) -> Mode:
 
 
 def _mode(theme: Theme) -> Mode:
-    """What a theme is here and now; the system's own parts, such as title bars and file dialogs, are asked to be so too."""
+    """The mode of a theme now; also sets the colour scheme of system parts such as title bars and file dialogs."""
     hints = QGuiApplication.styleHints()
     if theme == "system":
         hints.unsetColorScheme()
@@ -98,7 +98,7 @@ def _mode(theme: Theme) -> Mode:
 
 
 class Look(QObject):
-    """The theme in use. Widgets ask it for roles; nothing else knows a colour or a size."""
+    """The theme in use: colours, fonts and sizes by role; widgets contain none of their own."""
 
     changed = Signal()
 
@@ -118,39 +118,39 @@ class Look(QObject):
 
     def use(self, theme: Theme) -> None:
         """Switch the whole window to a theme, at once."""
-        self.theme = theme  # first: asking for a scheme is heard as a change of the system's
+        self.theme = theme  # first: setting a scheme fires the signal of a system change
         self.mode = _mode(theme)
         self.dress()
         self.changed.emit()
 
     def set_text(self, percent: int) -> None:
-        """How large words are, and what holds them. A window that is on screen has to be made anew."""
+        """Set the text size in percent, and the sizes that depend on it; a window on screen has to be built again."""
         self._scale = percent / 100
         self.size = {name: self.px(size) for name, size in tokens().size.items()}
         self._fonts.clear()
 
     def px(self, size: float) -> int:
-        """A size of something that holds words, in logical pixels."""
+        """Scale a size in logical pixels with the text size."""
         return round(size * self._scale)
 
     @property
     def moves(self) -> bool:
-        """Whether things may move."""
-        return not reduced_motion.is_unwanted() if self.less_motion == "system" else self.less_motion == "off"
+        """Whether animations may run."""
+        return not reduced_motion.is_reduced() if self.less_motion == "system" else self.less_motion == "off"
 
     def dress(self) -> None:
-        """Give the application this theme's palette, font and style sheet."""
+        """Apply palette, font and style sheet to the application."""
         app = QApplication.instance()
         assert isinstance(app, QApplication)
         app.setPalette(self.palette())
         app.setFont(self.font("body"))
         sheet = self.style_sheet()
-        if app.styleSheet() != sheet:  # every widget there is would be dressed again
-            _wear(app, sheet)
+        if app.styleSheet() != sheet:  # setting it restyles every widget
+            _set_style_sheet(app, sheet)
 
     def colour(self, role: str) -> QColor:
         value = tokens().colour[self.mode][role]
-        if len(value) == 9:  # the file says #RRGGBBAA, Qt reads #AARRGGBB
+        if len(value) == 9:  # tokens have #RRGGBBAA, Qt reads #AARRGGBB
             value = "#" + value[7:] + value[1:7]
         return QColor(value)
 
@@ -160,28 +160,30 @@ class Look(QObject):
         return self._fonts[role]
 
     def draw_icon(self, painter: QPainter, name: str, role: str, place: QRectF) -> None:
-        """Sharp at every scale: painted as lines, never as a picture."""
+        """Paint an icon as vectors, sharp at every scale."""
         _renderer(name, self.colour(role).name()).render(painter, place)
 
     def icon(self, name: str, role: str, size: int = 20, gap: int = 0) -> QIcon:
-        """`gap` is blank room between drawing and word: Qt fixes their distance at 4 px. Drawn once: each is six pictures."""
-        key = (self.mode, from_right(), name, role, size, gap)
+        """An icon, cached: it consists of six pixmaps. `gap` widens the space to the text, which Qt fixes at 4 px."""
+        key = (self.mode, is_right_to_left(), name, role, size, gap)
         if key not in self._icons:
             self._icons[key] = self._drawn_icon(name, role, size, gap)
         return self._icons[key]
 
     def _drawn_icon(self, name: str, role: str, size: int, gap: int) -> QIcon:
-        made = QIcon()
+        icon = QIcon()
         for scale in (1, 2, 3):
             for mode, ink in ((QIcon.Mode.Normal, role), (QIcon.Mode.Disabled, "text_faint")):
                 canvas = QPixmap((size + gap) * scale, size * scale)
                 canvas.fill(Qt.GlobalColor.transparent)
                 painter = QPainter(canvas)
-                self.draw_icon(painter, name, ink, QRectF(gap * scale if from_right() else 0, 0, size * scale, size * scale))
+                self.draw_icon(
+                    painter, name, ink, QRectF(gap * scale if is_right_to_left() else 0, 0, size * scale, size * scale)
+                )
                 painter.end()
                 canvas.setDevicePixelRatio(scale)
-                made.addPixmap(canvas, mode)
-        return made
+                icon.addPixmap(canvas, mode)
+        return icon
 
     def palette(self) -> QPalette:
         palette = QPalette()
@@ -201,26 +203,27 @@ class Look(QObject):
 
 
 @contextmanager
-def putting_together() -> Iterator[None]:
-    """Under a style sheet Qt dresses each part anew for every part that it is put into: until all is put together there is none,
-    unless something is on screen, which would be dressed again twice.
+def style_sheet_suspended() -> Iterator[None]:
+    """Remove the style sheet while a window is built: with one, Qt restyles each widget for every parent it is put into.
+
+    Does nothing if a window is on screen, which would be restyled twice.
     """
     app = QApplication.instance()
     assert isinstance(app, QApplication)
-    if any(one.isVisible() for one in app.topLevelWidgets()):
+    if any(widget.isVisible() for widget in app.topLevelWidgets()):
         yield
         return
     sheet = app.styleSheet()
-    _wear(app, "")
+    _set_style_sheet(app, "")
     try:
         yield
     finally:
-        _wear(app, sheet)
+        _set_style_sheet(app, sheet)
 
 
-def _wear(app: QApplication, sheet: str) -> None:
-    """Qt gives each widget the font that it had when it was first shown: the one that it has is given back to it."""
-    fonts = [(one, one.font()) for one in app.allWidgets()]
+def _set_style_sheet(app: QApplication, sheet: str) -> None:
+    """Set the style sheet and restore the fonts: Qt resets each widget to the font of its first show."""
+    fonts = [(shown_widget, shown_widget.font()) for shown_widget in app.allWidgets()]
     app.setStyleSheet(sheet)
     for widget, font in fonts:
         if widget.font() != font:
@@ -234,7 +237,7 @@ def _font(entry: TypeRole, scale: float) -> QFont:
     font.setLetterSpacing(QFont.SpacingType.PercentageSpacing, 100 + entry.tracking)
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     if entry.family == "mono":
-        font.setFeature(QFont.Tag("calt"), 0)  # no ligatures: what a model wrote is shown letter by letter
+        font.setFeature(QFont.Tag("calt"), 0)  # no ligatures: show what a model wrote letter by letter
     elif entry.tabular:
         font.setFeature(QFont.Tag("tnum"), 1)
     return font

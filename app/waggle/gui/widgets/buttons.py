@@ -6,14 +6,14 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QIcon
 from PySide6.QtWidgets import QButtonGroup, QFrame, QSizePolicy, QWidget
 
-from waggle.gui.i18n.translator import from_right
-from waggle.gui.theme.focus_ring import Ringed
+from waggle.gui.i18n.translator import is_right_to_left
+from waggle.gui.theme.focus_ring import FocusRingButton
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.layout import restyle, row
 from waggle.gui.widgets.text import _as_it_is, set_tip
 
 
-class Button(Ringed):
+class Button(FocusRingButton):
     """A verb, and perhaps a stranger's name: no sign in it is a key. `kind` is primary, plain, link or segment; a split button is
     two, joined left and right."""
 
@@ -50,7 +50,7 @@ class Button(Ringed):
     def join(self, side: str) -> None:
         """With which side ("left", "right"; none) it is the one half of a split button, in a language that begins at the left."""
         other = {"left": "right", "right": "left", "": ""}[side]
-        restyle(self, "join", other if from_right() else side)
+        restyle(self, "join", other if is_right_to_left() else side)
 
     def named(self, name: str) -> "Button":
         """A name and a tooltip for a button without a word."""
@@ -72,7 +72,7 @@ class Button(Ringed):
 def menu_button(look: Look, words: str, *, small: bool = False) -> Button:
     """A button that opens a menu: the sign stands after the word."""
     made = Button(look, words, icon="down", small=small)
-    made.setLayoutDirection(Qt.LayoutDirection.LeftToRight if from_right() else Qt.LayoutDirection.RightToLeft)
+    made.setLayoutDirection(Qt.LayoutDirection.LeftToRight if is_right_to_left() else Qt.LayoutDirection.RightToLeft)
     made._tint()
     return made
 

@@ -5,8 +5,8 @@ import datetime
 from PySide6.QtWidgets import QFrame
 
 from waggle.core.settings import Settings
-from waggle.gui.i18n.formatting import decimal, duration, told, tr, whole_day
-from waggle.gui.state.daily_totals import of_day, tally
+from waggle.gui.i18n.formatting import decimal, duration, tr, tr_sentence, whole_day
+from waggle.gui.state.daily_totals import day_on, totals
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.painted import Sign
@@ -30,7 +30,7 @@ def of_today(state: State, date: str) -> tuple[str, str, str]:
     if state.ready is None:
         return "", "", ""
     power = watts((state.settings or Settings()).computer, threads_now(state), state.ready.device)
-    seconds = of_day(tally(state), date).seconds
+    seconds = day_on(totals(state), date).seconds
     number, unit = energy(kwh(seconds, power)).split(" ")
     laptop = tr("About as much as a laptop in %1").replace("%1", duration(seconds * power / LAPTOP_WATTS))
     return number, tr("%1, estimated").replace("%1", unit), laptop if seconds else tr("Nothing yet today")
@@ -38,17 +38,17 @@ def of_today(state: State, date: str) -> tuple[str, str, str]:
 
 def footprint(state: State, date: str) -> tuple[str, str, str]:
     """Three sentences: how much, how that is worked out, and what it costs; the last one is empty without a price or a budget."""
-    days = tally(state)
+    days = totals(state)
     if state.ready is None or state.days is None or not days.all.rounds:
         return tr("Worked out from the first round on."), "", ""
     settings, threads = state.settings or Settings(), threads_now(state)
     power = watts(settings.computer, threads, state.ready.device)
-    today, ever = of_day(days, date).seconds, days.all.seconds
+    today, ever = day_on(days, date).seconds, days.all.seconds
     much = tr("%1 today, %2 since %3: about as much as a laptop takes in %4.").replace("%1", energy(kwh(today, power)))
     much = much.replace("%2", energy(kwh(ever, power))).replace("%3", whole_day(datetime.date.fromisoformat(days.all.date)))
     much = much.replace("%4", duration(ever * power / LAPTOP_WATTS))
     how = tr("Estimated: time contributed × watts, today %1 × %2 W (%3).").replace("%1", duration(today))
-    how = how.replace("%2", f"{power:.0f}").replace("%3", told(formula(settings.computer, threads, state.ready.device)))
+    how = how.replace("%2", f"{power:.0f}").replace("%3", tr_sentence(formula(settings.computer, threads, state.ready.device)))
     return much, how, " ".join(part for part in (_cost(settings, today, ever, power), _budget(settings)) if part)
 
 

@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.i18n.formatting import visible, visible_lines
-from waggle.gui.i18n.translator import from_right
+from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.painted import Painted
 from waggle.gui.widgets.text import set_tip
@@ -62,7 +62,7 @@ def span_layout(look: Look, text: str, start: int, length: int, *, role: str, ma
     layout = QTextLayout(text, look.font(role))
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)  # `broken` knows better
-    away = role != "mono" and from_right()
+    away = role != "mono" and is_right_to_left()
     option.setTextDirection(Qt.LayoutDirection.RightToLeft if away else Qt.LayoutDirection.LeftToRight)
     option.setAlignment(Qt.AlignmentFlag.AlignRight if away else Qt.AlignmentFlag.AlignLeft)
     layout.setTextOption(option)

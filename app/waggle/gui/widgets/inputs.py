@@ -107,13 +107,13 @@ class Number(QDoubleSpinBox):
     ) -> None:
         super().__init__()
         self._whole = whole
-        spoken = QLocale(translator.now())
+        spoken = QLocale(translator.current_language())
         self._marks = str.maketrans({} if whole else dict.fromkeys(".,", spoken.decimalPoint()))
         self.setLocale(spoken)
         self.setDecimals(0 if whole else 6)
         self.setRange(low, high)
         self.setSingleStep(step)
-        self.setSuffix(translator.manner().percent if unit == "%" else f" {unit}" if unit else "")
+        self.setSuffix(translator.number_format().percent if unit == "%" else f" {unit}" if unit else "")
         self.setSpecialValueText(zero)
         self.setFont(look.font("label"))
         self.setAccessibleName(name)

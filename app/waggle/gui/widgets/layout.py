@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )  # fmt: skip
 
-from waggle.gui.i18n.translator import from_right
+from waggle.gui.i18n.translator import is_right_to_left
 
 Piece = QWidget | QLayout | int | None  # an int is a fixed space, None a stretch
 Part = Piece | tuple[QWidget | QLayout, int]  # with its stretch
@@ -65,7 +65,7 @@ def frame(kind: str, layout: QLayout) -> QFrame:
 
 def edges(first: int, top: int, last: int, bottom: int) -> Edges:
     """Room at the side where lines begin, above, at the other side, and below: Qt turns everything but such figures."""
-    return (last, top, first, bottom) if from_right() else (first, top, last, bottom)
+    return (last, top, first, bottom) if is_right_to_left() else (first, top, last, bottom)
 
 
 def card(*parts: Part, gap: int = 8, pad: int = 20) -> QFrame:

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from waggle.gui.i18n.formatting import tip
+from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_mark, hexagon, sided
 
@@ -136,7 +136,7 @@ class Chip(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         words, tone, icon = self._shown
         draw_chip(painter, self.look, QPointF(0, 0), words, tone, icon, room=place.width())
-        whole = tip(words) if place.width() < self.sizeHint().width() else ""
+        whole = tooltip_text(words) if place.width() < self.sizeHint().width() else ""
         if self.toolTip() in ("", self._whole) and self.toolTip() != whole:
             self.setToolTip(whole)
             self._whole = whole

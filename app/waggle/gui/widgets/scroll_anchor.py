@@ -16,7 +16,7 @@ from PySide6.QtCore import (
 )
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QTableView, QWidget
 
-from waggle.gui.i18n.formatting import tip
+from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Look
 
 MOST_STRETCHES = 100  # of rows that come or go, each of which a view takes in by itself
@@ -73,7 +73,7 @@ class Rows(QAbstractTableModel, Generic[Row]):
             case Qt.ItemDataRole.DisplayRole:
                 return self._words(self._rows[index.row()])[index.column()]
             case Qt.ItemDataRole.ToolTipRole:
-                return tip(self._words(self._rows[index.row()])[index.column()])
+                return tooltip_text(self._words(self._rows[index.row()])[index.column()])
             case Qt.ItemDataRole.FontRole:
                 return self._look.font("small")
             case Qt.ItemDataRole.TextAlignmentRole:

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFontMetricsF, QPainter
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
-from waggle.gui.i18n.formatting import tip
+from waggle.gui.i18n.formatting import tooltip_text
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.layout import restyle
 from waggle.gui.widgets.painted import Painted
@@ -46,7 +46,7 @@ def announce(widget: QWidget, words: str) -> None:
 
 
 def set_tip(widget: QWidget, words: str) -> None:
-    widget.setToolTip(tip(words))
+    widget.setToolTip(tooltip_text(words))
 
 
 class Line(Painted):

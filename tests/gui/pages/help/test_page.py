@@ -16,7 +16,7 @@ from gui.recorded import ready
 from waggle.core import paths
 from waggle.gui.i18n import translator
 from waggle.gui.pages.help.page import WORDS, HelpPage, Log
-from waggle.gui.state.event_log import KEPT, Journal, JournalLines, Notes
+from waggle.gui.state.event_log import MOST_ENTRIES, EventLog, EventLogHandler, EventLogModel
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
 from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
 from waggle.protocol.state import State
@@ -26,7 +26,7 @@ KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", spe
 
 def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(look, qtbot, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    page = HelpPage(look, Journal(), None)
+    page = HelpPage(look, EventLog(), None)
     qtbot.addWidget(page)
     asked = page.update_asked
     assert not asked.output
@@ -39,7 +39,7 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
 def test_the_keyboard_waits_in_the_answer_while_its_button_rests(look, qtbot, monkeypatch):
     monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", "print('Round 1.')"])
-    page = HelpPage(look, Journal(), None)
+    page = HelpPage(look, EventLog(), None)
     qtbot.addWidget(page)
     page.show()
     asked = page.self_test
@@ -52,7 +52,7 @@ def test_the_keyboard_waits_in_the_answer_while_its_button_rests(look, qtbot, mo
 
 def test_the_words_that_are_no_daily_ones_are_explained_first(look, qtbot):
     translator.use("de")
-    page = HelpPage(look, Journal(), None)
+    page = HelpPage(look, EventLog(), None)
     qtbot.addWidget(page)
     said = [label.text() for label in page.findChildren(QLabel)]
     assert said.index("Was die Wörter bedeuten") < said.index("Gibt es ein neueres Waggle?")
@@ -61,7 +61,7 @@ def test_the_words_that_are_no_daily_ones_are_explained_first(look, qtbot):
 
 
 def test_one_peer_is_no_peers_in_the_log():
-    journal = Journal()
+    journal = EventLog()
     journal.take(ReachChanged(reach="connected", peers=1))
     journal.take(ReachChanged(reach="connected", peers=2))
     assert [entry.words for entry in journal.entries] == ["Reach: connected, 1 peer", "Reach: connected, 2 peers"]
@@ -72,7 +72,7 @@ def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(look, 
     monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", says])
     translator.use("de")
     try:
-        page = HelpPage(look, Journal(), None)
+        page = HelpPage(look, EventLog(), None)
         qtbot.addWidget(page)
         with qtbot.waitSignal(page.update_asked.done, timeout=30_000):
             page.update_asked.ask()
@@ -84,8 +84,8 @@ def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(look, 
 
 
 def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_log(look, qtbot, caplog):
-    journal, log = Journal(), logging.getLogger("waggle.gui.somewhere")
-    notes = Notes(journal)
+    journal, log = EventLog(), logging.getLogger("waggle.gui.somewhere")
+    notes = EventLogHandler(journal)
     logging.getLogger().addHandler(notes)
     page = HelpPage(look, journal, None)
     qtbot.addWidget(page)
@@ -115,7 +115,7 @@ def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_
 
 def test_what_was_asked_goes_with_the_window(look, qtbot, qapp, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    page = HelpPage(look, Journal(), None)
+    page = HelpPage(look, EventLog(), None)
     qtbot.addWidget(page)
     asked = page.self_test
     asked.ask()
@@ -126,7 +126,7 @@ def test_what_was_asked_goes_with_the_window(look, qtbot, qapp, monkeypatch):
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of the tooltip
 def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
-    journal = Journal()
+    journal = EventLog()
     journal.take(EngineFailed(title="The engine ran out of memory.", advice="Choose a smaller model. " * 20, at=1.0))
     journal.take(EngineStopped(round=7, at=2.0))
     page = HelpPage(look, journal, None)
@@ -148,7 +148,7 @@ def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
 
 @pytest.mark.parametrize("host", ["anna@nas-kiel", "nas-kiel"])
 def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_behind_ssh(look, qtbot, host):
-    journal, here = Journal(), ready(swarm="Anna's\tclass", name="Brisk Otter", at=1.0)
+    journal, here = EventLog(), ready(swarm="Anna's\tclass", name="Brisk Otter", at=1.0)
     events = (
         Warned(title=f"{here.swarm} is away.", advice="Brisk Otter asks again.", at=2.0),
         EngineGone(code=255, host=host, restarts=1, at=3.0),
@@ -183,7 +183,7 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")
 def test_a_report_stays_while_it_is_read(look, qtbot):
-    journal = Journal()
+    journal = EventLog()
     for number in range(60):
         journal.complain(f"line {number}")
     page, state = HelpPage(look, journal, None), State(phase="contributing")
@@ -210,7 +210,7 @@ def test_a_report_stays_while_it_is_read(look, qtbot):
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")
 def test_who_reads_the_log_keeps_the_place_while_lines_come(look, qtbot):
-    journal = Journal()
+    journal = EventLog()
     for number in range(200):
         journal.complain(f"line {number}")
     log = Log(look, journal)
@@ -237,13 +237,13 @@ def test_who_reads_the_log_keeps_the_place_while_lines_come(look, qtbot):
 
 
 def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
-    journal = Journal()
-    lines = JournalLines(journal)
+    journal = EventLog()
+    lines = EventLogModel(journal)
     journal.complain("first")
-    for _ in range(KEPT):
+    for _ in range(MOST_ENTRIES):
         journal.complain("line")
     lines.catch_up()
-    assert lines.rowCount() == KEPT
+    assert lines.rowCount() == MOST_ENTRIES
     assert "first" not in lines.text()
     lines.find("l7")
     journal.complain("l6")
@@ -254,7 +254,7 @@ def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
 
 @pytest.mark.parametrize("then", [lambda log: log._journal.complain("newer"), lambda log: log.search.setText("line")])
 def test_what_was_copied_of_the_log_is_said_only_while_it_is_what_stands_there(look, qtbot, then):
-    journal = Journal()
+    journal = EventLog()
     journal.complain("line")
     log = Log(look, journal)
     qtbot.addWidget(log)

@@ -16,7 +16,7 @@ from waggle.gui.pages.home.status_card import progress_words
 from waggle.gui.pages.live.page import Live
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import Stepper
-from waggle.gui.state.feed_pacing import LINGER, LOOK
+from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.highlighted_text import lines_of
@@ -83,7 +83,7 @@ def test_whoever_comes_back_finds_the_newest_whatever_was_open_before(swift: Swi
     swift.judge()
     swift.settle(qtbot)
     swift.feed._cards[0]._toggle()
-    swift.later(LOOK + LINGER)
+    swift.later(SHORTEST_STAY + LINGER)
     swift.play()
     assert swift.keys[0].startswith("1/"), "an open card holds the feed"
     swift.window.show_page("home")
@@ -113,16 +113,16 @@ def test_cards_stand_for_as_long_as_it_takes_to_look_and_go_on_growing(swift: Sw
     swift.judge()
     assert all(answer.judged for made in swift.feed._cards if made._card for answer in made._card.completions)
     swift.play(3)
-    swift.later(LOOK / 2)
+    swift.later(SHORTEST_STAY / 2)
     assert swift.keys == [f"1/{i}" for i in range(8)]
     assert "Round 4" in swift.says, "nothing is held: they only stand for a moment"
-    swift.later(LOOK / 2)
+    swift.later(SHORTEST_STAY / 2)
     assert swift.keys[0] == "4/0"
 
 
 def test_nothing_that_waits_is_forgotten_when_the_swarm_falls_silent(swift: Swift, qtbot: QtBot) -> None:
     swift.play()
-    swift.time += LOOK
+    swift.time += SHORTEST_STAY
     qtbot.waitUntil(lambda: swift.keys[0] == "2/0")
 
 
@@ -134,13 +134,13 @@ def test_the_card_under_the_pointer_is_the_one_that_is_pressed(swift: Swift, qtb
     rest_on(swift.window, place)
     for _ in range(20):
         swift.play()
-        swift.later(LOOK)
+        swift.later(SHORTEST_STAY)
     assert swift.keys[0] == "1/0"
     assert swift.says.startswith("Feed held while the pointer is on it. ")
     QTest.mouseClick(swift.window.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
     assert swift.feed._opened == {"1/0"}
     rest_on(swift.window, AWAY)
-    swift.later(LINGER + LOOK)
+    swift.later(LINGER + SHORTEST_STAY)
     assert swift.keys[0] == "1/0"
     assert swift.says.startswith("Feed held while a card is open. ")
     top._reader.click()
@@ -153,9 +153,9 @@ def test_a_pointer_that_only_passes_or_slips_turns_nothing(swift: Swift) -> None
     inside = swift.feed.mapTo(swift.window, swift.feed.rect().center())
     swift.play()
     rest_on(swift.window, inside)
-    swift.later(LOOK / 2)
+    swift.later(SHORTEST_STAY / 2)
     assert swift.says.startswith("Round 2"), "no newer card was due"
-    swift.later(LOOK / 2)
+    swift.later(SHORTEST_STAY / 2)
     held = swift.says
     assert held == "Feed held while the pointer is on it. 8 newer questions are waiting"
     rest_on(swift.window, AWAY)
@@ -174,7 +174,7 @@ def test_the_keyboard_and_the_scroll_bar_hold_it_too(swift: Swift, qtbot: QtBot)
     reader.setFocus(Qt.FocusReason.TabFocusReason)
     qtbot.waitUntil(lambda: QApplication.focusWidget() is reader)
     swift.play()
-    swift.later(LOOK)
+    swift.later(SHORTEST_STAY)
     assert swift.says.startswith("Feed held while you are in it. ")
     bar = swift.feed.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 0)
@@ -202,7 +202,7 @@ def test_a_click_leaves_no_focus_behind_that_would_hold_it(swift: Swift, qtbot: 
 def test_what_is_frozen_is_what_was_seen(swift: Swift) -> None:
     swift.play(2)
     swift.live._freeze.setChecked(True)
-    swift.later(10 * LOOK)
+    swift.later(10 * SHORTEST_STAY)
     assert swift.keys[0] == "1/0"
     assert swift.says == "Feed held. 16 newer questions are waiting"
     swift.live._freeze.setChecked(False)
@@ -226,7 +226,7 @@ def test_what_a_card_says_is_copied_as_plain_text(swift: Swift) -> None:
     swift.window._current.take(events.PeerGroupsArrived(origin="p", name="Brisk\nOtter", round=7, model="m", groups=(group,)))
     lesson = events.Lesson(key="p/1", effects=(1, -1, 0))
     swift.window._current.take(events.PolicyUpdated(round=1, step=1, metrics=events.Metrics(), lessons=(lesson,)))
-    swift.later(LOOK)
+    swift.later(SHORTEST_STAY)
     top = swift.feed._cards[0]
     (copy,) = top._menu.actions()
     copy.trigger()
@@ -253,7 +253,7 @@ def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swi
     assert top._menu.isVisible()
     assert not swift.feed._opened
     swift.play()
-    swift.later(LOOK)
+    swift.later(SHORTEST_STAY)
     assert swift.keys[0] == "1/0"
     top._menu.close()
     swift.later(LINGER)
@@ -295,7 +295,7 @@ def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(wind
 def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_settles(swift: Swift, qtbot: QtBot) -> None:
     swift.window.resize(1500, 640)
     swift.window._current.take(arrived(137, 62, 40, 100))
-    swift.later(LOOK)
+    swift.later(SHORTEST_STAY)
     swift.settle(qtbot)
     card = swift.feed._cards[0]
     card._reader.click()

@@ -259,7 +259,7 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     window = window_told([])
     engine = EngineProcess([sys.executable, str(FAKE), "met"], farewell=1.0)
-    engine.told.connect(window._current.take)
+    engine.event_received.connect(window._current.take)
     engine.refused.connect(window.refused)
     window.commanded.connect(engine.send)
     engine.start()
@@ -279,7 +279,7 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
 @pytest.mark.parametrize("percent", [100, 130, 200])
 def test_the_window_as_it_opens_has_room_for_every_column(
     window_told: Told,
-    told: list[AnyEvent],
+    story: list[AnyEvent],
     look: Look,
     qapp: QApplication,
     spoken: Language,
@@ -290,7 +290,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     request.addfinalizer(lambda: translator.use("en"))
     translator.use(spoken)
     look.set_text(percent)
-    window = window_told(with_peers(told), 1280, 800)
+    window = window_told(with_peers(story), 1280, 800)
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
@@ -311,10 +311,10 @@ def test_the_window_as_it_opens_has_room_for_every_column(
 
 @pytest.mark.parametrize(("percent", "scrolls"), [(100, False), (130, True), (200, True)])
 def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
-    window_told: Told, told: list[AnyEvent], look: Look, qapp: QApplication, percent: int, scrolls: bool
+    window_told: Told, story: list[AnyEvent], look: Look, qapp: QApplication, percent: int, scrolls: bool
 ) -> None:
     look.set_text(percent)
-    window = window_told(with_peers(told), 1024, 640)
+    window = window_told(with_peers(story), 1024, 640)
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLabel
 from gui.conftest import Told
 from waggle.core.settings import Settings, Swarm
 from waggle.gui.application.main_window import Window
-from waggle.gui.charts.leaderboard_chart import CompareChart
+from waggle.gui.charts.leaderboard_chart import LeaderboardChart
 from waggle.gui.pages.progress.page import Progress
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.text import Line
@@ -113,7 +113,7 @@ def test_charts_take_the_colours_of_a_system_that_became_dark(
     look.use("system")
     window = window_told([*written, chosen(), compared(True, False)])
     page = opened(window)
-    (chart,) = page.findChildren(CompareChart)
+    (chart,) = page.findChildren(LeaderboardChart)
     assert chart.backgroundBrush().color() == look.colour("surface")
     look.mode = "dark"  # as if the system had become so: none can be had in a test
     look.changed.emit()

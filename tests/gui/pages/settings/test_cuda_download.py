@@ -13,8 +13,8 @@ from waggle.core.cuda_download import Pack
 from waggle.gui.application.main_window import Window
 from waggle.gui.pages.settings.cuda_download import CudaView
 from waggle.gui.pages.settings.page import SettingsPage
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 
 PACK = cuda_download.shipped()
@@ -83,8 +83,8 @@ def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
     look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, far: bool, offer: str
 ) -> None:
     monkeypatch.setattr(cuda_download, "fits", lambda _pack: True)
-    current = Current()
-    window = Window(look, current, choices=Choices(None, far=far))
+    current = StateStore()
+    window = Window(look, current, choices=SettingsStore(None, far=far))
     qtbot.addWidget(window)
     current.take(ready(device_reason=cuda_download.OFFERED))
     window.show_page("settings")

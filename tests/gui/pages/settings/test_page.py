@@ -23,9 +23,9 @@ from waggle.gui.pages.home.rules_popup import Why, unheld
 from waggle.gui.pages.settings.page import Setting, SettingsPage
 from waggle.gui.pages.settings.rows import PARTS
 from waggle.gui.pages.settings.sent_messages import Privacy
-from waggle.gui.state.event_log import Journal, JournalLines
+from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import report
-from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.inputs import Field, Number, Picker, Switch
@@ -42,7 +42,7 @@ ROWS = {made.key: made for part in PARTS for made in part.rows}
 
 @pytest.fixture
 def page(look: Look, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
-    made = SettingsPage(look, Choices(tmp_path / "settings.toml"))
+    made = SettingsPage(look, SettingsStore(tmp_path / "settings.toml"))
     qtbot.addWidget(made)
     made.resize(1000, 800)
     made.show_state(State(), 0.0)
@@ -151,7 +151,7 @@ held_out_every = 20000
 def test_opening_the_page_changes_nothing_that_was_set_by_hand(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(BY_HAND)
-    choices, asked = Choices(path), list[AnyCommand]()
+    choices, asked = SettingsStore(path), list[AnyCommand]()
     choices.ask = lambda command: asked.append(command) is not None
     page = SettingsPage(look, choices)
     qtbot.addWidget(page)
@@ -198,7 +198,7 @@ def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
 
 
 def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
-    choices, asked = Choices(tmp_path / "settings.toml"), list[AnyCommand]()
+    choices, asked = SettingsStore(tmp_path / "settings.toml"), list[AnyCommand]()
     choices.ask = lambda command: asked.append(command) is None
     choices.set({"window.theme": "dark"})
     assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
@@ -210,7 +210,7 @@ def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
 
 
 def test_what_is_set_after_the_engine_ended_holds_until_an_engine_says_something_anew(tmp_path: Path) -> None:
-    choices, ended = Choices(tmp_path / "settings.toml"), State(phase="stopped", settings=settings.Settings())
+    choices, ended = SettingsStore(tmp_path / "settings.toml"), State(phase="stopped", settings=settings.Settings())
     choices.hear(ended)
     choices.set({"window.theme": "dark", "when.idle_minutes": 7})
     choices.hear(replace(ended, at=60.0))  # a minute goes by
@@ -222,7 +222,7 @@ def test_what_is_set_after_the_engine_ended_holds_until_an_engine_says_something
 def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_the_window_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(here := '[computer]\nthreads = 2\n[window]\ntext_percent = 150\ntheme = "dark"\n')
-    choices, asked, said = Choices(path, far=True), list[AnyCommand](), list[str]()
+    choices, asked, said = SettingsStore(path, far=True), list[AnyCommand](), list[str]()
     choices.refused.connect(lambda title, advice: said.append(title))
     own = choices.settings.window
     assert (own.text_percent, own.theme, choices.settings.computer.threads) == (150, "dark", 0)
@@ -242,7 +242,7 @@ def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_t
 
 def test_what_was_changed_since_the_command_line_said_it_is_not_said_to_the_next_engine(tmp_path: Path) -> None:
     said = ("model.name=owner/model", "swarm.seeds=['a']", "when.idle_minutes=3", "computer.price_kwh=1")
-    choices = Choices(tmp_path / "settings.toml", said)
+    choices = SettingsStore(tmp_path / "settings.toml", said)
     begun = choices.settings
     choices.hear(State(settings=begun))
     assert choices.overrides == said
@@ -432,13 +432,13 @@ def test_what_left_this_computer_is_shown_verbatim(look: Look, qtbot: QtBot) -> 
 
 
 def test_the_log_is_searched_and_newest_first() -> None:
-    journal = Journal()
+    journal = EventLog()
     for event in (
         events.Warned(title="The disk is nearly full.", at=1.0), events.TrafficMeasured(up=1, down=1),
         events.RecordRejected(origin="12D3KooWabc", reason="malformed\u202e", at=2.0),
     ):  # fmt: skip
         journal.take(event)
-    lines = JournalLines(journal)
+    lines = EventLogModel(journal)
     first, second = lines.text().splitlines()
     assert first.endswith("sent: malformed\ufffd")
     assert second.endswith("Warning: The disk is nearly full.")
@@ -448,7 +448,7 @@ def test_the_log_is_searched_and_newest_first() -> None:
 
 
 def test_an_empty_log_says_why_and_has_nothing_to_copy(look: Look, qtbot: QtBot) -> None:
-    journal = Journal()
+    journal = EventLog()
     log = Log(look, journal)
     qtbot.addWidget(log)
     said = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
@@ -472,7 +472,7 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
 
 
 def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
-    choices, asked = Choices(tmp_path / "settings.toml", far=True), list[AnyCommand]()
+    choices, asked = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
     choices.ask = lambda command: asked.append(command) is None
     page = SettingsPage(look, choices)
     qtbot.addWidget(page)
@@ -489,7 +489,7 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look:
 
 @pytest.mark.parametrize("far", [True, False])
 def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(look: Look, qtbot: QtBot, *, far: bool) -> None:
-    page = SettingsPage(look, Choices(None, far=far))
+    page = SettingsPage(look, SettingsStore(None, far=far))
     qtbot.addWidget(page)
     said = row_of(page, "when.week")._note.text()
     assert said.startswith("Filled hours may be used.")
@@ -499,7 +499,7 @@ def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_compute
 def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")
-    choices = Choices(path)
+    choices = SettingsStore(path)
     assert choices.settings == settings.Settings()
     said: list[str] = []
     choices.refused.connect(lambda title, advice: said.append(advice))
@@ -513,7 +513,7 @@ def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
 def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")
-    page = SettingsPage(look, choices := Choices(path))
+    page = SettingsPage(look, choices := SettingsStore(path))
     qtbot.addWidget(page)
     page.show_state(State(phase="problem"), 0.0)
     assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)

@@ -18,14 +18,14 @@ from waggle.core.settings import Settings
 from waggle.core.settings import Swarm as SwarmSettings
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.create_form import TOPICS, level_of
 from waggle.gui.pages.swarms.models import ModelCard, ModelsView, about
 from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
 from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
 from waggle.gui.pages.swarms.swarm_cards import Sheet, SwarmCard, trains_on
-from waggle.gui.state.invite_link import link_in
+from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import qr_code
 from waggle.gui.widgets.buttons import Button
@@ -235,7 +235,7 @@ def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
         window.show_invite(outside)
         assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
     (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
-    assert link_in(tmp_path / "mark.waggle") == LINK
+    assert first_link_in_file(tmp_path / "mark.waggle") == LINK
     (tmp_path / "other").write_bytes(b"\xff\xfe no link")
     swarms.open_file(tmp_path / "other")
     assert swarms._said.text() == "There is no invite in that file."
@@ -449,7 +449,7 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
 @pytest.mark.parametrize("asked", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
 def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, asked: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
-    monkeypatch.setattr(qapp, "called", called.append)
+    monkeypatch.setattr(qapp, "open_invite", called.append)
     QApplication.sendEvent(qapp, QFileOpenEvent(asked))
     assert called == [LINK if asked.scheme() == "waggle" else "/somewhere/invite.waggle"]
 
@@ -561,7 +561,7 @@ def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(look: Look
 def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
     window, view, sent = models
     window.activateWindow()
-    settled(window)
+    screenshot_when_still(window)
     remove, known = button_of(view, "Remove"), len(sent)
     assert remove.accessibleName() == "Remove Qwen/Tiny from this computer"
     qtbot.mouseClick(remove, Qt.MouseButton.LeftButton)
@@ -904,7 +904,7 @@ def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBo
     window, swarms, sent = page
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
-    settled(window)
+    screenshot_when_still(window)
     (forget,) = (one for one in swarms.findChildren(SureLink) if one.isVisible())
     known = len(sent)
 
@@ -933,7 +933,7 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
     try:
         window = window_told(BEGUN, *size)
         window.show_page("swarms")
-        settled(window)
+        screenshot_when_still(window)
         (top,) = window.swarms.findChildren(Top)
         assert top._actions.geometry().top() < top._title.geometry().bottom()
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
@@ -956,7 +956,7 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
         found = set()
         for show in (swarms.show_list, swarms.show_join, swarms.show_models, swarms.show_trying, swarms.show_race):
             show()
-            settled(window)
+            screenshot_when_still(window)
             found.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
         assert len(found) == 1, size
 

@@ -14,21 +14,21 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 import waggle
-from gui.application.test_controller import shown
+from gui.application.test_controller import visible_actions
 from waggle.core import settings
 from waggle.core.errors import SwarmError
 from waggle.core.paths import Home
 from waggle.core.settings import profile_of
-from waggle.gui.application.controller import Shell
-from waggle.gui.application.main import is_first
+from waggle.gui.application.controller import Controller
+from waggle.gui.application.main import needs_welcome
 from waggle.gui.application.main_window import SMALLEST
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.page import SHEET
 from waggle.gui.pages.welcome.page import STEPS, SWARM, Welcome
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.scroll_area import Scrolled
@@ -41,22 +41,22 @@ pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not supp
 
 
 @pytest.fixture
-def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Shell]:
+def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Controller]:
     """A shell at its very first start, with an engine that answers."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     home = Home(tmp_path)
     engine = EngineProcess([sys.executable, str(FAKE), "well"], farewell=2.0)
-    shell = Shell(look, Current(), engine, Choices(home.settings), home)
+    shell = Controller(look, StateStore(), engine, SettingsStore(home.settings), home)
     shell.begin(None, first=True)
     yield shell
-    with qtbot.waitSignal(shell.left, timeout=20_000):
+    with qtbot.waitSignal(shell.finished, timeout=20_000):
         shell.leave()
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
 
 
-def welcome_of(shell: Shell) -> Welcome:
+def welcome_of(shell: Controller) -> Welcome:
     found = shell.window.findChild(Welcome)
     assert isinstance(found, Welcome)
     return found
@@ -70,7 +70,7 @@ def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(look: Lo
     assert "empty so far" in first.accessibleDescription()
 
 
-def test_continue_four_times_and_the_first_round_begins(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+def test_continue_four_times_and_the_first_round_begins(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
     welcome = welcome_of(started)
     for step in range(len(STEPS)):
         assert welcome._pages.currentIndex() == step
@@ -80,10 +80,10 @@ def test_continue_four_times_and_the_first_round_begins(started: Shell, qtbot: Q
     assert profile_of(chosen, os.cpu_count() or 1) == "quiet"
     assert chosen.when.only_on_power
     assert not chosen.swarm.solo
-    assert not is_first(Home(tmp_path), Choices(tmp_path / "settings.toml"), ())
+    assert not needs_welcome(Home(tmp_path), SettingsStore(tmp_path / "settings.toml"), ())
 
 
-def test_what_is_chosen_is_kept(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+def test_what_is_chosen_is_kept(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
     welcome = welcome_of(started)
     qtbot.keyClick(welcome._next, Qt.Key.Key_Return)
     welcome._profile.choose(2)
@@ -100,7 +100,7 @@ def test_what_is_chosen_is_kept(started: Shell, qtbot: QtBot, tmp_path: Path) ->
     assert chosen.swarm.solo
 
 
-def test_enter_goes_on_from_the_first_question_on(started: Shell, qtbot: QtBot) -> None:
+def test_enter_goes_on_from_the_first_question_on(started: Controller, qtbot: QtBot) -> None:
     welcome = welcome_of(started)
     for step in range(len(STEPS) - 1):
         focused = started.window.focusWidget()
@@ -109,7 +109,7 @@ def test_enter_goes_on_from_the_first_question_on(started: Shell, qtbot: QtBot) 
         assert welcome._pages.currentIndex() == step + 1
 
 
-def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path: Path) -> None:
+def test_skipping_takes_the_safe_defaults(started: Controller, qtbot: QtBot, tmp_path: Path) -> None:
     qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
     chosen = settings.read(tmp_path / "settings.toml")
@@ -117,15 +117,15 @@ def test_skipping_takes_the_safe_defaults(started: Shell, qtbot: QtBot, tmp_path
     assert chosen.when == settings.When()
 
 
-def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Shell, qtbot: QtBot) -> None:
+def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Controller, qtbot: QtBot) -> None:
     started._current.flush()
-    assert shown(started.tray) == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
+    assert visible_actions(started.tray) == ["A few questions come first, in the window.", "Open Waggle", "Quit"]
     assert started.tray.icon.toolTip() == "Waggle: A few questions come first, in the window."
     qtbot.mouseClick(welcome_of(started)._skip, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "Pause" in shown(started.tray), timeout=20_000)
+    qtbot.waitUntil(lambda: "Pause" in visible_actions(started.tray), timeout=20_000)
 
 
-def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None:
+def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) -> None:
     welcome, asked = welcome_of(started), list[AnyCommand]()
     started.window.commanded.connect(asked.append)
     welcome._choose(2)
@@ -138,7 +138,7 @@ def test_an_invite_is_looked_at_not_joined(started: Shell, qtbot: QtBot) -> None
     assert not any(isinstance(command, ChooseSwarm) for command in asked)
 
 
-def test_what_is_pasted_around_an_invite_is_left(started: Shell, qtbot: QtBot) -> None:
+def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtBot) -> None:
     pasted, asked_for = "Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]
     welcome, asked = welcome_of(started), list[AnyCommand]()
     started.window.commanded.connect(asked.append)
@@ -231,7 +231,7 @@ def test_no_words_are_cut_in_the_smallest_window(
     welcome._choose(2)
     for step in range(len(STEPS)):
         welcome._go(step)
-        settled(welcome)
+        screenshot_when_still(welcome)
         page = welcome._pages.currentWidget()
         assert isinstance(page, Scrolled)
         wrapped = [label for label in page.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
@@ -267,11 +267,11 @@ def test_closing_the_questions_ends_all_and_they_are_asked_again(
     """Also where there is a tray: nothing would go on in the background."""
     monkeypatch.setattr(system_tray, "available", lambda: True)  # no test can have a system's tray come and go
     home = Home(tmp_path)
-    shell = Shell(look, Current(), EngineProcess([sys.executable, str(FAKE), "well"]), Choices(home.settings), home)
+    shell = Controller(look, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), SettingsStore(home.settings), home)
     shell.begin(None, first=True)
-    with qtbot.waitSignal(shell.left):
+    with qtbot.waitSignal(shell.finished):
         shell.window.close()
-    assert is_first(home, Choices(home.settings), ())
+    assert needs_welcome(home, SettingsStore(home.settings), ())
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)
@@ -283,10 +283,10 @@ def test_only_a_new_home_is_asked(tmp_path: Path) -> None:
         home.prepare()
     known.identity.touch()
     chosen.settings.touch()
-    assert is_first(fresh, Choices(fresh.settings), ())
-    assert not is_first(fresh, Choices(fresh.settings), ("swarm.solo=true",))
-    assert not is_first(known, Choices(known.settings), ())
-    assert not is_first(chosen, Choices(chosen.settings), ())
+    assert needs_welcome(fresh, SettingsStore(fresh.settings), ())
+    assert not needs_welcome(fresh, SettingsStore(fresh.settings), ("swarm.solo=true",))
+    assert not needs_welcome(known, SettingsStore(known.settings), ())
+    assert not needs_welcome(chosen, SettingsStore(chosen.settings), ())
 
 
 def test_everything_in_the_first_start_has_a_name(look: Look, qtbot: QtBot) -> None:
@@ -296,6 +296,6 @@ def test_everything_in_the_first_start_has_a_name(look: Look, qtbot: QtBot) -> N
     assert [each for each in focusable if not each.accessibleName()] == []
 
 
-def test_the_key_that_pauses_starts_nothing_before_the_questions_are_answered(started: Shell) -> None:
+def test_the_key_that_pauses_starts_nothing_before_the_questions_are_answered(started: Controller) -> None:
     QTest.keyClick(started.window, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier)
     assert not started._source.running  # type: ignore[union-attr]

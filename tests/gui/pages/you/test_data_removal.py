@@ -12,13 +12,13 @@ import waggle
 from gui.recorded import Run
 from waggle.core import paths
 from waggle.core.stored_data import KINDS, Belonging, Kind, Removed, Spared
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
 from waggle.gui.pages.you.data_removal import NOTES, TITLES, Farewell, GoodbyeView, chosen_words, done_words
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
@@ -113,7 +113,7 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
 def test_help_and_you_lead_there_and_a_replay_offers_none(look: Look, tmp_path: Path, qtbot: QtBot,
                                                           window_told: Callable[..., Window]) -> None:  # fmt: skip
     (tmp_path / "identity.key").write_bytes(b"x" * 68)
-    current = Current()
+    current = StateStore()
     window = Window(look, current, home=paths.Home(tmp_path))
     qtbot.addWidget(window)
     window.show()
@@ -140,11 +140,11 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
         (home.root / name).parent.mkdir(exist_ok=True)
         (home.root / name).write_text("")
     source = EngineProcess([sys.executable, str(FAKE), "well"])
-    shell = Shell(look, Current(), source, Choices(home.settings), home)
+    shell = Controller(look, StateStore(), source, SettingsStore(home.settings), home)
     shell.begin("you")
     shell.start()
     left = list[bool]()
-    shell.left.connect(lambda: left.append(True))
+    shell.finished.connect(lambda: left.append(True))
     qtbot.waitUntil(lambda: source.running and shell._current.state.phase == "contributing", timeout=20_000)
     shell.window.goodbye_wanted.emit(frozenset({"settings", "log"}))
     assert shell._farewell is not None

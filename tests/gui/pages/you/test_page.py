@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import START, ready
 from waggle.gui.application.main_window import Window
-from waggle.gui.charts.heat_map import first_day, level, words_of
+from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
 from waggle.gui.pages.you.page import You, aha_words
 from waggle.gui.pages.you.share_card import SIZE, figures
@@ -77,7 +77,7 @@ def test_the_calendar_is_read_by_keyboard_and_as_a_table(page: Page, qtbot: QtBo
     _, you, _ = page
     qtbot.keyClick(you._map, Qt.Key.Key_Up)
     qtbot.keyClick(you._map, Qt.Key.Key_Up)
-    assert you._day.words() == f"{words_of(YESTERDAY, DAYS.days[0])}"
+    assert you._day.words() == f"{day_words(YESTERDAY, DAYS.days[0])}"
     assert you._map.accessibleDescription() == you._day.words()
     you._as_table.click()
     assert [you._rows.index(0, column).data() for column in range(4)] == [whole_day(YESTERDAY), "128", "32", "2"]

@@ -9,13 +9,13 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QListView, QPlainTextEdit, QS
 
 from waggle.core import paths
 from waggle.core.redaction import redacted
-from waggle.gui.engine_client.json_process import LineProcess
-from waggle.gui.i18n.formatting import later, told, tr, visible
+from waggle.gui.engine_client.line_process import LineProcess
+from waggle.gui.i18n.formatting import later, tr, tr_sentence, visible
 from waggle.gui.pages.page import Page
 from waggle.gui.state import shortcuts
-from waggle.gui.state.event_log import Journal, JournalLines
+from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.problem_report import names, report
+from waggle.gui.state.problem_report import replacement_names, report
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.copy_button import CopyButton
@@ -110,7 +110,7 @@ class Asked(QFrame):
 
     def _hear(self, program: LineProcess) -> None:
         self._program = program
-        program.line.connect(lambda line: self._add(told(line.decode("utf-8", "replace").rstrip())))
+        program.line.connect(lambda line: self._add(tr_sentence(line.decode("utf-8", "replace").rstrip())))
         program.ended.connect(self._ended)
 
     def go_on(self, before: "Asked") -> None:
@@ -138,7 +138,7 @@ class Asked(QFrame):
 
     def _ended(self, code: int, complaints: list[str]) -> None:
         for complaint in complaints:
-            self._add(told(complaint))
+            self._add(tr_sentence(complaint))
         self._run.setEnabled(True)
         if self._output is self.window().focusWidget():
             self._run.setFocus()
@@ -156,10 +156,10 @@ class _AsWideAsTheView(QStyledItemDelegate):
 class Log(QFrame):
     """What happened since the window was opened, newest first."""
 
-    def __init__(self, look: Look, journal: Journal) -> None:
+    def __init__(self, look: Look, journal: EventLog) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self.model = JournalLines(journal, self)
+        self.model = EventLogModel(journal, self)
         self._journal, self._stale = journal, False
         self.names: Mapping[str, str] = {}  # that are not copied, and what stands for them
         search = Field(look, tr("Find in the log"), tr("Find in the log"))
@@ -247,7 +247,7 @@ class HelpPage(Page):
     race_wanted = Signal()
     goodbye_wanted = Signal()
 
-    def __init__(self, look: Look, journal: Journal, home: paths.Home | None, host: str = "") -> None:
+    def __init__(self, look: Look, journal: EventLog, home: paths.Home | None, host: str = "") -> None:
         super().__init__(look)
         self._home, self._host, self._journal = home.root if home is not None else None, host, journal
         self._line = Line(look, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
@@ -298,7 +298,7 @@ class HelpPage(Page):
 
     def show_state(self, state: State, now: float) -> None:
         self._log.catch_up()
-        self._log.names = names(state, self._host)
+        self._log.names = replacement_names(state, self._host)
         newest = self._journal.entries[-1] if self._journal.entries else None
         ended, key = (state.phase, state.problem), (state.round, state.ready, newest)
         if ended != self._ended or (key != self._key and not self._report.is_read):
@@ -307,8 +307,8 @@ class HelpPage(Page):
 
 
 def _keys(look: Look) -> QFrame:
-    pages = f"{shortcuts.written(shortcuts.page(1))} … {shortcuts.written(shortcuts.page(len(PAGES)))}"
-    lines = [(pages, tr("Go to a page")), *((shortcuts.written(*pressed), tr(words)) for pressed, words in KEYS)]
+    pages = f"{shortcuts.native_text(shortcuts.page(1))} … {shortcuts.native_text(shortcuts.page(len(PAGES)))}"
+    lines = [(pages, tr("Go to a page")), *((shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS)]
     return _explained(look, tr("Keys"), lines, "mono")
 
 

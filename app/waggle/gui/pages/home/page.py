@@ -7,12 +7,12 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame
 
 from waggle.gui.charts.sparkline import Sparkline
-from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, told, tr
-from waggle.gui.i18n.placeholders import awaited, hindrance
+from waggle.gui.i18n.formatting import ago, date_of, figure, one_line, plural, reward, tr, tr_sentence
+from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
 from waggle.gui.pages.home.status_card import Hero
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import Due, of_day, taken, tally
+from waggle.gui.state.daily_totals import QuerySchedule, day_on, taken_words, totals
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.energy import of_today
@@ -69,7 +69,7 @@ class Trend(QFrame):
         self._line.show_rounds(rounds, chart_series.peers_reward(state))
         self._line.setVisible(count > 1)
         coming = tr("The rounds so far are being asked for.") if state.round > 1 else tr("The line begins after two rounds.")
-        self._empty.setText(awaited(state) or hindrance(state) or coming)
+        self._empty.setText(waiting_for_engine(state) or why_unavailable(state) or coming)
         self._rest.setVisible(count < 2)
 
 
@@ -107,16 +107,16 @@ class Swarm(QFrame):
     def show_state(self, state: State, now: float) -> None:
         ready = state.ready
         self._name.say(ready.swarm if ready else tr("Swarm"))
-        self._weather.setText(told(weather(state, now)))
+        self._weather.setText(tr_sentence(weather(state, now)))
         self._chip.setVisible(ready is not None and state.phase not in ("problem", "stopped", "preparing"))
         word, tone, icon = REACH[state.reach]
         self._chip.say(tr(word), tone, icon)
-        resting = bool(hindrance(state))
+        resting = bool(why_unavailable(state))
         here = [] if resting else list(state.members)
         members = len(here) + 1
         self._facts[0].say("–" if resting else plural(members, "only you", "%n, you included"))
         self._facts[1].say(one_line(ready.model) if ready else "–")
-        self._facts[2].say(_specialties([told(info.title) for info in ready.specialties]) if ready else "–")
+        self._facts[2].say(_specialties([tr_sentence(info.title) for info in ready.specialties]) if ready else "–")
         lonely = not resting and not here and state.reach in ("alone", "connected")
         self._invite.setVisible(lonely)
         self._crowd.setVisible(not lonely)
@@ -213,7 +213,7 @@ def has_learned(state: State) -> bool:
     """Whether some of its answers are right by now, so that what is said of a beginner holds no longer."""
     scores, rounds = chart_series.scores(state), [one.reward for one in lately(state)]
     right = scores[-1].right / scores[-1].total if scores and scores[-1].total else 0.0
-    earned = chart_series.trend(rounds, chart_series.smoothing(len(rounds)))[-1] if rounds else 0.0
+    earned = chart_series.trend(rounds, chart_series.trend_width(len(rounds)))[-1] if rounds else 0.0
     return state.ready is not None and max(right, earned) > LEARNED
 
 
@@ -247,9 +247,9 @@ class Me(QFrame):
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
-        self._line.say(awaited(state) or tr("You, as the swarm sees you"))
+        self._line.say(waiting_for_engine(state) or tr("You, as the swarm sees you"))
         learned = has_learned(state)
-        note = told(ready.model_note) if ready and not learned else ""
+        note = tr_sentence(ready.model_note) if ready and not learned else ""
         self._note.say(note)
         self._note.setVisible(bool(note))
         self._try.setVisible(learned)
@@ -264,7 +264,7 @@ class Home(Page):
     race_wanted = Signal()
     start_wanted = Signal()
 
-    def __init__(self, look: Look, history: Due, can_start: Callable[[], bool]) -> None:
+    def __init__(self, look: Look, history: QuerySchedule, can_start: Callable[[], bool]) -> None:
         super().__init__(look)
         self._history = history
         self.hero = Hero(look, can_start)
@@ -273,7 +273,7 @@ class Home(Page):
         self._answers = Figure(look, "answer", tr("Answers today"))
         self._used = Figure(look, "peers", tr("Taken by"))
         self._energy = Figure(look, "bolt", tr("Energy today"))
-        self._due = Due()
+        self._due = QuerySchedule()
         self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
         self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
         self._good.race_wanted.connect(self.race_wanted)
@@ -324,14 +324,14 @@ class Home(Page):
         self._me.show_state(state)
 
     def _show_figures(self, state: State, today: str) -> None:
-        days, unread = tally(state), state.ready is None or (state.days is None and not state.rounds)
+        days, unread = totals(state), state.ready is None or (state.days is None and not state.rounds)
         if unread:
             for part in (self._answers, self._used, self._energy):
                 part.say("", "", tr("Not read yet"))
             return
-        day = of_day(days, today)
+        day = day_on(days, today)
         right = tr("%1 of them right").replace("%1", figure(day.right)) if day.answers else ""
         ever = tr("%1 in all").replace("%1", figure(days.all.answers)) if days.all.answers > day.answers else ""
         self._answers.say(day.answers, "", "; ".join(filter(None, (right, ever))) or tr("Counted round by round"))
-        self._used.say(days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", taken(days, state))
+        self._used.say(days.used_by, plural(days.met, "of %n peer", "of %n peers") if days.met else "", taken_words(days, state))
         self._energy.say(*of_today(state, today))

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.core.settings import Value
-from waggle.gui.i18n.formatting import later, one_line, plural, told, tr
+from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.inputs import Switch
@@ -80,9 +80,9 @@ class RuleRow(QWidget):
 
     def say(self, tick: Tick) -> None:
         """The same rule as it stands now."""
-        says = told(tick.says)
+        says = tr_sentence(tick.says)
         self._says.setText(says)
-        self._ends.setText(told(tick.ends))
+        self._ends.setText(tr_sentence(tick.ends))
         if isinstance(self._control, Switch):
             self._control.setChecked(True)  # a rule that is told of is on
             self._control.setAccessibleName(tr("Rule: %1").replace("%1", says))

@@ -7,9 +7,9 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle.core import cuda_download
-from waggle.gui.i18n.formatting import figure, later, told, tr
+from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
 from waggle.gui.pages.home.rules_popup import Why, unheld
-from waggle.gui.state.notifications import recent, warning_words
+from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Look
@@ -140,14 +140,14 @@ class Hero(QFrame):
             self._copied.stop()  # another report
         self._state = state
         said = sentence(state)
-        self._chip.say(told(said.word), "plain" if said.tone == "plain" else said.tone, said.sign)
+        self._chip.say(tr_sentence(said.word), "plain" if said.tone == "plain" else said.tone, said.sign)
         self._since.say(
-            tr("since %1").replace("%1", told(moment(state.phase_since, now)))
+            tr("since %1").replace("%1", tr_sentence(moment(state.phase_since, now)))
             if state.phase_since and state.phase != "preparing"
             else ""
         )
-        self._says.setText(told(said.says).removesuffix("."))
-        self._detail.setText(told(said.detail))
+        self._says.setText(tr_sentence(said.says).removesuffix("."))
+        self._detail.setText(tr_sentence(said.detail))
         self._why.show_ticks(said.why, unheld(state, said))
         self._show_warning(state, now)
         self._show_fact(state)
@@ -159,7 +159,7 @@ class Hero(QFrame):
         self._show_action(said)
 
     def _show_warning(self, state: State, now: float) -> None:
-        newest = next(iter(recent(state, now)), None)
+        newest = next(iter(recent_warnings(state, now)), None)
         self._warning.setText(warning_words(newest) if newest else "")
         self._warned.setVisible(newest is not None)
 
@@ -169,7 +169,7 @@ class Hero(QFrame):
             words = words.replace("%1", str(threads_now(state))).replace("%2", str(state.ready.cores))
             offered = self._offered() if state.ready.device_reason == cuda_download.OFFERED else ""
             self._fact.say(f"{words}. {offered}" if offered else words)
-            set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, told(state.ready.device_reason)))))
+            set_tip(self._fact, ": ".join(filter(None, (state.ready.backend, tr_sentence(state.ready.device_reason)))))
         else:
             self._fact.say("")
 

@@ -7,13 +7,13 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
-from waggle.gui.i18n.formatting import figure, one_line, plural, told, tr
-from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.pages.live.round_stepper import Stepper
 from waggle.gui.pages.page import Page
-from waggle.gui.state.feed_pacing import Pace
-from waggle.gui.state.spoken_summary import digest
+from waggle.gui.state.feed_pacing import FeedPacer
+from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, Segments, menu_button
 from waggle.gui.widgets.layout import card, column
@@ -107,7 +107,7 @@ class Live(Page):
     def __init__(self, look: Look) -> None:
         super().__init__(look)
         self._state, self._now = State(), 0.0
-        self._pace = Pace()
+        self._pace = FeedPacer()
         self._again = QTimer(self)
         self._again.setSingleShot(True)
         self._again.setInterval(AGAIN_MS)
@@ -157,8 +157,10 @@ class Live(Page):
         self._pace.take(state.cards, self._feed.why_held())
         self._line.say(self._headline())
         self._example.setVisible(not state.cards)
-        self._stepper.show_state(replace(state, waiting=0) if hindrance(state) else state)  # nothing waits for a dead engine
-        self._show_digest(digest(state, self._now))
+        self._stepper.show_state(
+            replace(state, waiting=0) if why_unavailable(state) else state
+        )  # nothing waits for a dead engine
+        self._show_digest(summary_text(state, self._now))
         chosen = [made for made in self._pace.cards if WHOSE[self._whose.index](made)]
         if self._specialty:
             chosen = [made for made in chosen if made.specialty == self._specialty]
@@ -204,9 +206,11 @@ class Live(Page):
             why = tr("Feed held. ") if self._pace.frozen else self._pace.why
             return why + plural(self._pace.waiting, "%n newer question is waiting", "%n newer questions are waiting")
         if state.phase == "contributing" and state.stage is not None:
-            words = tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", told(DOING[state.stage]))
+            words = (
+                tr("Round %1: your model is %2").replace("%1", figure(state.round)).replace("%2", tr_sentence(DOING[state.stage]))
+            )
             return words
-        return told(sentence(state).says)
+        return tr_sentence(sentence(state).says)
 
     def _empty_words(self) -> str:
         if self._state.cards and (self._specialty or self._whose.index):
@@ -236,7 +240,9 @@ class Live(Page):
             self._say_specialty()
         self._menu.clear()
         for title in ("", *titles):
-            action = self._menu.addAction(told(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title))
+            action = self._menu.addAction(
+                tr_sentence(one_line(title)).replace("&", "&&") or tr("All specialties"), self._chooser(title)
+            )
             action.setCheckable(True)
             action.setChecked(title == self._specialty)
             action.setActionGroup(self._group)
@@ -250,4 +256,4 @@ class Live(Page):
         return choose
 
     def _say_specialty(self) -> None:
-        self._menu_button.say(told(one_line(self._specialty)) or tr("All specialties"), "down")
+        self._menu_button.say(tr_sentence(one_line(self._specialty)) or tr("All specialties"), "down")

@@ -4,7 +4,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
-from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, reward, told, tr, visible, visible_lines
+from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, reward, tr, tr_sentence, visible, visible_lines
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
@@ -209,7 +209,7 @@ class QuestionCard(QFrame):
         own = state.ready.node if state.ready else "me"
         self._face.show_identity(own if card.mine else card.origin, mine=card.mine)
         self._who.say(tr("You") if card.mine else one_line(card.name))
-        self._specialty.say(told(one_line(card.specialty)), "plain" if card.mine else "peer")
+        self._specialty.say(tr_sentence(one_line(card.specialty)), "plain" if card.mine else "peer")
         self._specialty.setMinimumWidth(min(self._look.px(SPECIALTY), self._specialty.sizeHint().width()))
         say_question(self._question, card.question)
         self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
@@ -254,7 +254,7 @@ class QuestionCard(QFrame):
 
     def as_text(self, card: Card) -> str:
         """All that it says of this card, and nothing in it that is not seen."""
-        head = ", ".join((self._who.words(), told(one_line(card.specialty)), self._when.words()))
+        head = ", ".join((self._who.words(), tr_sentence(one_line(card.specialty)), self._when.words()))
         parts = [head, visible_lines(card.question[:LONGEST_SHOWN])]
         effects = (*card.effects, *(0 for _ in card.completions))
         for number, (answer, effect) in enumerate(zip(card.completions, effects, strict=False), 1):

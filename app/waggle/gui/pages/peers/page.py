@@ -5,9 +5,9 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
-from waggle.gui.charts.swarm_graph import SwarmPicture
+from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import one_line, plural, tr
-from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.peers.peer_details import PeerStrip
 from waggle.gui.pages.peers.peer_table import PeerTable, PeerView
@@ -39,14 +39,14 @@ NOT_CONNECTED = ("Not connected", "gone", "text_faint")
 
 def as_it_is(state: State) -> State:
     """Without an engine nobody is connected, whatever was told last."""
-    if not hindrance(state):
+    if not why_unavailable(state):
         return state
     return replace(state, peers={key: replace(peer, connection="gone") for key, peer in state.peers.items()})
 
 
 def headline(state: State) -> str:
     """Who trains with me, and who took something of mine."""
-    if why := hindrance(state):
+    if why := why_unavailable(state):
         return f"{why} {tr('These are the peers of before.')}" if state.peers else why
     here = [peer for peer in state.peers.values() if peer.connection != "gone"]
     training = len(state.members)
@@ -65,7 +65,7 @@ def reach_words(state: State) -> str:
     """How others find this computer, in one sentence."""
     if state.phase == "preparing" and state.reach != "solo":
         return tr("Peers are looked for when the engine is ready.")
-    if hindrance(state) and state.reach != "solo":
+    if why_unavailable(state) and state.reach != "solo":
         return tr("Nothing is sent or received before the engine runs again.")
     match state.reach:
         case "connecting":
@@ -104,7 +104,7 @@ class Reach(QWidget):
         self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
 
     def show_state(self, state: State) -> None:
-        resting = hindrance(state) and state.reach != "solo"
+        resting = why_unavailable(state) and state.reach != "solo"
         words, icon, ink = NOT_CONNECTED if resting else HEADS[state.reach]
         self._head.say(tr(words))
         self._sign.show_sign(icon, ink)
@@ -191,7 +191,7 @@ class Peers(Page):
         self._line = Line(look, role="small", tone="text_soft")
         self._invite, self._replay = Button(look, tr("Invite someone"), "primary", "invite"), False
         self._invite.clicked.connect(self.invite_wanted)
-        self._picture, self._reach = SwarmPicture(look), Reach(look)
+        self._picture, self._reach = SwarmGraph(look), Reach(look)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.chosen.connect(self.choose)
         self._legend = Legend(look)
@@ -242,8 +242,8 @@ class Peers(Page):
         peers: list[PeerInfo] = list(state.peers.values())
         self._line.say(headline(state))
         self._invite.setVisible(state.reach != "solo" and not self._replay)
-        self._invite.setEnabled(not hindrance(state))
-        set_tip(self._invite, hindrance(state))
+        self._invite.setEnabled(not why_unavailable(state))
+        set_tip(self._invite, why_unavailable(state))
         self._picture.show_state(state, now)
         self._legend.say(self._picture.latest)
         self._reach.show_state(state)
@@ -287,6 +287,6 @@ class Peers(Page):
 def _empty(state: State) -> str:
     if state.reach == "solo":
         return tr("There are no peers in a swarm of one computer.")
-    if hindrance(state):
+    if why_unavailable(state):
         return tr("Peers appear here by themselves when the engine is ready.")
     return tr("No peer has been met yet. Invite someone: they get a link.")

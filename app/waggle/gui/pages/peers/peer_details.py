@@ -6,10 +6,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QFrame
 
-from waggle.gui.i18n.formatting import told, tr, visible
-from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.i18n.formatting import tr, tr_sentence, visible
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.peers.peer_table import SIGNS, name_of
-from waggle.gui.state.shortcuts import BLOCK, MUTE, written
+from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.layout import column, held, row
@@ -72,7 +72,7 @@ class PeerStrip(QFrame):
 
     def show_peer(self, peer: PeerInfo | None, state: State, now: float) -> None:
         """This one is chosen, or none."""
-        self._why_not = tr("A recorded run cannot be changed.") if self._replay else hindrance(state)
+        self._why_not = tr("A recorded run cannot be changed.") if self._replay else why_unavailable(state)
         if self._why_not:
             self._asked.clear()
         self._asked = {known: asked for known, asked in self._asked.items() if not _told(state, known, asked.choice)}
@@ -83,7 +83,7 @@ class PeerStrip(QFrame):
             self._name.say(name_of(peer))
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
-        self._says.setText(tr(HINT) if peer is None else told(visible(about(peer, now))))
+        self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(about(peer, now))))
         self._show()
 
     def show_replay(self) -> None:
@@ -106,7 +106,7 @@ class PeerStrip(QFrame):
             button, act = self._buttons[choice], self._acts[choice]
             button.say(tr(meanwhile if asked == choice else verb), icon)
             button.setAccessibleDescription(why_not or tr(does))
-            set_tip(button, why_not or f"{tr(does)} ({written(keys[0])})")
+            set_tip(button, why_not or f"{tr(does)} ({native_text(keys[0])})")
             button.setVisible(peer is not None and choice in offered)
             act.setVisible(choice in offered)
             possible = peer is not None and not why_not and asked is None

@@ -6,7 +6,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
-from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tip, told, tr, visible
+from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tooltip_text, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, sided
 from waggle.gui.widgets.scroll_anchor import dress
@@ -108,11 +108,11 @@ class PeerTable(QAbstractTableModel):
         peer = self._peers[index.row()]
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
-                return told(visible(about(peer, self._now)))
+                return tr_sentence(visible(about(peer, self._now)))
             case Qt.ItemDataRole.ToolTipRole if index.column() == SIGN:
-                return tip(told(visible(about(peer, self._now))))
+                return tooltip_text(tr_sentence(visible(about(peer, self._now))))
             case Qt.ItemDataRole.ToolTipRole:
-                return tip(self._words(index.row())[index.column()])
+                return tooltip_text(self._words(index.row())[index.column()])
             case _:
                 return {PEER: peer, STANDING: standing(peer, self._now)}.get(role)
 

@@ -18,7 +18,7 @@ from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCur
 from waggle.protocol.state import State
 
 if TYPE_CHECKING:
-    from waggle.gui.charts.leaderboard_chart import CompareChart
+    from waggle.gui.charts.leaderboard_chart import LeaderboardChart
 
 MODELS = 4  # with a chart each, one's own first
 ENTRANTS = 20
@@ -163,7 +163,7 @@ class _ModelCard(QFrame):
         self._name = Line(look, role="heading")
         self._says = text(look, "", "small", "soft", wrap=True)
         self._room = column()
-        self._chart: CompareChart | None = None
+        self._chart: LeaderboardChart | None = None
         self.setLayout(column(self._name, self._says, (self._room, 1), gap=6, margins=(PAD, 16, PAD, 16)))
         self.setVisible(False)
 
@@ -172,9 +172,9 @@ class _ModelCard(QFrame):
         if not curves:
             return
         if self._chart is None:
-            from waggle.gui.charts.leaderboard_chart import CompareChart  # pyqtgraph: only now
+            from waggle.gui.charts.leaderboard_chart import LeaderboardChart  # pyqtgraph: only now
 
-            self._chart = CompareChart(self.look)
+            self._chart = LeaderboardChart(self.look)
             self._chart.setFixedHeight(self.look.px(HEIGHT))
             self._room.addWidget(self._chart)
         name = one_line(model) or tr("unnamed")

@@ -9,12 +9,12 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
-from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.progress.leaderboard import CompareView
 from waggle.gui.pages.progress.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import Due
+from waggle.gui.state.daily_totals import QuerySchedule
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, Segments
 from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
@@ -41,14 +41,14 @@ def verdict(state: State) -> str:
     rounds, scores = chart_series.rounds(state), chart_series.scores(state)
     if not rounds:
         if _coming(state):
-            return hindrance(state) or tr("The rounds so far are being asked for.")
+            return why_unavailable(state) or tr("The rounds so far are being asked for.")
         return tr("The first round is not finished yet")
     if not scores or not scores[-1].total:
         played = plural(rounds[-1].round + 1, "%n round", "%n rounds")
         words = tr("After %1 your model earns a reward of %2; its first score on new questions is still to come")
-        earned = chart_series.trend([r.reward for r in rounds], chart_series.smoothing(len(rounds)))[-1]
+        earned = chart_series.trend([r.reward for r in rounds], chart_series.trend_width(len(rounds)))[-1]
         return words.replace("%1", played).replace("%2", decimal(earned, 2))
-    return _scored(chart_series.exams(scores))
+    return _scored(chart_series.by_question_set(scores))
 
 
 def _scored(exams: list[list[HeldOutScore]]) -> str:
@@ -73,7 +73,7 @@ def _coming(state: State) -> bool:
 class Progress(Page):
     """Charts are made when the page is first shown; pyqtgraph is not loaded before."""
 
-    def __init__(self, look: Look, history: Due) -> None:
+    def __init__(self, look: Look, history: QuerySchedule) -> None:
         super().__init__(look)
         self._state = State()
         self._shown: object = None
@@ -191,7 +191,7 @@ class Progress(Page):
         from waggle.gui.charts import progress_charts
 
         state, axis = self._state, chart_series.AXES[self._axis.index]
-        ends, bands = progress_charts.ends(state, axis), progress_charts.bands(state, axis)
+        ends, bands = progress_charts.axis_range(state, axis), progress_charts.pause_bands(state, axis)
         for turn, chart in enumerate((held, reward), 1):  # one after the other, and behind the page: no key waits for both
             QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = chart_series.scores(state)
@@ -201,7 +201,7 @@ class Progress(Page):
         self._about_held.say(
             about.replace("%1", figure(scores[-1].total)) if scores else tr("On questions your model never trains on")
         )
-        width = chart_series.smoothing(len(chart_series.rounds(state)))
+        width = chart_series.trend_width(len(chart_series.rounds(state)))
         about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
         about = about.replace("%1", str(width))
         heard = chart_series.peers_reward(state) is not None

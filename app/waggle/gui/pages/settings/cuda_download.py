@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFrame, QProgressBar
 from waggle.core import cuda_download, paths
 from waggle.core.cuda_download import Pack
 from waggle.core.errors import UNREADABLE
-from waggle.gui.engine_client.json_process import LineProcess
-from waggle.gui.i18n.formatting import size, told, tr, visible
+from waggle.gui.engine_client.line_process import LineProcess
+from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.layout import column, held, row
@@ -111,4 +111,4 @@ class CudaView(QFrame):
 
     def _ended(self, code: int, complaints: list[str]) -> None:
         """The last two sentences: what went wrong, and what to do."""
-        self.show_standing(visible(" ".join(map(told, complaints[-2:]))) if code else "")
+        self.show_standing(visible(" ".join(map(tr_sentence, complaints[-2:]))) if code else "")

@@ -8,12 +8,12 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.core import cuda_download
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import plural, tr
-from waggle.gui.i18n.placeholders import awaited
+from waggle.gui.i18n.placeholders import waiting_for_engine
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.settings.cuda_download import CudaView
 from waggle.gui.pages.settings.rows import PARTS, Part, Row, control, is_wide
 from waggle.gui.pages.settings.sent_messages import Privacy
-from waggle.gui.state.settings_store import Choices
+from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.inputs import Field
@@ -31,7 +31,7 @@ ABOVE = 60  # what is gone to does not stand at the very edge
 class Setting(QFrame):
     """One row: what it is called, what it does, how it is set, and the way back where it differs from its default."""
 
-    def __init__(self, look: Look, row_of: Row, choices: Choices) -> None:
+    def __init__(self, look: Look, row_of: Row, choices: SettingsStore) -> None:
         super().__init__()
         self.key = row_of.key
         self._row, self._choices = row_of, choices
@@ -79,7 +79,7 @@ class Setting(QFrame):
 class PartCard(QFrame):
     """Settings that belong together; hidden while nothing in it is looked for."""
 
-    def __init__(self, look: Look, part: Part, choices: Choices, first: QWidget | None = None) -> None:
+    def __init__(self, look: Look, part: Part, choices: SettingsStore, first: QWidget | None = None) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self.rows = [Setting(look, made, choices) for made in part.rows]
@@ -111,7 +111,7 @@ class PartCard(QFrame):
 class SettingsPage(Page):
     """What can be chosen. `choices` carries each change to where it is kept."""
 
-    def __init__(self, look: Look, choices: Choices) -> None:
+    def __init__(self, look: Look, choices: SettingsStore) -> None:
         super().__init__(look)
         self._choices = choices
         self._line = Line(look, tr("Changes apply at once"), "small", "text_faint")
@@ -178,7 +178,7 @@ class SettingsPage(Page):
             part.setEnabled(not broken)
         cores = state.ready.cores if state.ready else 0
         unknown = self._choices.far and not cores  # a profile is so many of the other computer's
-        self._unknown.setText(awaited(state))
+        self._unknown.setText(waiting_for_engine(state))
         self._unknown.setVisible(unknown)
         self.profile.setVisible(not unknown)
         self.profile.show_settings(self._choices.settings, cores)

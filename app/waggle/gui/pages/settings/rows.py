@@ -6,7 +6,7 @@ import msgspec
 
 from waggle.core.settings import SHARING_STRATEGIES, UPDATE_RULES, Value
 from waggle.gui.i18n.formatting import later, tr
-from waggle.gui.i18n.translator import NAMES, manner
+from waggle.gui.i18n.translator import NAMES, number_format
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.inputs import Field, Number, Picker, Switch
@@ -203,10 +203,10 @@ def control(look: Look, row: Row) -> Control:
     match row.kind:
         case Toggle():
             return Switch(look, name)
-        case Options(options) if row.key == MOTION and reduced_motion.is_unwanted() is None:
+        case Options(options) if row.key == MOTION and reduced_motion.is_reduced() is None:
             return Picker(look, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
         case Options(options):
-            sign = manner().percent
+            sign = number_format().percent
             return Picker(look, name, [(value, tr(words).replace("%", sign)) for value, words in options])
         case Amount() as kind:
             return Number(look, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole)

@@ -4,7 +4,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyM
 from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, QLineEdit, QListView
 
-from waggle.gui.i18n.formatting import later, plural, told, tr, visible
+from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
@@ -113,9 +113,9 @@ class SwarmForm(QFrame):
             return
         self._offers = offers
         self._model.clear()
-        for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, told(one.title).casefold())):
+        for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, tr_sentence(one.title).casefold())):
             topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
-            item = QStandardItem(f"{told(offer.title)}{topic}")
+            item = QStandardItem(f"{tr_sentence(offer.title)}{topic}")
             item.setCheckable(True)
             item.setData(offer, OFFER)
             self._model.appendRow(item)
@@ -198,7 +198,7 @@ class SwarmForm(QFrame):
         if offer is None:
             return
         level = level_of(offer, LEVELS[self._level.index])
-        words = tr("%1: a question, %2").replace("%1", told(offer.title)).replace("%2", tr(level))
+        words = tr("%1: a question, %2").replace("%1", tr_sentence(offer.title)).replace("%2", tr(level))
         if level != LEVELS[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
         self._about.say(words)

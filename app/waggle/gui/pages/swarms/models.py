@@ -6,8 +6,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, size, told, tr, visible
-from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
+from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence, visible
+from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.confirm_button import SureLink
@@ -89,8 +89,8 @@ class ModelCard(QFrame):
         """The same model as it stands now."""
         self._about.say(about(model))
         first, more, how = model.fit.partition(". ")
-        self._fit.setText(told(f"{first}." if more else first))
-        set_tip(self._fit, told(how))
+        self._fit.setText(tr_sentence(f"{first}." if more else first))
+        set_tip(self._fit, tr_sentence(how))
         for act in self.findChildren(Button):
             act.setEnabled(not why_not and (model.rounds > 0 or not model.active))
             act.setToolTip(why_not)
@@ -142,7 +142,7 @@ class ModelsView(QWidget):
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
         coming = state.phase == "preparing" and state.downloading is not None  # another choice ends a download, and keeps it
-        why_not = tr(NO_MODEL) if self._recorded else "" if coming else hindrance(state)
+        why_not = tr(NO_MODEL) if self._recorded else "" if coming else why_unavailable(state)
         if self.isVisible() and not why_not:
             self._list()
         for button in (self._use, self._folder):

@@ -9,8 +9,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget
 
 from waggle.core.paths import for_us
-from waggle.gui.i18n.formatting import later, one_line, plural, told, tr, visible
-from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.swarms.create_form import SwarmForm
 from waggle.gui.pages.swarms.models import ModelsView
@@ -18,7 +18,7 @@ from waggle.gui.pages.swarms.playground.view import TryView
 from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_cards import Invitation, Sheet, as_answered, as_created, as_remembered, link_field
 from waggle.gui.pages.swarms.swarm_list import SwarmList
-from waggle.gui.state.invite_link import link_in, link_of
+from waggle.gui.state.invite_link import first_link, first_link_in_file
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
@@ -38,7 +38,7 @@ ASKING = later("Asking the computers that the link names; a few seconds.")
 
 def why_stay(state: State) -> str:
     """Why no swarm can be gone to now; empty where one can."""
-    return hindrance(state) or (told(state.swarms.fixed) if state.swarms else "")
+    return why_unavailable(state) or (tr_sentence(state.swarms.fixed) if state.swarms else "")
 
 
 class Swarms(Page):
@@ -112,7 +112,7 @@ class Swarms(Page):
         if self._unheard and state.seq != before.seq:
             self._unheard = False
             self._look_at()
-        if state.ready is not None and not hindrance(state) and self._asked_of is not state.ready:
+        if state.ready is not None and not why_unavailable(state) and self._asked_of is not state.ready:
             self._asked_of = state.ready
             self.commanded.emit(ListSwarms(id=new_id()))
         if self._waiting == "look" and state.looked is not None and state.looked is not before.looked:
@@ -122,12 +122,12 @@ class Swarms(Page):
             self._show_sheet(state.created.swarm, as_created)
         if self._waiting == "invite" and state.invite is not before.invite:
             self._waiting = ""
-        if self._views.currentIndex() == INVITE and not hindrance(state):
+        if self._views.currentIndex() == INVITE and not why_unavailable(state):
             self._ask_for_invite()
         if state.swarms is not None:
             self._form.show_offers(state.swarms.offers)
         why_not = why_stay(state)
-        for button, why in ((self._new, why_not), (self._ask_others, hindrance(state))):
+        for button, why in ((self._new, why_not), (self._ask_others, why_unavailable(state))):
             button.setEnabled(not why)
             button.setToolTip(why)
         self._show_actions()
@@ -268,7 +268,7 @@ class Swarms(Page):
             about=about(),
             leaving=leaving,
             round_=self._state.round,
-            why_not=told(self._fixed()),
+            why_not=tr_sentence(self._fixed()),
         )
         made.accepted.connect(self._go)
         made.declined.connect(self.show_list)
@@ -350,7 +350,7 @@ class Swarms(Page):
             return
         self._waiting, self._asked = "look", new_id()
         self._say(tr(ASKING), "soft")
-        self.commanded.emit(ReadInvite(id=self._asked, link=(link_of(link) or link)[:8000]))
+        self.commanded.emit(ReadInvite(id=self._asked, link=(first_link(link) or link)[:8000]))
 
     def _say(self, words: str, tone: str = "bad") -> None:
         say_in(self._said, visible(words), tone)
@@ -361,7 +361,7 @@ class Swarms(Page):
     def open_file(self, path: Path) -> None:
         """Look at the invite that a file holds; says so where it holds none."""
         try:
-            link = link_in(path)
+            link = first_link_in_file(path)
         except OSError as error:  # a file that is gone or not ours to read: nothing of ours is lost
             self.show_join()
             self._say(tr("The file cannot be read: %1.").replace("%1", error.strerror or ""))

@@ -7,10 +7,10 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QHideEvent, QPainter, QPen
 from PySide6.QtWidgets import QFrame, QWidget
 
-from waggle.gui.charts.race_grid import Comb
+from waggle.gui.charts.race_grid import RaceGrid
 from waggle.gui.engine_client.race_process import RaceProcess
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.state.race_state import Race, detail, fold, headline, jump, lately, solved_words
+from waggle.gui.state.race_state import Race, detail, fold, headline, recent_score, solved_words, transfer_words
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
@@ -57,13 +57,13 @@ class LaneBox(QWidget):
         super().__init__()
         self._lane: Lane = lane
         self._figure, self._solved = text(look, "–", "title"), Line(look, "", "caption", "text_faint")
-        self.comb = Comb(look, lane)
+        self.comb = RaceGrid(look, lane)
         words = Line(look, about, "caption", "text_faint")
         head = row(key, text(look, name, "heading"), (words, 1), self._figure, gap=8)
         self.setLayout(column(head, self.comb, self._solved, gap=4))
 
     def show_race(self, race: Race) -> None:
-        self._figure.setText(lately(race.run(self._lane)))
+        self._figure.setText(recent_score(race.run(self._lane)))
         self._solved.say(solved_words(race, self._lane) if race.racers else "")
         self.comb.show_race(race)
 
@@ -75,7 +75,7 @@ class RaceView(QWidget):
         super().__init__()
         self._look, self.race = look, Race()
         self.process = RaceProcess(self)
-        self.process.told.connect(self.take)
+        self.process.message_received.connect(self.take)
         self.process.ended.connect(self._ended)
         self._says, self._more = text(look, "", "title", wrap=True), text(look, "", "small", "soft", wrap=True)
         self._more.setMinimumWidth(min(420, look.px(420)))  # else a page that scrolls takes it for a tall, narrow column
@@ -153,7 +153,7 @@ class RaceView(QWidget):
         restyle(self.button, "kind", kind)
         self.button.become(kind, words, "cross" if busy else "play")
         self._arena.setVisible(bool(race.racers))
-        self._jump.say(jump(race))
+        self._jump.say(transfer_words(race))
         for box in self._lanes.values():
             box.show_race(race)
         if race.racers:

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
 
-from waggle.gui.i18n.formatting import later, one_line, plural, told, tr, visible
+from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.confirm_button import OnceButton, SureLink
@@ -28,7 +28,7 @@ STAYS = "Your files, your real name, the model itself, and what you type, unless
 
 def trains_on(swarm: SwarmShown) -> str:
     """Its specialties in one line, with their difficulty where it is one for all."""
-    titles = [told(one_line(one.title)) for one in swarm.specialties]
+    titles = [tr_sentence(one_line(one.title)) for one in swarm.specialties]
     shown = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
         shown += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
@@ -89,7 +89,13 @@ def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
         words = " ".join(one.sample.split())
         cut = words if len(words) <= SAMPLE else f"{words[:SAMPLE]}…"
         parts.append(
-            held(column(text(look, told(one_line(one.title)), "tag", "soft"), text(look, visible(cut), "mono", wrap=True), gap=1))
+            held(
+                column(
+                    text(look, tr_sentence(one_line(one.title)), "tag", "soft"),
+                    text(look, visible(cut), "mono", wrap=True),
+                    gap=1,
+                )
+            )
         )
     return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
 
@@ -262,7 +268,7 @@ class Invitation(QFrame):
             button.setEnabled(bool(self.link))
         waiting = tr("Asking for this computer's addresses.")
         still = tr("The link works while this computer, or another one it names, is on.")
-        self._reach.setText(f"{told(written.reach)} {still}" if written else waiting)
+        self._reach.setText(f"{tr_sentence(written.reach)} {still}" if written else waiting)
         key = tr("The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. "
                  "To shut somebody out, create a new swarm.")  # fmt: skip
         self._warning.setText(key if private else "")

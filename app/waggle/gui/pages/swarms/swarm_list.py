@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.i18n.placeholders import hindrance
+from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.swarm_cards import SwarmCard
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.layout import card, column, empty
@@ -37,7 +37,7 @@ class SwarmList(QWidget):
             self._cards.setSpacing(gap)
             self._fill(state, why_not, gap)
         for made in self._active:
-            made.show_members(None if hindrance(state) else len(state.members) + 1)
+            made.show_members(None if why_unavailable(state) else len(state.members) + 1)
 
     def _fill(self, state: State, why_not: str, gap: int) -> None:
         known = state.swarms.swarms if state.swarms else ()
@@ -65,7 +65,7 @@ def _awaited(state: State) -> str:
     """Why no swarm is shown yet."""
     if state.phase in ("problem", "stopped"):
         return tr("The engine is not running. The swarms you know appear here when it runs again.")
-    if hindrance(state):
+    if why_unavailable(state):
         return tr("The swarms you know appear here when the engine is ready.")
     return tr("The swarms you know appear here.")
 

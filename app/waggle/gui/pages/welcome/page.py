@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from waggle.core.settings import Value, profiles
-from waggle.gui.i18n.formatting import later, plural, told, tr
+from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence
 from waggle.gui.pages.welcome.animation import Dance
 from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import is_invite
@@ -199,7 +199,7 @@ class Welcome(QWidget):
         return _page(
             look, tr("Ready"), begins,
             frame("well", column(*lines, gap=16, margins=(16, 16, 16, 16))),
-            text(look, pausing.replace("%1", shortcuts.written(shortcuts.PAUSE)), "small", "faint", wrap=True),
+            text(look, pausing.replace("%1", shortcuts.native_text(shortcuts.PAUSE)), "small", "faint", wrap=True),
         )  # fmt: skip
 
     def _go(self, step: int) -> None:
@@ -223,8 +223,8 @@ class Welcome(QWidget):
 
     def _forward(self) -> None:
         if self._pages.currentIndex() == SWARM and self._swarm_chosen == 2 and not is_invite(self._link.text()):
-            title = told("This is not an invite link: one begins with waggle://join?")  # as the engine says it
-            say_in(self._refused, f"{title} {told('Ask for the link again, and copy it whole.')}", "bad")
+            title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # as the engine says it
+            say_in(self._refused, f"{title} {tr_sentence('Ask for the link again, and copy it whole.')}", "bad")
             announce(self, self._refused.text())
             self._link.setFocus()
             return

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 from waggle.core import paths, stored_data
 from waggle.core.errors import UNREADABLE
 from waggle.core.stored_data import KEPT_BY_DEFAULT, Belonging, Kind, Removed
-from waggle.gui.i18n.formatting import later, plural, size, told, tr, visible
+from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.layout import column, empty, frame, held, row, rule
@@ -198,7 +198,9 @@ class Farewell(QWidget):
             self._say(msgspec.json.decode(said, type=tuple[Removed, ...]))
         except UNREADABLE:  # it was refused before anything went, in words that are shown instead; or it broke
             refused = complaint.startswith(b"waggle: ")
-            words = (told(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines())
+            words = (
+                tr_sentence(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines()
+            )
             self._end(
                 tr("Nothing was removed") if refused else tr("Not everything was removed"), visible(" ".join(words).strip())
             )

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QHeaderView, QStackedWidget, QTableView, QWidget
 from waggle.core import paths
 from waggle.core.stored_data import kept_by_default
 from waggle.gui.charts.heat_map import HeatMap
-from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, told, tr, whole_day
-from waggle.gui.i18n.placeholders import awaited, hindrance
+from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, tr, tr_sentence, whole_day
+from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.you.data_removal import GoodbyeView, found_in
 from waggle.gui.pages.you.identity_backup import Act, IdentityView
 from waggle.gui.pages.you.share_card import picture
-from waggle.gui.state.daily_totals import Due, taken, tally
+from waggle.gui.state.daily_totals import QuerySchedule, taken_words, totals
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.draft_text import take_along
@@ -42,7 +42,7 @@ OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 def aha_words(aha: Aha) -> tuple[str, str]:
     """What was found, and from whom it came."""
-    found = told(one_line(aha.specialty))
+    found = tr_sentence(one_line(aha.specialty))
     if aha.origin:
         whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
     else:
@@ -68,7 +68,7 @@ class You(Page):
         super().__init__(look)
         self._state, self._home, self._leaving = State(), home, False
         self._act: Act = "backup"  # with the identity, the last one
-        self._due, self._days = Due(), tally(self._state)
+        self._due, self._days = QuerySchedule(), totals(self._state)
         self._ahas: tuple[Aha, ...] | None = None
         self._line = Line(look, role="small", tone="text_soft")
         self._share = Button(look, tr("Save a share card"), icon="share")
@@ -120,14 +120,14 @@ class You(Page):
         if self._due.now(state):
             for command in (QueryDays(id=new_id()), QueryHistory(id=new_id())):
                 self.commanded.emit(command)
-        self._days = tally(state)
-        ready, why_not = state.ready, hindrance(state)
+        self._days = totals(state)
+        ready, why_not = state.ready, why_unavailable(state)
         self._face.show_identity(ready.node if ready else "", mine=True)
         self._face.setVisible(ready is not None)
         self._key.setVisible(ready is not None)
         self._name.say(one_line(ready.name) if ready else tr("You"))
         self._key.say(one_line(ready.node) if ready else "")
-        self._as_seen.say(awaited(state) or tr("You, as the swarm sees you"))
+        self._as_seen.say(waiting_for_engine(state) or tr("You, as the swarm sees you"))
         for button in (*self._acts, self._share):
             button.setEnabled(ready is not None and not why_not)
             button.setToolTip(why_not)
@@ -150,7 +150,7 @@ class You(Page):
         if self._home is None:
             return
         self._leaving = True
-        why_not = hindrance(self._state) or awaited(self._state)
+        why_not = why_unavailable(self._state) or waiting_for_engine(self._state)
         self._goodbye.show_found(found_in(self._home), no_backup=why_not, kept=kept_by_default(self._home))
         self._views.setCurrentIndex(GOODBYE)
 
@@ -187,7 +187,7 @@ class You(Page):
         right.say(total.right, "", tr("%1 of all").replace("%1", percent(total.right / max(1, total.answers), 1)))
         learned.say(total.learned, plural(total.learned, "group", "groups"), since)
         used_by = days_told.used_by
-        used.say(used_by, plural(used_by, "peer", "peers"), taken(days_told, self._state))
+        used.say(used_by, plural(used_by, "peer", "peers"), taken_words(days_told, self._state))
         if not total.rounds:
             self._line.say(tr("What your computer contributes is counted here from its first round on."))
             return

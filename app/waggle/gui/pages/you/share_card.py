@@ -4,7 +4,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QImage, QPainter, QPen
 
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr
-from waggle.gui.state.daily_totals import tally
+from waggle.gui.state.daily_totals import totals
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.drawing import draw_avatar, draw_mark
 from waggle.protocol.state import State
@@ -15,7 +15,7 @@ EDGE = 72
 
 def figures(state: State) -> list[tuple[str, str]]:
     """Three numbers with what they count."""
-    days = tally(state)
+    days = totals(state)
     return [
         (figure(days.all.answers), tr("answers tried")),
         (figure(days.all.right), tr("of them right")),

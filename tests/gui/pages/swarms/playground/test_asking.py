@@ -15,7 +15,7 @@ import waggle
 from gui.recorded import ready
 from waggle.core.paths import Home
 from waggle.core.settings import Settings
-from waggle.gui.application.controller import Shell
+from waggle.gui.application.controller import Controller
 from waggle.gui.application.qt_application import Application
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
@@ -24,8 +24,8 @@ from waggle.gui.pages.swarms.page import SHEET
 from waggle.gui.pages.swarms.swarm_cards import Sheet
 from waggle.gui.pages.you.identity_backup import IdentityView
 from waggle.gui.state.pages import PAGES
-from waggle.gui.state.settings_store import Choices
-from waggle.gui.state.store import Current
+from waggle.gui.state.settings_store import SettingsStore
+from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
 from waggle.protocol.schedule import moment
@@ -33,19 +33,19 @@ from waggle.protocol.state import State
 
 FAKE = Path(__file__).parents[3] / "fake_engine.py"
 pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
-Begun = Callable[..., Shell]
+Begun = Callable[..., Controller]
 
 
 @pytest.fixture
 def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
     """A shell whose window is shown and whose engine, a fake of some kind, contributes."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    made: list[Shell] = []
+    made: list[Controller] = []
 
-    def begin(kind: str = "well", page: str = "home") -> Shell:
+    def begin(kind: str = "well", page: str = "home") -> Controller:
         home = Home(tmp_path)
         engine = EngineProcess([sys.executable, str(FAKE), kind], backoff=(60.0,), farewell=2.0)
-        shell = Shell(look, Current(), engine, Choices(home.settings), home)
+        shell = Controller(look, StateStore(), engine, SettingsStore(home.settings), home)
         made.append(shell)
         shell.begin(page)
         shell.start()
@@ -57,14 +57,14 @@ def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: Qt
     yield begin
     for shell in made:
         if shell._source.running:  # type: ignore[union-attr]
-            with qtbot.waitSignal(shell.left, timeout=20_000):
+            with qtbot.waitSignal(shell.finished, timeout=20_000):
                 shell.leave()
         window = shell.window
         shiboken6.delete(shell)
         shiboken6.delete(window)
 
 
-def phase_is(shell: Shell, phase: str, qtbot: QtBot) -> None:
+def phase_is(shell: Controller, phase: str, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: shell._current.state.phase == phase, timeout=20_000)
 
 
@@ -107,7 +107,7 @@ def test_since_when_names_the_day_where_it_is_not_today(begun: Begun) -> None:
         assert hero._since.words() == f"since {moment(since, now)}"
 
 
-def backing_up(shell: Shell) -> IdentityView:
+def backing_up(shell: Controller) -> IdentityView:
     """The person has just pressed Back up."""
     shell.window.show_page("you")
     shell.window.you._open("backup")
@@ -123,7 +123,7 @@ def type_passphrase(form: IdentityView) -> None:
         field.setText("correct horse battery")
 
 
-def creating(shell: Shell, qtbot: QtBot) -> SwarmForm:
+def creating(shell: Controller, qtbot: QtBot) -> SwarmForm:
     """The person has just pressed Create."""
     shell.window.show_page("swarms")
     form = shell.window.swarms._form
@@ -161,7 +161,7 @@ def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun:
 
 def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: QtBot) -> None:
     shell = begun()
-    shell.called("waggle://join?charter=ab")
+    shell.open_invite("waggle://join?charter=ab")
     swarms = shell.window.swarms
     qtbot.waitUntil(lambda: swarms._views.currentIndex() == SHEET, timeout=20_000)
     shell._source._process.kill()  # type: ignore[union-attr]
@@ -184,13 +184,13 @@ def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
 
 
 def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, qtbot: QtBot) -> None:
-    shell = Shell(look, Current(), Replay(recording), Choices(None))
+    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
     shell.send(ListSwarms(id="by itself"))
     assert shell.window.status._notice._shown[0] == ""
     shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
     assert shell.window.status._notice._shown[0] == "This is a recorded run: nothing was done."
-    shell.called("waggle://join?charter=ab")
+    shell.open_invite("waggle://join?charter=ab")
     assert shell.window.swarms._said.text() == "This is a recorded run: nothing was done."
     window = shell.window
     shiboken6.delete(shell)
@@ -202,7 +202,7 @@ def test_whoever_quits_by_the_menu_of_the_system_has_left(
 ) -> None:
     shell = begun()
     monkeypatch.setattr(qapp, "leave", shell.leave)
-    with qtbot.waitSignal(shell.left, timeout=20_000):
+    with qtbot.waitSignal(shell.finished, timeout=20_000):
         assert QApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
         assert shell.window.isVisible()
         assert shell.window.leaving

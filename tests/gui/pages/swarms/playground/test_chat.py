@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 
 from gui.recorded import ready
 from waggle.gui.application.main_window import Window
-from waggle.gui.application.screenshot import settled
+from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
@@ -222,7 +222,7 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
         window.show_page("swarms")
         window.swarms.show_trying()
         window.swarms.trying.which.choose(1)
-        settled(window)
+        screenshot_when_still(window)
         chat = window.swarms.trying.chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QMenu, QPlainTextEdit, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
-from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
+from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import blind_box, moment
 from waggle.gui.pages.swarms.playground.chat_turn import Guess, TurnBox
 from waggle.gui.theme.theme import Look
@@ -139,7 +139,7 @@ class ChatView(QWidget):
         self._ask_for_offer()
         if state.offered is not None and state.offered is not before.offered:
             self._fill_moments()
-        gone = bool(hindrance(state))
+        gone = bool(why_unavailable(state))
         answered = bool(self._waiting) and not gone and state.talk is not before.talk and self._answered()
         if answered or (self._waiting and gone):
             self._end_waiting(lost=gone)
@@ -166,7 +166,7 @@ class ChatView(QWidget):
         self._draw()
 
     def _why_not(self) -> str:
-        return tr(NO_MODEL) if self._recorded else hindrance(self.state)
+        return tr(NO_MODEL) if self._recorded else why_unavailable(self.state)
 
     def refused(self, words: str, command: str) -> bool:
         """What was said was not answered: it can be said again."""

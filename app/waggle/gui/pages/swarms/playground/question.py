@@ -6,8 +6,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 
-from waggle.gui.i18n.formatting import one_line, plural, reward, told, tr, visible, visible_lines
-from waggle.gui.i18n.placeholders import NO_MODEL, hindrance
+from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence, visible, visible_lines
+from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import blind_box, letter, moment
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, menu_button
@@ -190,7 +190,7 @@ class AskView(QWidget):
         self.show_state(self._state)
 
     def _why_not(self) -> str:
-        return tr(NO_MODEL) if self._recorded else hindrance(self._state)
+        return tr(NO_MODEL) if self._recorded else why_unavailable(self._state)
 
     def _pose_first(self) -> None:
         """By itself, unless this was refused: then a person asks again."""
@@ -255,7 +255,7 @@ class AskView(QWidget):
 
     def _offer(self) -> None:
         ready = self._state.ready
-        titles = {one.dataset: told(one_line(one.title)) for one in ready.specialties} if ready else {}
+        titles = {one.dataset: tr_sentence(one_line(one.title)) for one in ready.specialties} if ready else {}
         if titles == self._titles:
             return
         self._titles = titles
@@ -291,7 +291,7 @@ class AskView(QWidget):
         self._question.setText(visible_lines(posed.question.strip()))
         self._well.show()
         pinned, fresh = tr("%1, question %2; pinned until you ask for another"), tr("%1, a new question that others take too")
-        words = (fresh if posed.epoch else pinned).replace("%1", told(one_line(posed.title)))
+        words = (fresh if posed.epoch else pinned).replace("%1", tr_sentence(one_line(posed.title)))
         self._about.say(words.replace("%2", str(posed.number)))
         self._mine.clear()
         self._shown = None

@@ -1,4 +1,4 @@
-"""One QObject around one QProcess: a program of ours beside the window, heard line by line, which ends with the window."""
+"""A Waggle program beside the window, read line by line; it ends with the window."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QApplication
 
 from waggle.protocol import json_lines
 
-FAREWELL_MS = 3000
-KEPT_LINES = 20  # of its stderr
+STOP_TIMEOUT_MS = 3000
+KEPT_LINES = 20  # of stderr
 
 
 class LineProcess(QObject):
@@ -31,16 +31,16 @@ class LineProcess(QObject):
         QApplication.instance().aboutToQuit.connect(self.stop)  # type: ignore[union-attr]
 
     def start(self, command: Sequence[str]) -> None:
-        """Begin anew."""
+        """Start the command; a running one is killed first."""
         self.stop()
         self._buffer, self._stopped = b"", False
         self._complaints.clear()
         self.process.start(command[0], list(command[1:]))
 
     def live_with(self, parent: QObject) -> None:
-        """Go on with another, who connects anew."""
-        for told in (self.line, self.ended):
-            told.disconnect()
+        """Move to a new parent, which connects the signals again."""
+        for signal in (self.line, self.ended):
+            signal.disconnect()
         self.setParent(parent)
 
     @property
@@ -48,25 +48,25 @@ class LineProcess(QObject):
         return self.process.state() != QProcess.ProcessState.NotRunning
 
     def stop(self) -> None:
-        """End it at once; `ended` does not follow."""
+        """Kill it; `ended` does not follow."""
         self._stopped = True
         if self.running:
             self.process.kill()
-            self.process.waitForFinished(FAREWELL_MS)
+            self.process.waitForFinished(STOP_TIMEOUT_MS)
 
     def _read(self) -> None:
         self._buffer += bytes(self.process.readAllStandardOutput().data())
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
-            if not self._stopped:  # whoever hears a line may have had enough
+            if not self._stopped:  # a receiver of a line may call `stop`
                 self.line.emit(line)
         if len(self._buffer) > json_lines.MAX_LINE and not self._stopped:
             self.stop()
             self.ended.emit(1, ["It said something endless."])
 
     def _listen(self) -> None:
-        said = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
-        self._complaints.extend(words.strip().removeprefix("waggle: ") for words in said.splitlines() if words.strip())
+        output = bytes(self.process.readAllStandardError().data()).decode("utf-8", "replace")
+        self._complaints.extend(words.strip().removeprefix("waggle: ") for words in output.splitlines() if words.strip())
 
     def _finished(self, code: int, _status: QProcess.ExitStatus) -> None:
         if not self._stopped:

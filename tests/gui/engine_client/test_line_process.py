@@ -1,4 +1,4 @@
-"""A program beside the window is heard line by line, and ends when nobody wants to hear it any more."""
+"""A program beside the window is read line by line, and is ended by `stop`."""
 
 import sys
 from collections.abc import Iterator
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import pytest
 from pytestqt.qtbot import QtBot
 
-from waggle.gui.engine_client.json_process import LineProcess
+from waggle.gui.engine_client.line_process import LineProcess
 from waggle.protocol import json_lines
 
 
 @pytest.fixture
 def program(qtbot: QtBot) -> Iterator[LineProcess]:
-    made = LineProcess()
-    yield made
-    made.stop()
+    process = LineProcess()
+    yield process
+    process.stop()
 
 
 def python(code: str) -> list[str]:
@@ -22,38 +22,38 @@ def python(code: str) -> list[str]:
 
 
 def test_lines_come_whole_and_the_end_brings_the_last_complaints(program: LineProcess, qtbot: QtBot) -> None:
-    heard: list[bytes] = []
-    program.line.connect(heard.append)
+    lines: list[bytes] = []
+    program.line.connect(lines.append)
     code = "import sys; sys.stdout.write('one\\ntwo\\nhalf'); sys.stderr.write('waggle: It is broken.\\n\\n'); sys.exit(3)"
     with qtbot.waitSignal(program.ended, timeout=20_000) as ended:
         program.start(python(code))
-    assert heard == [b"one", b"two"]
+    assert lines == [b"one", b"two"]
     assert ended.args == [3, ["It is broken."]]
     assert not program.running
 
 
 def test_whoever_stops_it_at_a_line_hears_no_more_of_it(program: LineProcess, qtbot: QtBot) -> None:
-    heard: list[bytes] = []
+    lines: list[bytes] = []
 
     def enough(line: bytes) -> None:
-        heard.append(line)
+        lines.append(line)
         program.stop()
 
     program.line.connect(enough)
     with qtbot.assertNotEmitted(program.ended, wait=200), qtbot.waitSignal(program.line, timeout=20_000):
         program.start(python("import sys, time; sys.stdout.write('one\\ntwo\\n'); sys.stdout.flush(); time.sleep(60)"))
-    assert heard == [b"one"]
+    assert lines == [b"one"]
     assert not program.running
 
 
 def test_a_second_start_forgets_what_the_first_one_began_to_say(program: LineProcess, qtbot: QtBot) -> None:
     with qtbot.waitSignal(program.process.readyReadStandardOutput, timeout=20_000):
         program.start(python("import sys, time; sys.stdout.write('half'); sys.stdout.flush(); time.sleep(60)"))
-    heard: list[bytes] = []
-    program.line.connect(heard.append)
+    lines: list[bytes] = []
+    program.line.connect(lines.append)
     with qtbot.waitSignal(program.ended, timeout=20_000) as ended:
         program.start(python("print('whole')"))
-    assert heard == [b"whole"]
+    assert lines == [b"whole"]
     assert ended.args == [0, []]
 
 
