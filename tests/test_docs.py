@@ -32,9 +32,6 @@ SETTING = re.compile(r"([a-z]+)\.([a-z_]+)(?:=.*)?")
 BASES = ("", "app", "app/waggle", "app/waggle/network", "packaging", "resources", "tests")
 # Written by Waggle or by a build, or a part of a model.
 WRITTEN = {"state.json", "runs.jsonl", "report.html", "dist/", "config.json", "tokenizer.json"}
-# What pages describe and the code does not have yet. A line leaves with the change that brings it.
-PATHS_TO_COME = {"app/waggle/sapo/selection.py", "sapo/selection.py", "selection.py"}
-SETTINGS_TO_COME = {"learning.sharing"}
 TO_BE_WRITTEN = re.compile(r"^`([^`]+)`:\n\n```python", re.MULTILINE)  # by whoever follows a page
 
 # What `waggle --help` lists.
@@ -94,7 +91,7 @@ def test_every_path_in_code_marks_exists(page):
         names = path.split("/")
         if (
             not PATH.fullmatch(path)
-            or path in WRITTEN | PATHS_TO_COME | to_be_written
+            or path in WRITTEN | to_be_written
             or any(name.split(".")[0] in ("NAME", "HASH") for name in names)
         ):
             continue
@@ -109,7 +106,7 @@ def test_every_setting_exists(page):
         setting = SETTING.fullmatch(code)
         if setting and setting[1] in sections and setting[2] not in ("py", "json"):
             key = f"{setting[1]}.{setting[2]}"
-            assert exists(key) or key in SETTINGS_TO_COME, key
+            assert exists(key), key
 
 
 def exists(key: str) -> bool:
@@ -118,11 +115,6 @@ def exists(key: str) -> bool:
     except SettingsError:
         return False
     return True
-
-
-def test_nothing_that_is_here_is_still_to_come():
-    assert not [path for path in PATHS_TO_COME if "/" in path and any((ROOT / base / path).exists() for base in BASES)]
-    assert not [key for key in SETTINGS_TO_COME if exists(key)]
 
 
 def test_the_index_names_every_page_of_documentation():

@@ -1,4 +1,4 @@
-"""The book of finished runs: it only grows, and a torn last line costs one run."""
+"""The file of finished runs: append-only, and a torn last line costs one run."""
 
 import msgspec
 import pytest

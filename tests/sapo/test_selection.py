@@ -1,4 +1,4 @@
-"""What one peer can do to a training set is bounded: places, share of the gradient, and how strange its text may be."""
+"""The bounds on one peer: places, share of the gradient, strangeness of text. Numbers by hand, without a policy."""
 
 import msgspec
 import numpy as np

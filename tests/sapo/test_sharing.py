@@ -1,4 +1,4 @@
-"""What must survive when text goes from one node's tokens to another's, and how own and external groups are mixed."""
+"""Text that goes from the tokens of one node to those of another, and the mix of own and external groups."""
 
 import numpy as np
 import pytest

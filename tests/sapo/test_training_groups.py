@@ -1,4 +1,4 @@
-"""Lessons: what the update rule and the strategy are told, and what is left out of a batch."""
+"""Lessons: the input of update rule and strategy, and the completions that a batch leaves out."""
 
 import dataclasses
 
