@@ -1,4 +1,4 @@
-"""Following: windows look at an engine that none of them started, and drive it; it goes on when they are closed.
+"""Windows attached to an engine that none of them started: they show and control it; it keeps running when they close.
 
 The engine's side tells one connection of its control socket everything. The window's side takes the place of the engine that
 would have been started, and passes lines on in both directions.

@@ -1,4 +1,4 @@
-"""Contribution: plays round after round in the policy thread, tells each stage, and saves after each round."""
+"""The training loop: plays round after round in the policy thread, publishes each stage, and saves after each round."""
 
 import logging
 import time

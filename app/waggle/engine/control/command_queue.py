@@ -1,4 +1,4 @@
-"""The queue: where commands are taken while the engine may start again behind it; they wait for the lifecycle of then."""
+"""Takes commands for the life of the process; while the engine restarts, they wait for the next handler."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ NOT_CAUSED_BY_EITHER = (MemoryShort, CheckpointError, HistoryError, IdentityErro
 
 
 class CommandHandler(Protocol):
-    """Who obeys: a lifecycle, or an engine that is followed."""
+    """Obeys commands: this process's own engine, or the followed engine of another process."""
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]: ...
 
@@ -70,14 +70,14 @@ class CommandQueue:
         self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
 
     def sit(self, sitter: CommandHandler) -> None:
-        """From now on this one obeys."""
+        """Hand commands to this handler from now on, also those that wait."""
         self._sitter = sitter
         self._there.set()
         if self.stopped:
             sitter.stop()
 
     def rise(self) -> None:
-        """Whoever asks waits for the next one."""
+        """Let commands wait for the next handler."""
         self._sitter = None
         self._there.clear()
 

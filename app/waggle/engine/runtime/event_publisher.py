@@ -1,4 +1,4 @@
-"""Tells events: stamps them, folds them into the State, keeps them on file, and passes them on."""
+"""Publishes events: numbers and dates them, folds them into the State, writes the record, and sends them to listeners."""
 
 import asyncio
 import errno
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Listener:
-    """Who does not read for long, as a window that is held, misses events, and gets the whole State when it reads again."""
+    """A listener that does not read for long misses events, and gets a snapshot of the State when it reads again."""
 
     sink: Sink
     waiting: Callable[[], int]
@@ -63,7 +63,7 @@ class EventPublisher:
         return replace(event, seq=self.state.seq, at=self._clock())
 
     def tell(self, event: AnyEvent) -> None:
-        """Number an event, fold it, keep it, pass it on."""
+        """Number an event, fold it into the State, write it to the record, send it to listeners."""
         stamped = replace(event, seq=self.state.seq + 1, at=self._clock())
         self.state = apply(self.state, stamped)
         line = json_lines.line(stamped)

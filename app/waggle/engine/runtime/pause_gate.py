@@ -1,4 +1,4 @@
-"""The gate between two steps of a round: open while contributing, closed while paused, gone when stopping.
+"""The pause gate between two steps of a round: open while contributing, closed while paused; it raises Stopped at the end.
 
 It is also where the policy thread rests, so that it works for some part of the time only.
 """

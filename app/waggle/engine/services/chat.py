@@ -1,4 +1,4 @@
-"""Talking: a person's words go to the model of now and to that of before. Nothing of it is kept, shared or learned."""
+"""Chat: a message goes to the current model and to an earlier snapshot of it. Nothing of it is stored, shared or learned."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Sitting exams: at most once an epoch, and in a fiftieth of the time, the model answers its exam, and the answers are published.
+"""The leaderboard exam: the model answers it at most once an epoch, in at most a fiftieth of the time, and publishes its answers.
 
 Only where a person chose to take part. It happens between two rounds, in the policy thread: what holds rounds back holds it too.
 """

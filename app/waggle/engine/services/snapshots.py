@@ -1,4 +1,4 @@
-"""The model at every moment that is kept: loaded a second time with the weights of then, so that the round is left alone."""
+"""Snapshots of the model: loaded a second time with earlier weights, so that the running round is not disturbed."""
 
 import math
 import os

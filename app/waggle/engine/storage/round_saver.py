@@ -1,4 +1,4 @@
-"""Keeps every round for good: by a line in the journal, and by a whole checkpoint as often as the disk is spared."""
+"""Saves every round: a line in the journal each time, and a whole checkpoint as often as wear of the disk allows."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""The album: weights of ever rarer rounds, so that a model of long ago can still be asked. Linked, and small ones only."""
+"""Archive of weights, each from at least twice the rounds of the one before, so that early models can still be asked."""
 
 import os
 from contextlib import suppress

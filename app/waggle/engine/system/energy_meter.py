@@ -1,4 +1,4 @@
-"""The meter: how much energy contributing took today, as estimated, so that a day's budget can be kept.
+"""Estimates the energy that contributing took today, for a daily budget.
 
 Left out: what an earlier engine worked beside its rounds, of which the history tells nothing.
 """

@@ -1,4 +1,4 @@
-"""How much of this computer: priority, cores, share of the time, traffic, disk and memory, all of them while the engine runs."""
+"""Resource limits: priority, cores, share of time, traffic, disk and memory; all can change while the engine runs."""
 
 import os
 import re
