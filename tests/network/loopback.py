@@ -84,9 +84,9 @@ def question_ids(
     """The first `count` questions of this origin that are for training, or that are reserved: one in ten."""
     epoch = epoch_at(time.time()) if epoch is None else epoch
     ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count + 240)]
-    made = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
-    found = [i for i, q in zip(ids, made, strict=True) if (split_of(q.dataset, q.text) != "train") == reserved]
-    return found[:count]
+    record = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
+    result = [i for i, q in zip(ids, record, strict=True) if (split_of(q.dataset, q.text) != "train") == reserved]
+    return result[:count]
 
 
 def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[QuestionId]) -> list[Group]:

@@ -13,13 +13,15 @@ from waggle.network.joined_swarms import Book, Entry
 from waggle.network.messages import invite
 from waggle.network.messages.invite import Invite
 
-ONE, OTHER = "ab" * 32, "cd" * 32
+FIRST, OTHER = "ab" * 32, "cd" * 32
 
 
 def test_what_is_written_is_read_again(tmp_path):
     seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
     known = (
-        Book(active=ONE).with_entry(Entry(charter=ONE, seeds=(seed,), created=True, port=4001)).with_entry(Entry(charter=OTHER))
+        Book(active=FIRST)
+        .with_entry(Entry(charter=FIRST, seeds=(seed,), created=True, port=4001))
+        .with_entry(Entry(charter=OTHER))
     )
     joined_swarms.write(tmp_path / "swarms.json", known)
     assert joined_swarms.read(tmp_path / "swarms.json") == known
@@ -48,20 +50,20 @@ def test_a_book_that_the_disk_does_not_give_out_stays_where_it_is(tmp_path):
 
 
 def test_a_swarm_whose_seeds_are_no_addresses_is_left_out(tmp_path):
-    joined_swarms.write(tmp_path / "swarms.json", Book(entries=(Entry(charter=ONE, seeds=("nowhere",)), Entry(charter=OTHER))))
-    assert [one.charter for one in joined_swarms.read(tmp_path / "swarms.json").entries] == [OTHER]
+    joined_swarms.write(tmp_path / "swarms.json", Book(entries=(Entry(charter=FIRST, seeds=("nowhere",)), Entry(charter=OTHER))))
+    assert [entry.charter for entry in joined_swarms.read(tmp_path / "swarms.json").entries] == [OTHER]
 
 
 def test_a_swarm_stands_in_the_book_once_and_can_be_forgotten():
-    known = Book().with_entry(Entry(charter=ONE)).with_entry(Entry(charter=ONE, members=3))
-    assert [one.members for one in known.entries] == [3]
-    assert known.without(ONE).entries == ()
+    known = Book().with_entry(Entry(charter=FIRST)).with_entry(Entry(charter=FIRST, members=3))
+    assert [entry.members for entry in known.entries] == [3]
+    assert known.without(FIRST).entries == ()
 
 
 def test_one_swarm_too_many_is_refused_in_words():
     full = Book(entries=tuple(Entry(charter=f"{i:064x}") for i in range(joined_swarms.MOST)))
     with pytest.raises(SwarmError, match="remembered already"):
-        full.with_entry(Entry(charter=ONE))
+        full.with_entry(Entry(charter=FIRST))
 
 
 def test_as_many_swarms_as_are_remembered_are_read_again_however_long_their_invites_are(tmp_path):

@@ -39,20 +39,20 @@ from waggle.tasks.sandbox.verifier import Verifier
 async def test_groups_made_by_one_node_arrive_judged_at_the_other(
     start: Start, seed_address: str, charter: Charter, verifier: Verifier
 ) -> None:
-    one = await start("one", seeds=(seed_address,))
+    node = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
     await other.ear.hear(ReachFound, lambda news: news.reach == "connected")
-    ids = question_ids(charter, verifier, one.identity.peer_id, 3)
-    groups = answered(charter, verifier, one.identity.peer_id, ids)
+    ids = question_ids(charter, verifier, node.identity.peer_id, 3)
+    groups = answered(charter, verifier, node.identity.peer_id, ids)
 
-    travelled, size = share(one.node, groups, round_number=7)
+    travelled, size = share(node.node, groups, round_number=7)
     arrived = await other.ear.hear(GroupsArrived)
 
     assert (travelled, size > 0) == (3, True)
-    assert (arrived.origin, arrived.round, arrived.model) == (one.identity.peer_id, 7, "starter")
+    assert (arrived.origin, arrived.round, arrived.model) == (node.identity.peer_id, 7, "starter")
     assert [each.group for each in arrived.groups] == groups
     for each in arrived.groups:
-        seed = seed_of(charter.digest, one.identity.peer_id, each.group.id)
+        seed = seed_of(charter.digest, node.identity.peer_id, each.group.id)
         assert each.question == verifier.questions([(each.group.id.dataset, seed)])[0]
         assert each.rewards[0] == 1.0
         assert max(each.rewards[1:]) < 0.2
@@ -60,10 +60,10 @@ async def test_groups_made_by_one_node_arrive_judged_at_the_other(
 
 
 async def test_sharing_is_counted_on_both_sides(start: Start, seed_address: str, charter: Charter, verifier: Verifier) -> None:
-    one = await start("one", seeds=(seed_address,))
+    node = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
-    ids = question_ids(charter, verifier, one.identity.peer_id, 2)
-    _, size = share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
+    ids = question_ids(charter, verifier, node.identity.peer_id, 2)
+    _, size = share(node.node, answered(charter, verifier, node.identity.peer_id, ids))
     arrived = await other.ear.hear(GroupsArrived)
 
     other.node.take(arrived.groups[:1])
@@ -71,13 +71,13 @@ async def test_sharing_is_counted_on_both_sides(start: Start, seed_address: str,
     other.node.discard(arrived.groups[1:])
     assert other.node.waiting() == ()
 
-    there = await other.ear.peer(one.identity.peer_id, lambda news: (news.peer.used, news.peer.idle) == (1, 1))
+    there = await other.ear.peer(node.identity.peer_id, lambda news: (news.peer.used, news.peer.idle) == (1, 1))
     assert (there.peer.received, there.peer.useful, there.peer.rejected, there.peer.model) == (2, 2, 0, "starter")
     assert there.peer.mean_reward == pytest.approx(1 / 3, abs=0.1)
-    await one.ear.peer(other.identity.peer_id, lambda news: news.peer.taken == 2)
-    assert (await one.ear.hear(TrafficCounted, lambda news: news.up > 0)).up == pytest.approx(size / 5)
+    await node.ear.peer(other.identity.peer_id, lambda news: news.peer.taken == 2)
+    assert (await node.ear.hear(TrafficCounted, lambda news: news.up > 0)).up == pytest.approx(size / 5)
     assert (await other.ear.hear(TrafficCounted, lambda news: news.down > 0)).down == pytest.approx(size / 5)
-    connected = await other.ear.peer(one.identity.peer_id, lambda news: news.peer.delay_ms is not None)
+    connected = await other.ear.peer(node.identity.peer_id, lambda news: news.peer.delay_ms is not None)
     assert connected.peer.connection == "lan", "both are on this computer"
 
 
@@ -101,13 +101,13 @@ async def test_each_node_gets_the_others_groups_and_never_its_own(
 async def test_round_after_round_arrives_and_a_group_sent_again_counts_once(
     start: Start, seed_address: str, charter: Charter, verifier: Verifier
 ) -> None:
-    one = await start("one", seeds=(seed_address,))
+    node = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
-    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
-    share(one.node, [first], round_number=1)
+    first, second = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 2))
+    share(node.node, [first], round_number=1)
     await other.ear.hear(GroupsArrived, lambda news: news.round == 1)
 
-    share(one.node, [first, second], round_number=2)
+    share(node.node, [first, second], round_number=2)
 
     later = await other.ear.hear(GroupsArrived, lambda news: news.round == 2)
     assert [judged.group for judged in later.groups] == [second]
@@ -117,15 +117,15 @@ async def test_round_after_round_arrives_and_a_group_sent_again_counts_once(
 async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
     start: Start, seed_address: str, charter: Charter, verifier: Verifier
 ) -> None:
-    one = await start("one", seeds=(seed_address,))
+    node = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
-    peer_id = one.identity.peer_id
+    peer_id = node.identity.peer_id
     epoch = epoch_at(time.time())
     reserved, free = (question_ids(charter, verifier, peer_id, 1, reserved=which, epoch=epoch) for which in (True, False))
     ids = reserved + free
     groups = answered(charter, verifier, peer_id, ids)
 
-    share(one.node, groups)
+    share(node.node, groups)
 
     dropped = await other.ear.hear(RecordDropped)
     assert (dropped.origin, dropped.reason) == (peer_id, "reserved question")
@@ -159,9 +159,9 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
         await other.ear.peer(liar.peer_id, lambda news: news.peer.rejected == 1)
 
         # A true record that comes later shows that the directory was read again, and the liar not asked again.
-        one = await start("one", seeds=(seed_address,))
-        ids = question_ids(charter, verifier, one.identity.peer_id, 1)
-        share(one.node, answered(charter, verifier, one.identity.peer_id, ids))
+        node = await start("one", seeds=(seed_address,))
+        ids = question_ids(charter, verifier, node.identity.peer_id, 1)
+        share(node.node, answered(charter, verifier, node.identity.peer_id, ids))
         await other.ear.hear(GroupsArrived)
     finally:
         await dht.close()
@@ -175,82 +175,82 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
 async def test_sharing_goes_on_after_the_network_process_was_killed(
     start: Start, seed_address: str, charter: Charter, verifier: Verifier
 ) -> None:
-    one = await start("one", seeds=(seed_address,))
+    node = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
-    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
-    share(one.node, [first], round_number=1)
+    first, second = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 2))
+    share(node.node, [first], round_number=1)
     await other.ear.hear(GroupsArrived)
 
-    os.kill(one.node._connection.dht.pid, signal.SIGKILL)
-    await one.ear.hear(NetworkRestarted)
-    share(one.node, [second], round_number=2)
+    os.kill(node.node._connection.dht.pid, signal.SIGKILL)
+    await node.ear.hear(NetworkRestarted)
+    share(node.node, [second], round_number=2)
 
     arrived = await other.ear.hear(GroupsArrived, lambda news: news.round == 2)
     assert [judged.group for judged in arrived.groups] == [second]
-    assert arrived.origin == one.identity.peer_id
+    assert arrived.origin == node.identity.peer_id
 
 
 async def test_the_round_may_share_from_its_own_thread(
     start: Start, seed_address: str, charter: Charter, verifier: Verifier
 ) -> None:
-    one = await start("one", seeds=(seed_address,))
+    node = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
-    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
 
-    await asyncio.to_thread(share, one.node, groups)
+    await asyncio.to_thread(share, node.node, groups)
 
     assert (await other.ear.hear(GroupsArrived)).groups[0].group == groups[0]
 
 
 async def test_a_node_that_left_shares_nothing_and_fails_nothing(start: Start, charter: Charter, verifier: Verifier) -> None:
-    one = await start("one")
-    running = asyncio.create_task(one.node.run())
-    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
-    await one.node.close()
-    await one.node.close()
+    node = await start("one")
+    running = asyncio.create_task(node.node.run())
+    groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
+    await node.node.close()
+    await node.node.close()
 
-    assert share(one.node, groups) == (0, 0)
+    assert share(node.node, groups) == (0, 0)
     await running
 
 
 async def test_a_fault_in_the_background_is_raised_where_the_node_is_watched(start: Start, charter: Charter) -> None:
-    one = await start("one")
+    node = await start("one")
 
     def fail(news: object) -> None:
         raise ZeroDivisionError
 
-    one.node._tell = fail  # traffic and standings are told through it
-    one.node._trust.rejected(b"peer", "noise")
+    node.node._tell = fail  # traffic and standings are told through it
+    node.node._trust.rejected(b"peer", "noise")
     with pytest.raises(ZeroDivisionError):
-        await asyncio.wait_for(one.node.run(), SOON)
+        await asyncio.wait_for(node.node.run(), SOON)
 
 
 async def test_groups_that_may_not_travel_stay_here(start: Start, charter: Charter, verifier: Verifier) -> None:
-    one = await start("one")
-    (group,) = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
+    node = await start("one")
+    (group,) = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
     broken = msgspec.structs.replace(group, completions=(Completion(text="\ufffd", ended=True),) * 3)
 
-    assert share(one.node, [broken]) == (0, 0)
-    assert share(one.node, [group, broken]) == share(one.node, [group])
-    assert share(one.node, [group])[0] == 1
+    assert share(node.node, [broken]) == (0, 0)
+    assert share(node.node, [group, broken]) == share(node.node, [group])
+    assert share(node.node, [group])[0] == 1
 
 
 async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
     start: Start, charter: Charter, verifier: Verifier
 ) -> None:
-    one = await start("one")
-    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
-    _, size = share(one.node, groups)
+    node = await start("one")
+    groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
+    _, size = share(node.node, groups)
     async with asyncio.timeout(SOON):
-        while not one.node._offers._offers:
+        while not node.node._offers._offers:
             await asyncio.sleep(0.01)
-    (sha256,) = one.node._offers._offers
-    one.node._quota = Shares(rate=0.0, burst=2.5 * size)
-    one.node._trust.connected({b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")})
+    (sha256,) = node.node._offers._offers
+    node.node._quota = Shares(rate=0.0, burst=2.5 * size)
+    node.node._trust.connected({b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")})
 
-    given = [bool(await one.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]
+    payloads = [bool(await node.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]
 
-    assert given == [True, True, False, True]
+    assert payloads == [True, True, False, True]
 
 
 async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of_their_range(
@@ -276,31 +276,31 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
 async def test_what_arrives_from_a_peer_that_was_just_muted_is_not_kept(
     start: Start, charter: Charter, verifier: Verifier
 ) -> None:
-    one, origin = await start("one"), judged(1, 1).group.origin
+    node, origin = await start("one"), judged(1, 1).group.origin
     arrived = Judged(Record(origin=origin, round=1, epoch=1, model="m", groups=()), (judged(1, 1),), reserved=0)
-    one.node.choose(origin, "muted")
-    one.node._gathering._keep(origin, arrived)
-    assert one.ear.all(GroupsArrived) == []
+    node.node.choose(origin, "muted")
+    node.node._gathering._keep(origin, arrived)
+    assert node.ear.all(GroupsArrived) == []
 
 
 async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
     start: Start, seed_address: str, charter: Charter, verifier: Verifier
 ) -> None:
-    one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
-    held = asyncio.Event()
-    other.node._gathering._is_resting = lambda: not held.is_set()
-    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
-    share(one.node, groups)
-    heard = asyncio.Event()
-    other.node._gathering._on_announcements = lambda announced: heard.set() if one.identity.peer_id in announced else None
+    node, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
+    resting = asyncio.Event()
+    other.node._gathering._is_resting = lambda: not resting.is_set()
+    groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
+    share(node.node, groups)
+    received = asyncio.Event()
+    other.node._gathering._on_announcements = lambda announced: received.set() if node.identity.peer_id in announced else None
     async with asyncio.timeout(SOON):
         for _ in range(3):  # it looks on, and leaves what it sees
-            heard.clear()
-            await heard.wait()
+            received.clear()
+            await received.wait()
     assert other.ear.all(GroupsArrived) == []
-    assert not one.node._trust.of(other.identity.peer_id).taken
+    assert not node.node._trust.of(other.identity.peer_id).taken
 
-    held.set()
+    resting.set()
     await other.ear.hear(GroupsArrived)
 
 
@@ -334,20 +334,20 @@ async def test_a_swarm_goes_on_when_its_only_seed_is_gone_and_who_was_away_finds
 ) -> None:
     remembered = tmp_path / "known_peers.json"
     async with serving(fresh_identity(tmp_path, "seed"), charter) as seed:
-        one = await start("one", seeds=(seed,))
+        node = await start("one", seeds=(seed,))
         other = await start("other", seeds=(seed,))
         away = await start("away", seeds=(seed,), known_peers=remembered)
-        for live in (one, other, away):
+        for live in (node, other, away):
             await live.ear.hear(ReachFound, lambda news: news.peers >= 3)
         async with asyncio.timeout(SOON):
             while len(peer_cache.read(remembered)) < 3:
                 await asyncio.sleep(0.1)
         await away.node.close()
 
-    first, second = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 2))
-    share(one.node, [first], round_number=1)
+    first, second = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 2))
+    share(node.node, [first], round_number=1)
     await other.ear.hear(GroupsArrived, lambda news: news.round == 1)
 
     back = await start("away", seeds=(seed,), known_peers=remembered)
-    share(one.node, [second], round_number=2)
-    await back.ear.hear(GroupsArrived, lambda news: news.origin == one.identity.peer_id)
+    share(node.node, [second], round_number=2)
+    await back.ear.hear(GroupsArrived, lambda news: news.origin == node.identity.peer_id)

@@ -15,8 +15,8 @@ async def test_a_charter_is_fetched_by_its_hash_from_the_seed_that_answers(
     seed_address: str, identity: Identity, charter: Charter, tmp_path: Path
 ) -> None:
     dead = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'dead').peer_id)}"
-    found = await fetch_charter(options(seeds=(dead, seed_address)), identity, charter.digest)
-    assert found == charter
+    result = await fetch_charter(options(seeds=(dead, seed_address)), identity, charter.digest)
+    assert result == charter
 
 
 async def test_a_charter_that_no_seed_has_is_an_error_with_advice(seed_address: str, identity: Identity) -> None:

@@ -31,8 +31,8 @@ async def test_seeds_that_take_a_call_and_never_speak_do_not_hold_a_visit_up(tmp
             peer = text_of(fresh_identity(tmp_path, str(i)).peer_id)
             seeds.append(f"/ip4/127.0.0.1/tcp/{server.sockets[0].getsockname()[1]}/p2p/{peer}")
         async with asyncio.timeout(SOON):
-            found = await visit(Invite(charter=bytes(32), seeds=tuple(seeds)), "127.0.0.1", patience=0.5)
-    assert found == Visited(charter=None, answered=False, members=0)
+            result = await visit(Invite(charter=bytes(32), seeds=tuple(seeds)), "127.0.0.1", patience=0.5)
+    assert result == Visited(charter=None, answered=False, members=0)
 
 
 async def test_a_live_seed_whose_charter_names_a_file_of_this_computer_is_refused_in_words(tmp_path: Path) -> None:
@@ -56,5 +56,5 @@ async def test_a_proxy_that_cannot_be_used_is_no_absence_of_members(monkeypatch:
     with pytest.raises(SwarmError, match="proxy cannot be used"):
         await visit(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
     monkeypatch.delenv("all_proxy")
-    found = await visit(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
-    assert found == Visited(charter=None, answered=False, members=0)
+    result = await visit(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
+    assert result == Visited(charter=None, answered=False, members=0)

@@ -59,8 +59,8 @@ def test_a_greeting_is_shown() -> None:
 
 @pytest.mark.parametrize("author", ["policy", "human"])
 def test_a_message_with_an_answer_of_ones_own_is_known_by_its_mark_not_by_its_words(author: Author) -> None:
-    said = (Completion(text='"human"', ended=True), Completion(text="7", ended=True, by=author))
-    group = Group(origin=b"me", id=QuestionId("bf", 5, 1), completions=said)
+    messages = (Completion(text='"human"', ended=True), Completion(text="7", ended=True, by=author))
+    group = Group(origin=b"me", id=QuestionId("bf", 5, 1), completions=messages)
     blob = encode(Record(origin=b"me", round=1, epoch=5, model="m", groups=(group,)), first_swarm())
     assert written_by_hand(message("groups", blob)) == (author == "human")
     assert not written_by_hand(message("greeting", b"human"))

@@ -23,7 +23,7 @@ def offers(tmp_path: Path) -> Offers:
 
 def sealed(offers: Offers) -> list[tuple[int, list[int]]]:
     """The payloads, oldest first: their epochs and questions."""
-    return [(one.record.epoch, [group.id.index for group in one.record.groups]) for one in offers._offers.values()]
+    return [(offer.record.epoch, [group.id.index for group in offer.record.groups]) for offer in offers._offers.values()]
 
 
 def test_quick_rounds_of_one_epoch_are_one_payload(offers: Offers) -> None:
@@ -107,6 +107,6 @@ async def test_a_clock_that_was_fast_and_is_put_right_keeps_nobody_out_of_the_di
     for ahead in (0.0, fast, fast, 500.0, 0.0, 0.0):
         monkeypatch.setattr("waggle.network.exchange.publisher.time.time", lambda ahead=ahead: true + ahead)
         await offers._announce(door)
-    said = [announcements.parse(signed).expires_at - true for signed in door.said]
-    assert said == pytest.approx([300, fast + 300, fast + 300, 800, 800, 800], abs=0.01)
-    assert said[3] < said[4] < said[5], "what others hold gives way to what expires later alone"
+    messages = [announcements.parse(signed).expires_at - true for signed in door.said]
+    assert messages == pytest.approx([300, fast + 300, fast + 300, 800, 800, 800], abs=0.01)
+    assert messages[3] < messages[4] < messages[5], "what others hold gives way to what expires later alone"

@@ -94,17 +94,17 @@ def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_
     now, origin, make = time.time(), identity.peer_id, verifier.questions
     blob, announced = announced_record(charter, verifier, origin, now, count=40)
     turns: list[int] = []
-    made: list[int] = []
+    record: list[int] = []
 
     def questions(keys: Sequence[Key]) -> list[Question]:
-        made.append(len(turns))
+        record.append(len(turns))
         assert len(keys) <= verification.AT_ONCE
         return make(keys)
 
     monkeypatch.setattr(verifier, "_lock", Queue(verifier._lock, lambda: turns.append(1)))
     monkeypatch.setattr(verifier, "questions", questions)
     judged = verification.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
-    assert made == [1, 2, 3]
+    assert record == [1, 2, 3]
     ids = [each.group.id for each in judged.groups]
     assert [each.question for each in judged.groups] == make(
         [(each.dataset, seed_of(charter.digest, origin, each)) for each in ids]
@@ -141,9 +141,9 @@ def test_a_verifier_that_cannot_be_started_again_is_not_the_senders_offence(
 @pytest.fixture
 def own(charter: Charter) -> Iterator[Verifier]:
     """A verifier that this test may end."""
-    made = Verifier(charter)
-    yield made
-    made.close()
+    record = Verifier(charter)
+    yield record
+    record.close()
 
 
 def kill(verifier: Verifier) -> None:

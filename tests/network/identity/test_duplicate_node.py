@@ -6,11 +6,11 @@ from waggle.network.identity.duplicate_node import Twins
 def test_a_twin_that_goes_on_announcing_is_noticed_once():
     mine = 1000
     twins = Twins(lambda: mine)
-    said = []
+    messages = []
     for expires in (900, 1000, 1500, 1500, 2500, 3500):
-        said.append(twins.observe(expires))
+        messages.append(twins.observe(expires))
         mine = max(mine, 1200)
-    assert said == [False, False, False, False, True, False]
+    assert messages == [False, False, False, False, True, False]
 
 
 def test_what_we_announced_ourselves_before_the_clock_was_set_back_is_no_twin():

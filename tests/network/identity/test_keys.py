@@ -22,11 +22,11 @@ KNOWN_TEXT = "12D3KooWBtg3aaRMjxwedh83aGiUkwSxDwUZkzuJcfaqUmo7R3pq"
 
 def test_the_key_file_is_made_once_and_read_again(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "identity.key"
-    made = load_or_create(path)
+    identity = load_or_create(path)
 
-    assert load_or_create(path).peer_id == made.peer_id
+    assert load_or_create(path).peer_id == identity.peer_id
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
-    assert load_or_create(tmp_path / "another.key").peer_id != made.peer_id
+    assert load_or_create(tmp_path / "another.key").peer_id != identity.peer_id
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,14 @@ def test_everybody_is_welcome_in_a_public_swarm() -> None:
 
 
 def test_a_certificate_is_for_one_peer_one_swarm_and_a_while(private: Charter) -> None:
-    made = at(private, NOW, KEY).certificate()
+    certificate = at(private, NOW, KEY).certificate()
     gate = at(private, NOW)
-    assert len(made) == CERTIFICATE_BYTES
-    assert gate.admits(PEER, made)
-    assert not gate.admits(PEER[:-1] + b"\1", made)
-    assert not at(msgspec.structs.replace(private, name="Another"), NOW).admits(PEER, made)
-    assert not at(private, NOW + LIFETIME_S).admits(PEER, made)
-    assert not at(private, NOW - MAX_LIFETIME_S).admits(PEER, made)
+    assert len(certificate) == CERTIFICATE_BYTES
+    assert gate.admits(PEER, certificate)
+    assert not gate.admits(PEER[:-1] + b"\1", certificate)
+    assert not at(msgspec.structs.replace(private, name="Another"), NOW).admits(PEER, certificate)
+    assert not at(private, NOW + LIFETIME_S).admits(PEER, certificate)
+    assert not at(private, NOW - MAX_LIFETIME_S).admits(PEER, certificate)
 
 
 @pytest.mark.parametrize("nonsense", [b"", b"x", bytes(CERTIFICATE_BYTES), b"\xff" * CERTIFICATE_BYTES, bytes(1000)])

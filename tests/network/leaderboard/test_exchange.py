@@ -72,35 +72,35 @@ def announced(live: Live) -> Announcement:
     return announcements.parse(live.node._offers.announced)
 
 
-def of(told: Comparison, who: Identity) -> Entrant | None:
-    return next((one for one in told.entrants if one.id == text_of(who.peer_id)), None)
+def of(news: Comparison, who: Identity) -> Entrant | None:
+    return next((entrant for entrant in news.entrants if entrant.id == text_of(who.peer_id)), None)
 
 
 async def test_two_nodes_mark_each_others_answers_and_none_of_them_comes_near_a_pool(
     start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam
 ) -> None:
-    one = await start_at_work("one", seeds=(seed_address,), leaderboard=True)
+    node = await start_at_work("one", seeds=(seed_address,), leaderboard=True)
     other = await start_at_work("other", seeds=(seed_address,), leaderboard=True)
     silent = await start_at_work("silent", seeds=(seed_address,))
 
     assert published(silent.node, verifier, exam, 16) == 0, "it did not choose to take part"
-    size = published(one.node, verifier, exam, 11)
+    size = published(node.node, verifier, exam, 11)
     assert published(other.node, verifier, exam, 5, learned=0) > 0
 
-    for reader, writer, right, together in ((one, other, 5, False), (other, one, 11, True)):
-        told = await reader.ear.hear(SheetsMarked, lambda news, writer=writer: of(news.comparison, writer.identity) is not None)
-        found = of(told.comparison, writer.identity)
-        assert (found.right, found.total, found.round, found.together) == (right, len(exam.questions), 40, together)
+    for reader, writer, right, together in ((node, other, 5, False), (other, node, 11, True)):
+        news = await reader.ear.hear(SheetsMarked, lambda news, writer=writer: of(news.comparison, writer.identity) is not None)
+        result = of(news.comparison, writer.identity)
+        assert (result.right, result.total, result.round, result.together) == (right, len(exam.questions), 40, together)
     await other.ear.hear(TrafficCounted, lambda news: news.down >= size / 5)
-    assert "sheet" in [message.kind for message in one.node.sent() if message.to == other.identity.peer_id]
+    assert "sheet" in [message.kind for message in node.node.sent() if message.to == other.identity.peer_id]
     both = other.ear.all(SheetsMarked)[-1].comparison
     assert [(curve.model, curve.together) for curve in both.curves] == [("starter", True), ("starter", False)]
     assert announced(silent).sheet == b""
     assert silent.ear.all(SheetsMarked) == []
-    assert of(both, silent.identity) is of(one.ear.all(SheetsMarked)[-1].comparison, silent.identity) is None
-    asked = {question.text for question in exam.questions}
-    for each in (one, other, silent):
-        assert asked.isdisjoint(judged.question.text for judged in each.node.waiting())
+    assert of(both, silent.identity) is of(node.ear.all(SheetsMarked)[-1].comparison, silent.identity) is None
+    requests = {question.text for question in exam.questions}
+    for each in (node, other, silent):
+        assert requests.isdisjoint(judged.question.text for judged in each.node.waiting())
         assert each.ear.all(RecordDropped) == []
 
 
@@ -110,64 +110,64 @@ async def test_through_a_gateway_sheets_are_marked_both_ways(
     lender = await start_at_work("lender", seeds=(seed_address,), web_port=0, gateway=True, leaderboard=True)
     full = await start_at_work("full", seeds=(seed_address,), leaderboard=True)
     ways = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True, "leaderboard": True}
-    one, other = await start_at_work("one", **ways), await start_at_work("other", **ways)
-    for right, each in enumerate((lender, full, one, other), 3):
+    node, other = await start_at_work("one", **ways), await start_at_work("other", **ways)
+    for right, each in enumerate((lender, full, node, other), 3):
         assert published(each.node, verifier, exam, right) > 0
 
-    for reader in (lender, full, one, other):
-        for right, writer in enumerate((lender, full, one, other), 3):
-            told = await reader.ear.hear(SheetsMarked, lambda news, who=writer.identity: of(news.comparison, who) is not None)
-            assert of(told.comparison, writer.identity).right == right
+    for reader in (lender, full, node, other):
+        for right, writer in enumerate((lender, full, node, other), 3):
+            news = await reader.ear.hear(SheetsMarked, lambda news, who=writer.identity: of(news.comparison, who) is not None)
+            assert of(news.comparison, writer.identity).right == right
         assert reader.ear.all(RecordDropped) == []
-    assert any((said.kind, said.to) == ("sheet", lender.identity.peer_id) for said in one.node.sent())
+    assert any((messages.kind, messages.to) == ("sheet", lender.identity.peer_id) for messages in node.node.sent())
 
 
 async def test_marks_outlive_a_restart(start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path) -> None:
-    kept = tmp_path / "charter.msgpack"
-    before = await start("one", leaderboard=True, marks=kept)
+    stored = tmp_path / "charter.msgpack"
+    before = await start("one", leaderboard=True, marks=stored)
     published(before.node, verifier, exam, 7)
     await before.ear.hear(SheetsMarked)
     await before.node.close()
 
-    again = await start("one", leaderboard=True, marks=kept)
+    restarted = await start("one", leaderboard=True, marks=stored)
 
-    told = await again.ear.hear(SheetsMarked)
-    assert (of(told.comparison, before.identity).right, told.comparison.sheets) == (7, 1)
-    assert told.comparison.since <= exam.epoch * 600, "since the first mark, not since this start"
+    news = await restarted.ear.hear(SheetsMarked)
+    assert (of(news.comparison, before.identity).right, news.comparison.sheets) == (7, 1)
+    assert news.comparison.since <= exam.epoch * 600, "since the first mark, not since this start"
 
 
 async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays_empty(
     start: Start, seed_address: str, charter: Charter, verifier: Verifier, exam: Exam
 ) -> None:
-    one = await start("one", seeds=(seed_address,), leaderboard=True)
+    node = await start("one", seeds=(seed_address,), leaderboard=True)
     other = await start("other", seeds=(seed_address,), leaderboard=True)
     own = answer_sheet.signed(
-        Sheet(origin=one.identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="starter",
+        Sheet(origin=node.identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="starter",
               answers=tuple(truths(verifier, exam, 16))),
-        charter, one.identity,
+        charter, node.identity,
     )  # fmt: skip
-    groups = answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1))
-    made = Record(origin=one.identity.peer_id, round=1, epoch=exam.epoch, model="starter", groups=tuple(groups))
-    one.node._offers._offers[hashlib.sha256(own).digest()] = Offer(own, made)
-    one.node._offers.renew()
+    groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
+    record = Record(origin=node.identity.peer_id, round=1, epoch=exam.epoch, model="starter", groups=tuple(groups))
+    node.node._offers._offers[hashlib.sha256(own).digest()] = Offer(own, record)
+    node.node._offers.renew()
 
     dropped = await other.ear.hear(RecordDropped)
 
-    assert (dropped.origin, dropped.reason) == (one.identity.peer_id, "malformed compression")
+    assert (dropped.origin, dropped.reason) == (node.identity.peer_id, "malformed compression")
     assert other.node.waiting() == ()
 
 
 async def test_whoever_changes_their_mind_is_heard_at_once(
     start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam
 ) -> None:
-    one = await start_at_work("one", seeds=(seed_address,))
-    one.node.compare(on=True)
-    assert published(one.node, verifier, exam, 3) > 0
-    await one.ear.hear(SheetsMarked)
-    named = hashlib.sha256(one.node._marking.own[0]).digest()
-    assert await one.node._give_payload(bytes(38), named)
-    one.node.compare(on=False)
-    assert await one.node._give_payload(bytes(38), named) == b""
+    node = await start_at_work("one", seeds=(seed_address,))
+    node.node.compare(on=True)
+    assert published(node.node, verifier, exam, 3) > 0
+    await node.ear.hear(SheetsMarked)
+    named = hashlib.sha256(node.node._marking.own[0]).digest()
+    assert await node.node._give_payload(bytes(38), named)
+    node.node.compare(on=False)
+    assert await node.node._give_payload(bytes(38), named) == b""
 
 
 async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
@@ -305,7 +305,7 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
 
 async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start, charter: Charter, tmp_path: Path) -> None:
     reader = await start("reader")  # looks only when the test does
-    marking, asked = reader.node._marking, []
+    marking, requests = reader.node._marking, []
     honest = fresh_identity(tmp_path, "honest").peer_id
     reader.node._trust.connected({honest: ("direct", "8.8.8.0/24")})
 
@@ -313,14 +313,14 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
         dht = property(lambda self: self)
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
-            asked.append(peer_id)
+            requests.append(peer_id)
             return b""
 
     crowd = [os.urandom(len(honest)) for _ in range(500)]
     marking._accounts.work.charge(reader.node._trust.of(crowd[0]).payers, 1e6)
     marking.on_announcements(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
     await marking._look(Asked())
-    assert asked == [honest]
+    assert requests == [honest]
 
 
 async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
@@ -330,10 +330,10 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
     published(honest.node, verifier, exam, 9)
     await honest.ear.hear(SheetsMarked)
     reader = await start_at_work("reader", seeds=await honest.node.addresses(), patience=1.0)  # looks only when the test does
-    marking, origin, asked = reader.node._marking, honest.identity.peer_id, []
+    marking, origin, requests = reader.node._marking, honest.identity.peer_id, []
 
     async def stay_silent(_peer_id: bytes, request: bytes) -> bytes:
-        asked.append(request)
+        requests.append(request)
         return await asyncio.get_running_loop().create_future()
 
     one_range = fresh_identity(tmp_path, "crowd")
@@ -345,11 +345,11 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
         silent = {os.urandom(len(origin)): os.urandom(32) for _ in range(500)}
         names = {name: msgspec.structs.replace(naming(sha, charter), via=(one_range.peer_id,)) for name, sha in silent.items()}
         marking.on_announcements({**names, origin: naming(honest.node._marking.own[0], charter)})
-        while marking.marks.epoch_of(origin) < 0 and len(asked) < 24:  # again where a busy computer was too late
+        while marking.marks.epoch_of(origin) < 0 and len(requests) < 24:  # again where a busy computer was too late
             await marking._look(reader.node._connection)
     finally:
         await crowd.close()
-    assert asked, "some of them were in the way"
+    assert requests, "some of them were in the way"
     assert [(mark.origin, mark.right) for mark in marking.marks.all()] == [(origin, 9)]
     assert reader.ear.all(RecordDropped) == []
 
@@ -393,9 +393,9 @@ def naming(blob: bytes, charter: Charter) -> Announcement:
 
 
 def test_anybody_comes_to_the_same_marks(charter: Charter, verifier: Verifier, exam: Exam, identity: Identity) -> None:
-    made = Sheet(
+    record = Sheet(
         origin=identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="m",
         answers=tuple(truths(verifier, exam, 9)),
     )  # fmt: skip
-    read = answer_sheet.read(answer_sheet.signed(made, charter, identity), charter, origin=identity.peer_id)
-    assert right_of(read, exam, verifier) == right_of(made, exam, verifier) == 9
+    read = answer_sheet.read(answer_sheet.signed(record, charter, identity), charter, origin=identity.peer_id)
+    assert right_of(read, exam, verifier) == right_of(record, exam, verifier) == 9

@@ -35,22 +35,25 @@ def test_members_and_those_alone_stand_on_the_same_rounds_of_their_own() -> None
         marks.add(mark(3, epoch, round_number=10 * epoch, right=2, learned=0))
         marks.add(mark(4, epoch, round_number=7, right=1, model="b", learned=0))
     together, alone, other = marks.comparison().curves
-    assert [(one.model, one.together) for one in (together, alone, other)] == [("a", True), ("a", False), ("b", False)]
+    assert [(entry.model, entry.together) for entry in (together, alone, other)] == [("a", True), ("a", False), ("b", False)]
     assert len(together.points) == len(alone.points) == PLACES
-    assert [one.round for one in together.points] == [one.round for one in alone.points]
+    assert [entry.round for entry in together.points] == [entry.round for entry in alone.points]
     assert together.points[0].nodes == 2
     assert together.points[-1].nodes == 1
     assert together.points[-1].right / together.points[-1].total == 0.5
-    assert sum(one.total for one in together.points) == 24 * 2 * 16
+    assert sum(entry.total for entry in together.points) == 24 * 2 * 16
 
 
 def test_a_node_that_joins_moves_to_the_other_curve_and_keeps_what_it_was_alone() -> None:
     marks = Marks(ranked=True)
     marks.add(mark(1, 1, round_number=3, right=2, learned=0))
     marks.add(mark(1, 2, round_number=9, right=8, learned=4))
-    told = marks.comparison()
-    assert [(curve.together, sum(one.right for one in curve.points)) for curve in told.curves] == [(True, 8), (False, 2)]
-    assert [(one.together, one.right, one.total) for one in told.entrants] == [(True, 8, 16)]
+    comparison = marks.comparison()
+    assert [(curve.together, sum(entry.right for entry in curve.points)) for curve in comparison.curves] == [
+        (True, 8),
+        (False, 2),
+    ]
+    assert [(entry.together, entry.right, entry.total) for entry in comparison.entrants] == [(True, 8, 16)]
 
 
 def test_only_a_swarm_that_knows_its_members_ranks_them() -> None:
@@ -58,9 +61,9 @@ def test_only_a_swarm_that_knows_its_members_ranks_them() -> None:
         marks = Marks(ranked=ranked)
         for node in range(5):
             marks.add(mark(node, 1, right=node))
-        told = marks.comparison()
-        assert told.ranked is ranked
-        best_first = [one.right for one in told.entrants] == [4, 3, 2, 1, 0]
+        comparison = marks.comparison()
+        assert comparison.ranked is ranked
+        best_first = [entry.right for entry in comparison.entrants] == [4, 3, 2, 1, 0]
         assert best_first is ranked
 
 
@@ -70,9 +73,9 @@ def test_what_is_kept_is_bounded() -> None:
         marks.add(mark(0, epoch, right=16 if epoch >= MARKS_PER_NODE + 50 - RECENT else 0))
     for node in range(1, MAX_NODES + 20):
         marks.add(mark(node, 1))
-    told = marks.comparison()
-    assert len(told.entrants) == MAX_NODES
-    assert told.sheets == MARKS_PER_NODE + 50 + MAX_NODES + 19
+    comparison = marks.comparison()
+    assert len(comparison.entrants) == MAX_NODES
+    assert comparison.sheets == MARKS_PER_NODE + 50 + MAX_NODES + 19
 
 
 def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_left() -> None:
@@ -83,7 +86,7 @@ def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_le
         marks.add(mark(3, epoch, round_number=10**12 + epoch))
     (curve,) = marks.comparison().curves
     assert curve.points[-1].round < 10_000
-    assert sum(one.total for one in curve.points) == 2 * PLACES * 16, "its marks count, but are not drawn"
+    assert sum(entry.total for entry in curve.points) == 2 * PLACES * 16, "its marks count, but are not drawn"
 
 
 def member(node: int, epoch: int, right: int = 4) -> Mark:
@@ -97,10 +100,10 @@ def test_marks_are_kept_in_a_file_and_no_more_than_are_worth_it(tmp_path: Path) 
     assert scores_file.read(path, now) == []
     known = Marks(ranked=True, known=[member(node, epoch) for node in range(60) for epoch in range(200)], clock=lambda: now)
     scores_file.write(path, known.all())
-    again = scores_file.read(path, now)
-    assert len(again) == len(known.all()) == MAX_MARKS
-    assert min(mark.epoch for mark in again) > 0, "the oldest are let go"
-    assert Marks(ranked=True, known=again).comparison().entrants == known.comparison().entrants
+    restarted = scores_file.read(path, now)
+    assert len(restarted) == len(known.all()) == MAX_MARKS
+    assert min(mark.epoch for mark in restarted) > 0, "the oldest are let go"
+    assert Marks(ranked=True, known=restarted).comparison().entrants == known.comparison().entrants
     assert path.stat().st_size < scores_file.MAX_BYTES
 
 
@@ -128,10 +131,10 @@ def test_one_range_leaves_the_others_their_places_models_and_axis() -> None:
     for name in range(2 * MAX_NODES):
         model = f"invented {name}" if name % 2 else "shared"
         marks.add(crowded(1000 + name, 8, "8.8.4.0/24", round_number=100 * (name % 8), model=model))
-    told = marks.comparison()
-    assert len(told.entrants) == MAX_NODES
-    assert {each.model for each in told.curves} == {"shared", *(f"model {node}" for node in range(7))}
-    (drawn,) = [each for each in told.curves if each.model == "shared"]
+    comparison = marks.comparison()
+    assert len(comparison.entrants) == MAX_NODES
+    assert {each.model for each in comparison.curves} == {"shared", *(f"model {node}" for node in range(7))}
+    (drawn,) = [each for each in comparison.curves if each.model == "shared"]
     (before,) = [each for each in honest if each.model == "shared"]
     assert [each.round for each in drawn.points] == [each.round for each in before.points]
     for point, as_before in zip(drawn.points, before.points, strict=True):
@@ -177,10 +180,10 @@ def test_whoever_has_most_marks_makes_room_for_more() -> None:
             marks.add(mark(node, epoch))
         for node in range(30):
             marks.add(crowded(1000 + node, epoch, "8.8.4.0/24"))
-    kept = marks.all()
-    assert len(kept) == MAX_MARKS
-    assert sum(not each.source for each in kept) == 8 * MARKS_PER_NODE
-    assert len({each.origin for each in kept}) == 38
+    stored = marks.all()
+    assert len(stored) == MAX_MARKS
+    assert sum(not each.source for each in stored) == 8 * MARKS_PER_NODE
+    assert len({each.origin for each in stored}) == 38
     for node in range(8, MAX_NODES - 30):
         marks.add(mark(node, MARKS_PER_NODE))
     assert len(marks.all()) == MAX_MARKS
@@ -217,5 +220,5 @@ def test_among_several_one_who_claims_to_be_further_or_to_know_all_says_nothing_
             rounds = FARTHEST * furthest if sheets == 1 else furthest
             marks.add(msgspec.structs.replace(mark(100 + name, epoch, round_number=rounds, right=16), source="8.8.8.0/24"))
     (curve,) = marks.comparison().curves
-    assert [one.round for one in curve.points] == [one.round for one in before]
+    assert [entry.round for entry in curve.points] == [entry.round for entry in before]
     assert curve.points[-1].right / curve.points[-1].total < 0.21  # one of eleven, who knows all

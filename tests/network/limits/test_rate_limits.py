@@ -7,62 +7,62 @@ from waggle.network.limits.address_ranges import HIDDEN, RELAYED
 from waggle.network.limits.rate_limits import FRIENDS, WORK_BURST, Accounts, Joint, Quota, Shares, all_allow
 from waggle.tasks.rollout_group import NEWCOMERS
 
-ONE, OTHER = b"one", b"other"
+FIRST, OTHER = b"one", b"other"
 
 
 def test_a_burst_is_allowed_and_then_the_rate() -> None:
     now = 0.0
     bounded = Quota(rate=2.0, burst=5.0, clock=lambda: now)
-    assert [bounded.allows(ONE) for _ in range(6)] == [True] * 5 + [False]
+    assert [bounded.allows(FIRST) for _ in range(6)] == [True] * 5 + [False]
     now = 1.0
-    assert [bounded.allows(ONE) for _ in range(3)] == [True, True, False]
+    assert [bounded.allows(FIRST) for _ in range(3)] == [True, True, False]
 
 
 def test_nobody_pays_for_another() -> None:
     bounded = Quota(rate=0.0, burst=1.0, clock=lambda: 0.0)
-    assert bounded.allows(ONE)
-    assert not bounded.allows(ONE)
+    assert bounded.allows(FIRST)
+    assert not bounded.allows(FIRST)
     assert bounded.allows(OTHER)
 
 
 def test_what_is_refused_costs_nothing() -> None:
     bounded = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0)
-    assert not bounded.allows(ONE, 11.0)
-    assert bounded.allows(ONE, 10.0)
+    assert not bounded.allows(FIRST, 11.0)
+    assert bounded.allows(FIRST, 10.0)
 
 
 def test_what_came_unasked_is_paid_off_before_there_is_more() -> None:
     now = 0.0
     bounded = Quota(rate=2.0, burst=10.0, clock=lambda: now)
-    bounded.charge(ONE, 14.0)
+    bounded.charge(FIRST, 14.0)
     now = 2.5
-    assert not bounded.allows(ONE, 2.0)
+    assert not bounded.allows(FIRST, 2.0)
     now = 3.0
-    assert bounded.allows(ONE, 2.0)
+    assert bounded.allows(FIRST, 2.0)
     assert bounded.allows(OTHER, 10.0)
 
 
 def test_what_one_of_two_quotas_refuses_is_counted_in_neither() -> None:
     own, of_range = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0), Quota(rate=0.0, burst=15.0, clock=lambda: 0.0)
-    assert all_allow((own, ONE, 8.0), (of_range, b"range", 8.0))
+    assert all_allow((own, FIRST, 8.0), (of_range, b"range", 8.0))
     assert not all_allow((own, OTHER, 8.0), (of_range, b"range", 8.0))
-    assert not all_allow((own, ONE, 7.0), (of_range, b"range", 7.0))
+    assert not all_allow((own, FIRST, 7.0), (of_range, b"range", 7.0))
     assert all_allow((own, OTHER, 7.0), (of_range, b"range", 7.0))
 
 
 def test_whoever_had_too_much_rests_by_itself_and_a_crowd_as_a_whole_until_it_is_paid_off() -> None:
     now = 0.0
     joint = Joint(rate=1.0, burst=2.0, times=4.0, clock=lambda: now)
-    joint.charge((ONE, "all"), 7.0)
-    assert [joint.has(payers) for payers in ((ONE, "all"), (OTHER, "all"))] == [False, True]
+    joint.charge((FIRST, "all"), 7.0)
+    assert [joint.has(payers) for payers in ((FIRST, "all"), (OTHER, "all"))] == [False, True]
     joint.charge((OTHER, "all"), 7.0)
     assert [joint.has(payers) for payers in ((b"new", "all"), (b"new", "others"))] == [False, True]
     now = 1.5
     assert joint.has((b"new", "all"))
     now = 4.5
-    assert not joint.has((ONE, "all"))
+    assert not joint.has((FIRST, "all"))
     now = 5.0
-    assert joint.has((ONE, "all"))
+    assert joint.has((FIRST, "all"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_ever_new_names_have_a_fifth_of_the_verifiers_time_or_half_once_trusted_
     accounts = Accounts(clock=lambda: now)
     while now < 10_000.0:
         now += 1.0
-        payers = str(now) if crowd else ONE, crowd
+        payers = str(now) if crowd else FIRST, crowd
         if not accounts.rest(payers):
             accounts.work.charge(payers, 5.0)
             worked += 5.0
@@ -87,19 +87,19 @@ def test_honest_records_never_make_anybody_rest() -> None:
     now = 0.0
     accounts = Accounts(clock=lambda: now)
     for _ in range(1000):
-        accounts.work.charge((ONE, ONE), WORK_BURST / 50)  # of 128 groups
-        accounts.pulls.charge((ONE, ONE), 400e3)  # ten times as much as those come to
+        accounts.work.charge((FIRST, FIRST), WORK_BURST / 50)  # of 128 groups
+        accounts.pulls.charge((FIRST, FIRST), 400e3)  # ten times as much as those come to
         now += 1.0
-        assert not accounts.rest((ONE, ONE))
+        assert not accounts.rest((FIRST, FIRST))
 
 
 def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a_quarter() -> None:
     shares = Shares(rate=0.0, burst=8.0, clock=lambda: 0.0)
-    assert shares.allows(ONE, "8.8.4.0/24", 8.0)
+    assert shares.allows(FIRST, "8.8.4.0/24", 8.0)
     assert not shares.allows(OTHER, "8.8.4.0/24", 1.0)
-    assert [shares.allows(ONE, RELAYED, 1.0) for _ in range(3)] == [True, True, False]
+    assert [shares.allows(FIRST, RELAYED, 1.0) for _ in range(3)] == [True, True, False]
     assert shares.allows(OTHER, RELAYED, 2.0)
-    assert shares.allows(ONE, "", 8.0)
+    assert shares.allows(FIRST, "", 8.0)
     assert shares.allows(OTHER, "", 8.0)
 
 
@@ -111,7 +111,7 @@ def test_those_that_are_hidden_leave_those_that_are_relayed_their_share() -> Non
         "half is for those who want little"
     )
     assert shares.allows(OTHER, HIDDEN, 0.1)
-    assert shares.allows(ONE, RELAYED, 2.0)
+    assert shares.allows(FIRST, RELAYED, 2.0)
 
 
 def test_memory_is_bounded() -> None:
@@ -125,11 +125,11 @@ def test_memory_is_bounded() -> None:
 def test_of_a_crowd_a_few_greedy_ones_leave_half_to_all_who_had_little(crowd: str) -> None:
     now = 0.0
     shares = Shares(rate=640.0, burst=6400.0, clock=lambda: now)
-    greedy, modest, told = [bytes([number]) for number in range(8)], b"modest", 0
+    greedy, modest, news = [bytes([number]) for number in range(8)], b"modest", 0
     while now < 100.0:
         now += 0.5
         for each in greedy:
             while shares.allows(each, crowd, 20.0):
                 pass
-        told += shares.allows(modest, crowd, 5.0)
-    assert told == 200
+        news += shares.allows(modest, crowd, 5.0)
+    assert news == 200

@@ -38,9 +38,9 @@ def test_names_and_ids_in_the_file_are_not_taken_on_trust(tmp_path: Path) -> Non
     path = tmp_path / "standings.json"
     peer_id = fresh_identity(tmp_path, "peer").peer_id
     path.write_bytes(msgspec.json.encode([Standing(id=peer_id, name="\u202eEve"), Standing(id=b"no peer", name="x")]))
-    (found,) = reputation_file.read(path) or []
-    assert found.id == peer_id
-    assert "\u202e" not in found.name
+    (result,) = reputation_file.read(path) or []
+    assert result.id == peer_id
+    assert "\u202e" not in result.name
 
 
 async def test_a_block_holds_after_a_restart_and_is_told_at_once(start: Start, tmp_path: Path) -> None:
@@ -49,11 +49,11 @@ async def test_a_block_holds_after_a_restart_and_is_told_at_once(start: Start, t
     first.node.choose(peer_id, "blocked")
     await first.node.close()
 
-    again = await start("node", standings=path)
+    restarted = await start("node", standings=path)
 
-    told = await again.ear.hear(PeerSeen, lambda news: news.peer.id == peer_id)
-    assert told.peer.choice == "blocked"
-    assert not again.node._trust.admits(peer_id)
+    news = await restarted.ear.hear(PeerSeen, lambda news: news.peer.id == peer_id)
+    assert news.peer.choice == "blocked"
+    assert not restarted.node._trust.admits(peer_id)
 
 
 async def test_a_damaged_file_is_told(start: Start, tmp_path: Path) -> None:

@@ -98,10 +98,10 @@ def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_f
     traffic.read(10**9)
     traffic.limit = 1000.0
     askers = [bytes([number]) for number in range(5)]
-    told = read = sent = came = 0
+    news = read = sent = came = 0
     for hundredth in range(10_000):
         now = hundredth / 100
-        told += 100 * any(traffic.may_tell(who, 100) for who in askers)
+        news += 100 * any(traffic.may_tell(who, 100) for who in askers)
         sent += given(traffic, b"f", 100)
         if traffic.may_read():
             traffic.read(100)
@@ -109,20 +109,20 @@ def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_f
         if traffic.may_receive():
             traffic.pay(100)
             came += 100
-    assert 20_000 < told <= 25_000 >= read > 20_000
-    assert 90_000 < told + sent <= 100_100 >= read + came > 90_000
+    assert 20_000 < news <= 25_000 >= read > 20_000
+    assert 90_000 < news + sent <= 100_100 >= read + came > 90_000
 
 
 def test_of_what_the_directory_sends_one_source_has_a_quarter_at_most():
     now = 0.0
     traffic = Traffic(clock=lambda: now)
     traffic.limit = 1000.0
-    told = {b"greedy": 0, b"other": 0}
+    news = {b"greedy": 0, b"other": 0}
     for hundredth in range(10_000):
         now = hundredth / 100
-        for who in told:
-            told[who] += 100 * traffic.may_tell(who, 100)
-    assert 5_000 < min(told.values()) <= max(told.values()) <= 6_350
+        for who in news:
+            news[who] += 100 * traffic.may_tell(who, 100)
+    assert 5_000 < min(news.values()) <= max(news.values()) <= 6_350
     assert len(traffic._directory_debts) <= 2
 
 
@@ -131,15 +131,15 @@ def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_f
     traffic = Traffic(clock=lambda: now)
     assert traffic.may_lodge(b"somebody", 10**9), "without a limit"
     traffic.limit = 1000.0
-    left = came = 0
+    remaining = came = 0
     for hundredth in range(10_000):
         now = hundredth / 100
-        left += 100 * any(traffic.may_lodge(who, 100) for who in (b"one", b"other"))
+        remaining += 100 * any(traffic.may_lodge(who, 100) for who in (b"one", b"other"))
         if traffic.may_receive():
             traffic.pay(100)
             came += 100
-    assert 20_000 < left <= 25_000
-    assert 90_000 < left + came <= 100_100
+    assert 20_000 < remaining <= 25_000
+    assert 90_000 < remaining + came <= 100_100
 
 
 def test_of_clients_that_leave_as_much_as_they_can_each_goes_before_another_once_at_most():
@@ -159,9 +159,11 @@ def test_of_clients_that_leave_as_much_as_they_can_each_goes_before_another_once
 
 
 async def test_a_node_under_a_limit_looks_into_the_directory_less_often(start, seed_address, charter, verifier):
-    one, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
+    node, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
     other.node.limit(2000.0)
-    share(one.node, answered(charter, verifier, one.identity.peer_id, question_ids(charter, verifier, one.identity.peer_id, 1)))
+    share(
+        node.node, answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
+    )
     await other.ear.hear(GroupsArrived)
     async with asyncio.timeout(SOON):
         while other.node._traffic.may_read():

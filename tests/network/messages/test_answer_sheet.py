@@ -40,9 +40,9 @@ def packed(identity: Identity, charter: Charter, /, **changes: object) -> bytes:
 def test_a_sheet_is_read_as_it_was_written(identity: Identity, charter: Charter) -> None:
     blob = answer_sheet.signed(made(identity), charter, identity)
     assert len(blob) < 400
-    found = answer_sheet.read(blob, charter, origin=identity.peer_id)
-    assert found == made(identity)
-    answer_sheet.require_exam(found, EXAM)
+    sheet = answer_sheet.read(blob, charter, origin=identity.peer_id)
+    assert sheet == made(identity)
+    answer_sheet.require_exam(sheet, EXAM)
 
 
 def test_what_may_not_travel_counts_as_no_answer(identity: Identity, charter: Charter) -> None:
@@ -51,8 +51,8 @@ def test_what_may_not_travel_counts_as_no_answer(identity: Identity, charter: Ch
         Completion(text=f"cut{rollout_record.BROKEN}", ended=False),
     )  # fmt: skip
     blob = answer_sheet.signed(made(identity, answers=answers), charter, identity)
-    found = answer_sheet.read(blob, charter, origin=identity.peer_id)
-    assert [(one.text, one.ended) for one in found.answers] == [("", False), ("", False), ("cut", False)]
+    sheet = answer_sheet.read(blob, charter, origin=identity.peer_id)
+    assert [(answer.text, answer.ended) for answer in sheet.answers] == [("", False), ("", False), ("cut", False)]
 
 
 def test_the_sheet_of_a_whole_exam_stays_small_and_one_too_large_is_not_published(identity: Identity, charter: Charter) -> None:

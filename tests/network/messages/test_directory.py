@@ -38,11 +38,11 @@ def test_shards_are_even() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "depths"),
+    ("peers_in_shard", "depths"),
     [(0, [2, 3]), (23, [2, 3]), (24, [3]), (47, [3]), (48, [3, 4]), (63, [3, 4]), (64, [3, 4]), (5000, [3, 4])],
 )
-def test_a_shard_that_splits_or_merges_is_published_at_both_depths(seen: int, depths: list[int]) -> None:
-    keys = directory.keys_to_publish(CHARTER.digest, PEERS[5], 3, seen)
+def test_a_shard_that_splits_or_merges_is_published_at_both_depths(peers_in_shard: int, depths: list[int]) -> None:
+    keys = directory.keys_to_publish(CHARTER.digest, PEERS[5], 3, peers_in_shard)
     assert keys == [directory.key_of(CHARTER.digest, bits, directory.shard_of(PEERS[5], bits)) for bits in depths]
 
 
@@ -153,7 +153,10 @@ class Hall:
 
     def look(self, times: int) -> float:
         """Everybody announces, which holds until the next look, and reads: how many honest ones a read shows."""
-        shown, made_up = [], {key: {p: d for p, d in each.items() if p not in self.depths} for key, each in self.entries.items()}
+        listings, made_up = (
+            [],
+            {key: {p: d for p, d in each.items() if p not in self.depths} for key, each in self.entries.items()},
+        )
         for _ in range(times):
             self.now, self.entries = self.now + 2.0, {key: dict(each) for key, each in made_up.items()}
             for peer, depth in self.depths.items():
@@ -162,10 +165,10 @@ class Hall:
                 ):
                     self.entries.setdefault(key, {})[peer] = depth.bits
             for depth in self.depths.values():
-                found = self.entries.get(directory.key_to_read(CHARTER.digest, depth.bits, self.random), {})
-                shown.append(len(found.keys() & self.depths.keys()))
-                depth.observe(list(found.values()))
-        return sum(shown) / len(shown)
+                result = self.entries.get(directory.key_to_read(CHARTER.digest, depth.bits, self.random), {})
+                listings.append(len(result.keys() & self.depths.keys()))
+                depth.observe(list(result.values()))
+        return sum(listings) / len(listings)
 
 
 @pytest.mark.parametrize("claimed", [4, directory.MAX_BITS])

@@ -14,9 +14,14 @@ CHARTER = bytes(range(32))
 
 
 def test_what_is_written_is_read() -> None:
-    said = handshake.read(handshake.write(CHARTER, b"announced"))
-    assert (said.protocol, said.version, said.charter, said.announced) == (PROTOCOL, __version__, CHARTER, b"announced")
-    assert handshake.refusal(said, CHARTER) == ""
+    greeting = handshake.read(handshake.write(CHARTER, b"announced"))
+    assert (greeting.protocol, greeting.version, greeting.charter, greeting.announced) == (
+        PROTOCOL,
+        __version__,
+        CHARTER,
+        b"announced",
+    )
+    assert handshake.refusal(greeting, CHARTER) == ""
 
 
 def test_a_later_version_may_say_more() -> None:
@@ -26,8 +31,8 @@ def test_a_later_version_may_say_more() -> None:
 
 @pytest.mark.parametrize(("protocol", "which"), [(PROTOCOL + 1, "newer"), (PROTOCOL - 1, "older")])
 def test_where_a_version_has_no_name_it_is_another(protocol: int, which: str) -> None:
-    said = handshake.read(msgspec.msgpack.encode([protocol, "", CHARTER]))
-    assert handshake.refusal(said, CHARTER).startswith(f"runs another Waggle, which is {which}: ")
+    greeting = handshake.read(msgspec.msgpack.encode([protocol, "", CHARTER]))
+    assert handshake.refusal(greeting, CHARTER).startswith(f"runs another Waggle, which is {which}: ")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +56,7 @@ def test_what_breaks_the_form_is_refused(fields: object) -> None:
 @given(st.binary(max_size=handshake.MAX_BYTES + 10))
 def test_no_bytes_do_anything_else(blob: bytes) -> None:
     try:
-        said = handshake.read(blob)
+        greeting = handshake.read(blob)
     except BadRecord:
         return
-    assert len(said.charter) == 32
+    assert len(greeting.charter) == 32

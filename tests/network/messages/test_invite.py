@@ -20,10 +20,12 @@ LINK = f"waggle://join?charter={DIGEST.hex()}&seed={SEED}&seed={OTHER}#key={base
 
 
 def test_gateways_stand_in_the_link_with_the_peer_that_they_must_be() -> None:
-    made = Invite(charter=DIGEST, seeds=(SEED,), gateways=(f"wss://example.org/gateway#{PEER}", "ws://[2001:db8::1]:80/gateway"))
-    link = invite.write(made)
+    invitation = Invite(
+        charter=DIGEST, seeds=(SEED,), gateways=(f"wss://example.org/gateway#{PEER}", "ws://[2001:db8::1]:80/gateway")
+    )
+    link = invite.write(invitation)
     assert f"&gateway=wss://example.org/gateway%23{PEER}&gateway=ws://[2001:db8::1]:80/gateway" in link
-    assert invite.read(link) == made
+    assert invite.read(link) == invitation
     alone = Invite(charter=DIGEST, gateways=("ws://192.0.2.1:8080/some/where/gateway",), key=KEY)
     assert invite.read(invite.write(alone)) == alone
 
@@ -57,8 +59,8 @@ INVITES = st.builds(
 
 
 @given(INVITES)
-def test_what_is_written_is_read_again(made: Invite) -> None:
-    assert invite.read(invite.write(made)) == made
+def test_what_is_written_is_read_again(invitation: Invite) -> None:
+    assert invite.read(invite.write(invitation)) == invitation
 
 
 def test_what_programs_do_to_links_on_the_way_is_forgiven() -> None:
@@ -68,10 +70,10 @@ def test_what_programs_do_to_links_on_the_way_is_forgiven() -> None:
 
 
 def test_the_key_of_a_private_swarm_is_shown_nowhere() -> None:
-    made = invite.read(LINK)
-    assert made.key == KEY
-    assert "key" not in repr(made)
-    assert repr(KEY) not in repr(made)
+    invitation = invite.read(LINK)
+    assert invitation.key == KEY
+    assert "key" not in repr(invitation)
+    assert repr(KEY) not in repr(invitation)
 
 
 PLAIN = LINK.partition("#")[0]
@@ -122,7 +124,7 @@ def test_a_link_that_breaks_a_rule_is_refused_in_words_that_repeat_none_of_it(li
 
 
 @pytest.mark.parametrize(
-    "made",
+    "invitation",
     [
         Invite(charter=bytes(31), seeds=(SEED,)),
         Invite(charter=DIGEST, seeds=()),
@@ -131,9 +133,9 @@ def test_a_link_that_breaks_a_rule_is_refused_in_words_that_repeat_none_of_it(li
         Invite(charter=DIGEST, seeds=(SEED,), key=b"short"),
     ],
 )
-def test_an_invite_that_nobody_could_read_is_not_written(made: Invite) -> None:
+def test_an_invite_that_nobody_could_read_is_not_written(invitation: Invite) -> None:
     with pytest.raises(SwarmError):
-        invite.write(made)
+        invite.write(invitation)
 
 
 @given(st.text())

@@ -58,10 +58,10 @@ def test_a_record_comes_back_as_it_was() -> None:
 
 
 def test_the_table_below_starts_from_a_record_that_is_accepted() -> None:
-    found = read(packed(wire()))
+    result = read(packed(wire()))
 
-    assert found.groups[0].id == QuestionId("base_conversion", EPOCH, 5)
-    assert [each.by for each in found.groups[0].completions] == ["policy", "human"]
+    assert result.groups[0].id == QuestionId("base_conversion", EPOCH, 5)
+    assert [each.by for each in result.groups[0].completions] == ["policy", "human"]
 
 
 REFUSED = {
@@ -141,9 +141,9 @@ def test_groups_that_do_not_fit_are_left_out() -> None:
 
     blob = rollout_record.encode(msgspec.structs.replace(RECORD, groups=groups), roomy)
 
-    found = read(blob, roomy).groups
-    assert found == groups[: len(found)]
-    assert 8 <= len(found) < 64
+    result = read(blob, roomy).groups
+    assert result == groups[: len(result)]
+    assert 8 <= len(result) < 64
 
 
 def test_a_cut_completion_travels_without_its_broken_end() -> None:
@@ -246,12 +246,12 @@ def small(round_number: int, epoch: int, *indexes: int) -> Record:
 
 def test_quick_rounds_travel_together_named_after_the_last_and_a_question_once() -> None:
     both = rollout_record.joined(small(4, EPOCH, 1, 2), small(5, EPOCH, 2, 3))
-    assert (both.round, [one.id.index for one in both.groups]) == (5, [1, 2, 3])
+    assert (both.round, [each.id.index for each in both.groups]) == (5, [1, 2, 3])
     assert read(rollout_record.encode(both, CHARTER)) == both
 
 
 def test_groups_of_another_epoch_do_not_travel_with_a_later_round() -> None:
-    assert [one.id.index for one in rollout_record.joined(small(4, EPOCH - 1, 1), small(5, EPOCH, 3)).groups] == [3]
+    assert [each.id.index for each in rollout_record.joined(small(4, EPOCH - 1, 1), small(5, EPOCH, 3)).groups] == [3]
 
 
 def test_more_quick_rounds_than_a_record_holds_lose_the_oldest_groups() -> None:

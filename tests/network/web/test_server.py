@@ -18,39 +18,41 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def test_a_seed_with_a_page_shows_what_its_members_share(tmp_path: Path, charter: Charter, verifier: Verifier) -> None:
-    stop, said, port = asyncio.Event(), asyncio.Queue[str](), free_port()
+    stop, messages, port = asyncio.Event(), asyncio.Queue[str](), free_port()
     keeper, member = fresh_identity(tmp_path, "seed"), fresh_identity(tmp_path, "member")
-    running = asyncio.create_task(seed.run_with_page(options(web_port=port), keeper, charter, verifier, said.put_nowait, stop))
+    running = asyncio.create_task(
+        seed.run_with_page(options(web_port=port), keeper, charter, verifier, messages.put_nowait, stop)
+    )
     try:
         async with asyncio.timeout(SOON):
-            lines = [await said.get()]
+            lines = [await messages.get()]
             while not lines[-1].startswith("Status page"):
-                lines.append(await said.get())
+                lines.append(await messages.get())
             address = next(line for line in lines if line.startswith("/"))
             assert lines[-1] == f"Status page: http://127.0.0.1:{port}/"
             node = open_node(options(seeds=(address,)), charter, member, verifier, lambda news: None)
             try:
                 await node.start()
                 share(node, answered(charter, verifier, member.peer_id, question_ids(charter, verifier, member.peer_id, 2)))
-                found = await page_with_members(f"http://127.0.0.1:{port}")
+                result = await page_with_members(f"http://127.0.0.1:{port}")
             finally:
                 await node.close()
     finally:
         stop.set()
         await running
-    assert found["groups"] == 2
-    assert [one["model"] for one in found["members"]] == ["starter"]
-    assert found["addresses"][0] == address
+    assert result["groups"] == 2
+    assert [entry["model"] for entry in result["members"]] == ["starter"]
+    assert result["addresses"][0] == address
 
 
 async def page_with_members(base: str) -> dict[str, object]:
     async with httpx2.AsyncClient() as client, asyncio.timeout(SOON):
         while True:
-            found = json.loads((await client.get(f"{base}/status.json")).text)
-            if found["members"]:
+            result = json.loads((await client.get(f"{base}/status.json")).text)
+            if result["members"]:
                 assert "<h2>Members</h2>" in (await client.get(f"{base}/")).text
                 assert "waggle_members 1" in (await client.get(f"{base}/metrics")).text
-                return dict(found)
+                return dict(result)
             await asyncio.sleep(0.2)
 
 
@@ -87,10 +89,10 @@ async def test_who_holds_every_connection_gets_no_more_and_who_leaves_makes_room
     web = Web(lambda: Board(charter).status(()))
     await web.start("127.0.0.1", 0)
     try:
-        held = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(5)]
+        resting = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(5)]
         async with asyncio.timeout(SOON):
             assert await refused(web.port)
-            for _, writer in held:
+            for _, writer in resting:
                 writer.close()
                 await writer.wait_closed()
             while await refused(web.port):
@@ -107,10 +109,10 @@ async def test_one_address_range_cannot_hold_every_connection(charter: Charter, 
     web = Web(lambda: Board(charter).status(()))
     await web.start("127.0.0.1", 0)
     try:
-        held = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(2)]
+        resting = [await asyncio.open_connection("127.0.0.1", web.port) for _ in range(2)]
         assert await refused(web.port)
         assert not await refused(web.port, "127.0.0.2")
-        for _, writer in held:
+        for _, writer in resting:
             writer.close()
     finally:
         await web.close()

@@ -46,9 +46,9 @@ def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: 
     board.hear(arrived(2, model="Qwen"))
     board.hear(RecordDropped(origin=b"x", reason="too large"))
     status = board.status(("/ip4/192.0.2.1",))
-    assert [(one.groups, one.reward, one.round) for one in status.members] == [(3, 0.5, 7), (1, 0.5, 1)]
-    assert [(one.name, one.members) for one in status.models] == [("Qwen", 1), ("Starter", 1)]
-    rewards = {one.dataset: (one.groups, one.reward) for one in status.specialties}
+    assert [(entry.groups, entry.reward, entry.round) for entry in status.members] == [(3, 0.5, 7), (1, 0.5, 1)]
+    assert [(entry.name, entry.members) for entry in status.models] == [("Qwen", 1), ("Starter", 1)]
+    rewards = {entry.dataset: (entry.groups, entry.reward) for entry in status.specialties}
     assert rewards["bf"] == (4, 0.5)
     assert rewards["binary_matrix"] == (0, None)
     assert (status.groups, status.dropped, status.minutes[-1]) == (4, 1, 4)

@@ -182,7 +182,7 @@ def event_of(
             return events.TrafficMeasured(up=item.up, down=item.down)
         case news.GatewayDoubted():
             return events.Warned(
-                title=f"The gateway {item.address} shows {item.shown} of {item.known} members that another one shows.",
+                title=f"The gateway {item.address} shows {item.listed} of {item.known} members that another one shows.",
                 advice="It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.",
             )
         case news.ClockSkewed():

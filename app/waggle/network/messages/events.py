@@ -71,7 +71,7 @@ class GatewayDoubted(msgspec.Struct, frozen=True, kw_only=True):
     """A gateway goes on showing much less of the directory than another one does."""
 
     address: str
-    shown: int
+    listed: int
     known: int
 
 

@@ -61,8 +61,8 @@ async def test_groups_travel_both_ways_through_a_gateway(
     node = open_node(options(gateways=(address,), light=True), charter, own, verifier, ear)
     try:
         await node.start()
-        found = await ear.hear(ReachFound, lambda news: news.reach == "connected")
-        assert found.way == "gateway"
+        result = await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        assert result.way == "gateway"
         with pytest.raises(PeerAway):  # it has no network process
             _ = node.pid
 
@@ -80,7 +80,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
         share(lender.node, lent)
         await ear.hear(GroupsArrived, lambda news: news.origin == lender.identity.peer_id)
         for sender, receiver in ((lender.node, own), (node, lender.identity)):  # what goes by a gateway is shown as well
-            assert any((said.kind, said.to) == ("groups", receiver.peer_id) for said in sender.sent())
+            assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.sent())
 
         home = paths.Home(tmp_path / "home").prepare()
         chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
@@ -120,14 +120,14 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
             gateway_frames.Hello(own.peer_id, b"", signer.sign(gateway_frames.DOMAIN, to + welcome.nonce))
         )
 
-    said: list[bytes] = []
+    messages: list[bytes] = []
 
     def honest(welcome: gateway_frames.Welcome) -> bytes:
-        said.append(hello(welcome, signer=own, to=welcome.peer_id))
-        return said[-1]
+        messages.append(hello(welcome, signer=own, to=welcome.peer_id))
+        return messages[-1]
 
     proof = await first_word(honest)
-    signature = msgspec.msgpack.decode(said[0], type=gateway_frames.Hello).signature
+    signature = msgspec.msgpack.decode(messages[0], type=gateway_frames.Hello).signature
     assert verify(lender.identity.peer_id, gateway_frames.PROOF, signature, proof), "it shows that its key is its own, too"
     wrong = (
         lambda welcome: hello(welcome, signer=other, to=welcome.peer_id),
@@ -159,11 +159,11 @@ async def lending(
         "tell": lambda source, size: True,
         "listed": nobody, "announce": nobody, "pull": nobody, **changes,
     }  # fmt: skip
-    made = gateway.Gateway(charter.digest, lender, Admission(charter, lender.peer_id, key), **ways)  # type: ignore[arg-type]
-    web = Web(lambda: Board(charter).status(()), made.serve, charters.encode(charter))
+    record = gateway.Gateway(charter.digest, lender, Admission(charter, lender.peer_id, key), **ways)  # type: ignore[arg-type]
+    web = Web(lambda: Board(charter).status(()), record.serve, charters.encode(charter))
     await web.start("127.0.0.1", 0)
     try:
-        yield f"ws://127.0.0.1:{web.port}/gateway", made
+        yield f"ws://127.0.0.1:{web.port}/gateway", record
     finally:
         async with asyncio.timeout(SOON):  # whoever is being served must not hold it up
             await web.close()
@@ -216,10 +216,10 @@ async def test_a_gateway_waits_for_no_stranger_and_serves_nobody_who_is_blocked(
 async def test_a_gateway_closes_while_it_serves_and_answers_no_page_of_elsewhere(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
-    asked = asyncio.Event()
+    requests = asyncio.Event()
 
     async def never() -> dict[bytes, bytes]:
-        asked.set()
+        requests.set()
         return await asyncio.get_running_loop().create_future()
 
     async with lending(charter, fresh_identity(tmp_path, "lender"), listed=never) as (address, _):
@@ -229,7 +229,7 @@ async def test_a_gateway_closes_while_it_serves_and_answers_no_page_of_elsewhere
         await introduce(connection, identity)
         await connection.recv()
         await connection.send(msgspec.msgpack.encode(gateway_frames.Directory(1)))
-        await asked.wait()
+        await requests.wait()
     await connection.close()
 
 
@@ -309,11 +309,11 @@ async def test_all_clients_of_one_address_range_send_no_more_than_its_share(
 async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is_used_up_and_its_questions_do_not(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
-    asked: list[int] = []
+    requests: list[int] = []
 
     def take(_source: bytes, size: int) -> bool:
-        asked.append(size)
-        return len(asked) > 3
+        requests.append(size)
+        return len(requests) > 3
 
     lender = fresh_identity(tmp_path, "lender")
     async with lending(charter, lender, take=take) as (address, lent), connect(address) as connection, asyncio.timeout(SOON):
@@ -321,10 +321,10 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
         await connection.recv()
         await connection.send(msgspec.msgpack.encode(gateway_frames.Directory(1)))
         await connection.recv()
-        assert asked == []
+        assert requests == []
         await connection.send(msgspec.msgpack.encode(gateway_frames.Lodge(2, b"mine")))
         assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer).blob == gateway.DONE
-        assert len(asked) == 4
+        assert len(requests) == 4
         assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
 
 
@@ -356,7 +356,7 @@ async def test_a_client_leaves_others_their_part_of_what_a_peer_gives_and_all_cl
     assert gateway.ALL * gateway.PASSED_BURST <= BYTES_BURST / 2
     for name, value in {"PASSED_RATE": 0.0, "PASSED_BURST": 1.0, "ALL": times, "PATIENCE_S": 0.0}.items():
         monkeypatch.setattr(gateway, name, value)
-    blob, lender, one, other = b"payload", fresh_identity(tmp_path, "lender"), bytes([1]) * 38, bytes([2]) * 38
+    blob, lender, first, other = b"payload", fresh_identity(tmp_path, "lender"), bytes([1]) * 38, bytes([2]) * 38
 
     async def pull(_peer_id: bytes, _sha256: bytes, _seconds: float) -> bytes:
         return blob
@@ -366,8 +366,8 @@ async def test_a_client_leaves_others_their_part_of_what_a_peer_gives_and_all_cl
         def of(peer_id: bytes) -> gateway_frames.Pull:
             return gateway_frames.Pull(1, peer_id, hashlib.sha256(blob).digest())
 
-        assert [await asked(greedy, of(one)) for _ in range(2)] == [blob, b""]
-        assert await asked(modest, of(one)) == second
+        assert [await asked(greedy, of(first)) for _ in range(2)] == [blob, b""]
+        assert await asked(modest, of(first)) == second
         assert await asked(greedy, of(other)) == blob
         assert [await asked(greedy, of(lender.peer_id)) for _ in range(2)] == [blob, blob], "what is ours we need not ask for"
 
@@ -377,12 +377,12 @@ async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another
 ) -> None:
     monkeypatch.setattr(gateway, "PATIENCE_S", SOON)
     monkeypatch.setattr(gateway, "PASSED_RATE", 0.0)
-    given, pulling = asyncio.Event(), 0
+    payloads, pulling = asyncio.Event(), 0
 
     async def pull(_peer_id: bytes, _sha256: bytes, _seconds: float) -> bytes:
         nonlocal pulling
         pulling += 1
-        await given.wait()
+        await payloads.wait()
         return b"payload"
 
     lender, origin = fresh_identity(tmp_path, "lender"), bytes(38)
@@ -393,7 +393,7 @@ async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another
             while pulling < gateway.ALL * gateway.PASSED_BURST / gateway.MAX_BLOB:
                 await asyncio.sleep(0.01)
         assert not lent._passed.has((b"another", origin)), "each counts as the largest until it is here"
-        given.set()
+        payloads.set()
         assert await asking == [b"payload"] * 12
 
 
@@ -402,11 +402,11 @@ async def taken(*_: object) -> bool:
 
 
 def announcing(charter: Charter, who: Identity) -> gateway_frames.Announce:
-    said = Announcement(
+    messages = Announcement(
         charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
         expires=int((time.time() + 200) * 1000),
     )  # fmt: skip
-    return gateway_frames.Announce(1, announcements.signed(said, who))
+    return gateway_frames.Announce(1, announcements.signed(messages, who))
 
 
 async def test_one_address_range_that_comes_under_ever_new_names_has_no_more_of_them_announced_than_it_may_have_clients(
@@ -429,9 +429,9 @@ async def test_one_address_range_that_comes_under_ever_new_names_has_no_more_of_
         assert all([await announced(f"home {i}", "") for i in range(3)])
 
 
-@pytest.mark.parametrize(("source", "heard"), [("", 4), ("8.8.4.0/24", 0)])
+@pytest.mark.parametrize(("source", "received"), [("", 4), ("8.8.4.0/24", 0)])
 async def test_a_client_announces_so_often_and_leaves_others_their_part_but_for_those_of_its_range(
-    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, heard: int
+    charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, received: int
 ) -> None:
     monkeypatch.setattr(gateway, "_source", lambda connection: source)
     monkeypatch.setattr(gateway, "ANNOUNCES_RATE", 0.0)
@@ -441,7 +441,7 @@ async def test_a_client_announces_so_often_and_leaves_others_their_part_but_for_
     async with lending(charter, lender, announce=taken) as (address, _), clients(address, tmp_path, 6) as here:
         done = [await asked(connection, announcing(charter, who)) for who, connection in [here[0], here[0], *here[1:]]]
     assert done[:2] == [gateway.DONE, b""]
-    assert done[2:] == [*[gateway.DONE] * heard, *[b""] * (5 - heard)]
+    assert done[2:] == [*[gateway.DONE] * received, *[b""] * (5 - received)]
 
 
 async def test_a_gateway_holds_so_much_in_all_and_whoever_holds_most_loses_its_oldest(
@@ -525,8 +525,8 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
     identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "CALL_S", 0.5)
-    lender, ear, left = fresh_identity(tmp_path, "lender"), Ear(), asyncio.Event()
-    asked, goes_on = asyncio.Queue[gateway_frames.Ask](), asyncio.Event()
+    lender, ear, remaining = fresh_identity(tmp_path, "lender"), Ear(), asyncio.Event()
+    requests, goes_on = asyncio.Queue[gateway_frames.Ask](), asyncio.Event()
 
     async def say(connection: ServerConnection) -> None:
         await connection.send(msgspec.msgpack.encode(gateway_frames.Welcome(1, lender.peer_id, charter.digest, bytes(32))))
@@ -535,11 +535,11 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
         late = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Ask)
         await goes_on.wait()
         await connection.send(msgspec.msgpack.encode(gateway_frames.Answer(late.id)))
-        asked.put_nowait(msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Ask))
+        requests.put_nowait(msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Ask))
         with contextlib.suppress(ConnectionClosed):
             await connection.send(msgspec.msgpack.encode(gateway_frames.Answer(late.id, b"again")))
             await connection.recv()
-        left.set()
+        remaining.set()
 
     async with serve(say, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
@@ -553,9 +553,9 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
             goes_on.set()
             with pytest.raises(PeerAway):
                 await node.dht.read("")
-            assert asked.qsize() == 1, "a late answer was no reason to leave"
+            assert requests.qsize() == 1, "a late answer was no reason to leave"
             async with asyncio.timeout(SOON):
-                await left.wait()
+                await remaining.wait()
         finally:
             goes_on.set()
             await node.close()
@@ -584,11 +584,11 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
         return known
 
     async with (
-        lending(charter, fresh_identity(tmp_path, "one"), listed=listed) as (one, _),
+        lending(charter, fresh_identity(tmp_path, "one"), listed=listed) as (first, _),
         lending(charter, fresh_identity(tmp_path, "two"), listed=listed) as (two, _),
     ):
         traffic, ear, member = Counted(), Ear(), Admission(charter, identity.peer_id)
-        chosen = options(gateways=(one, two))
+        chosen = options(gateways=(first, two))
         node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None, traffic)
         try:
             await node.start()
@@ -697,22 +697,22 @@ async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_cou
 
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:
     ear = Ear()
-    asked = Gates(charter.digest, Admission(charter, identity.peer_id), ear)
+    requests = Gates(charter.digest, Admission(charter, identity.peer_id), ear)
     many = {bytes([i]): b"" for i in range(10)}
     for _ in range(pool.HIDES - 1):
-        asked._compare({"one": many, "two": {}})
-    asked._compare({"one": many, "two": many})  # it was only late
+        requests._compare({"one": many, "two": {}})
+    requests._compare({"one": many, "two": many})  # it was only late
     assert ear.heard == []
     for _ in range(pool.HIDES + 2):
-        asked._compare({"one": many, "two": {b"\0": b""}})
-    assert ear.heard == [GatewayDoubted(address="two", shown=1, known=10)]
+        requests._compare({"one": many, "two": {b"\0": b""}})
+    assert ear.heard == [GatewayDoubted(address="two", listed=1, known=10)]
 
 
 RIGHT = [230.0, 260.0, 290.0]  # seconds that announcements last yet
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "off"),
+    ("first", "two", "off"),
     [
         ([each - 600 for each in RIGHT], (), -600.0),
         ([each + 600 for each in RIGHT], (), 600.0),
@@ -736,12 +736,12 @@ RIGHT = [230.0, 260.0, 290.0]  # seconds that announcements last yet
 )
 async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_off(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    one: list[float], two: tuple[list[float], ...], off: float | None,
+    first: list[float], two: tuple[list[float], ...], off: float | None,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(pool, "LATE_S", SOON)
 
-    def shows(left: list[float]) -> object:
-        lasts = {fresh_identity(tmp_path, f"origin {number}"): each for number, each in enumerate(left)}
+    def shows(remaining: list[float]) -> object:
+        lasts = {fresh_identity(tmp_path, f"origin {number}"): each for number, each in enumerate(remaining)}
         now, lasts[identity] = time.time(), 260.0  # our own, by our own clock
 
         async def listed() -> dict[bytes, bytes]:
@@ -754,8 +754,8 @@ async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_of
 
     async with contextlib.AsyncExitStack() as stack:
         lent = [
-            lending(charter, fresh_identity(tmp_path, f"lender {number}"), listed=shows(left))
-            for number, left in enumerate((one, *two))
+            lending(charter, fresh_identity(tmp_path, f"lender {number}"), listed=shows(remaining))
+            for number, remaining in enumerate((first, *two))
         ]
         addresses = tuple([(await stack.enter_async_context(each))[0] for each in lent])
         ear, member = Ear(), Admission(charter, identity.peer_id)
@@ -765,8 +765,8 @@ async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_of
         await ear.hear(ReachFound, lambda news: news.peers == len(addresses))
         for _ in range(2):
             await node.dht.read("")
-    told = [news.seconds for news in ear.all(ClockSkewed)]
-    assert told == ([] if off is None else [pytest.approx(off, abs=SOON)])
+    news = [news.seconds for news in ear.all(ClockSkewed)]
+    assert news == ([] if off is None else [pytest.approx(off, abs=SOON)])
 
 
 async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(
@@ -814,12 +814,12 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
             await node.start()
             for _ in range(4):  # both at once, and whichever was closed again
                 await visits.get()
-            told, open_ = len(ear.heard), dict(node.dht.open)
+            news, open_ = len(ear.heard), dict(node.dht.open)
             for _ in range(6):
                 await visits.get()
             assert node.dht.open == open_
             assert len(open_) == 1
-            assert ear.heard[told:] == []
+            assert ear.heard[news:] == []
         finally:
             await node.close()
 
@@ -827,17 +827,17 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
 @asynccontextmanager
 async def saying(first: bytes, then: Callable[[bytes], bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
     """Somebody who says these two words to whoever comes, and all that is said to it."""
-    heard: list[bytes] = []
+    received: list[bytes] = []
 
     async def say(connection: ServerConnection) -> None:
         with contextlib.suppress(ConnectionClosed):
             await connection.send(first)
             async for message in connection:
-                heard.append(bytes(message))  # type: ignore[arg-type]
-                await connection.send(then(heard[0]))
+                received.append(bytes(message))  # type: ignore[arg-type]
+                await connection.send(then(received[0]))
 
     async with serve(say, "127.0.0.1", 0) as server:
-        yield f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway", heard
+        yield f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway", received
 
 
 async def reached(address: str, swarm: Charter, who: Identity, key: bytes = b"") -> str:
@@ -869,9 +869,9 @@ async def test_a_gateway_without_the_key_of_a_private_swarm_is_told_nothing(
     anothers = welcome(issue(key, private.digest, member.peer_id, until))
     made_up = welcome(issue(new_key(), private.digest, outsider.peer_id, until))
     for first in (welcome(), welcome(b""), anothers, made_up):
-        async with saying(first, prove) as (address, heard):
+        async with saying(first, prove) as (address, received):
             assert await reached(address, private, identity, key) == "alone"
-            assert heard == []
+            assert received == []
     async with lending(private, member, key) as (address, _):
         assert await reached(address, private, identity, key) == "connected"
 
@@ -879,25 +879,25 @@ async def test_a_gateway_without_the_key_of_a_private_swarm_is_told_nothing(
 async def test_what_a_client_and_a_member_once_said_opens_no_second_door_for_whoever_heard_it(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
-    key, said = new_key(), list[bytes]()
+    key, messages = new_key(), list[bytes]()
     private = msgspec.structs.replace(charter, admission=public_of(key))
 
     async def listen(client: ServerConnection) -> None:
         async with connect(address) as member:
             for hears, says in ((client, member), (member, client), (client, member)):
-                said.append(bytes(await says.recv()))  # type: ignore[arg-type]
-                await hears.send(said[-1])
+                messages.append(bytes(await says.recv()))  # type: ignore[arg-type]
+                await hears.send(messages[-1])
             await client.wait_closed()
 
     member = fresh_identity(tmp_path, "member")
     async with lending(private, member, key) as (address, _), serve(listen, "127.0.0.1", 0) as between:
         way = f"ws://127.0.0.1:{next(iter(between.sockets)).getsockname()[1]}/gateway"
         assert await reached(way, private, identity, key) == "connected", "what passes all on is not noticed"
-    welcome, hello, proof = said
-    async with saying(welcome, lambda _: proof) as (address, heard):
+    welcome, hello, proof = messages
+    async with saying(welcome, lambda _: proof) as (address, received):
         assert await reached(address, private, identity, key) == "alone"
-    assert len(heard) == 1
-    assert heard != [hello]
+    assert len(received) == 1
+    assert received != [hello]
 
 
 async def test_a_gateway_that_passes_itself_off_as_another_is_not_taken(
@@ -946,8 +946,8 @@ async def test_a_gateway_of_another_kind_is_refused_with_the_sentence_that_full_
         try:
             await node.start()
             await ear.hear(ReachFound, lambda news: news.reach == "alone")
-            seen = await ear.peer(lender.peer_id, lambda news: bool(news.peer.refusal))
-            assert says in seen.peer.refusal
+            looked_event = await ear.peer(lender.peer_id, lambda news: bool(news.peer.refusal))
+            assert says in looked_event.peer.refusal
 
             after = len(ear.heard)
             first[:3] = charters.PROTOCOL, lender.peer_id, charter.digest
@@ -960,8 +960,8 @@ async def test_what_an_address_without_a_key_says_is_held_against_no_peer(charte
     named, ear, greeted = fresh_identity(tmp_path, "named"), Ear(), list[bytes]()
 
     async def welcome(connection: ServerConnection) -> None:
-        said = [charters.PROTOCOL + 1, named.peer_id, charter.digest, bytes(32), "9.0"]
-        await connection.send(msgspec.msgpack.encode(said))
+        messages = [charters.PROTOCOL + 1, named.peer_id, charter.digest, bytes(32), "9.0"]
+        await connection.send(msgspec.msgpack.encode(messages))
         await connection.wait_closed()
 
     async with serve(welcome, "127.0.0.1", 0) as server:
@@ -982,10 +982,10 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
     never = asyncio.get_running_loop().create_future()
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     async def silent(_peer_id: bytes, sha256: bytes, _seconds: float) -> bytes:
-        asked.append(sha256)
+        requests.append(sha256)
         await never
         return b""
 
@@ -1005,7 +1005,7 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
                 msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer).id for _ in range(gateway.AT_ONCE + 2)
             ]
         assert sorted(ids) == list(range(gateway.AT_ONCE + 2))
-        assert len(asked) == gateway.AT_ONCE + 2
+        assert len(requests) == gateway.AT_ONCE + 2
 
 
 @asynccontextmanager

@@ -32,34 +32,34 @@ NOTHING = Services()
 
 
 async def test_without_seeds_a_node_is_alone_at_once(start: Start) -> None:
-    one = await start("one")
-    assert one.ear.all(ReachFound)[0].reach == "connecting"
+    node = await start("one")
+    assert node.ear.all(ReachFound)[0].reach == "connecting"
 
-    alone = await one.ear.hear(ReachFound, lambda news: news.reach == "alone")
+    alone = await node.ear.hear(ReachFound, lambda news: news.reach == "alone")
 
     assert (alone.peers, alone.tried) == (0, 0)
-    assert alone.address.endswith(text_of(one.identity.peer_id))
+    assert alone.address.endswith(text_of(node.identity.peer_id))
 
 
 async def test_a_seed_that_is_away_is_told_and_joined_when_it_comes(start: Start, tmp_path: Path, charter: Charter) -> None:
     port, identity = free_port(), fresh_identity(tmp_path, "late seed")
     address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
-    one = await start("one", seeds=(address,))
-    assert (await one.ear.hear(ReachFound, lambda news: news.reach == "alone")).tried == 1
+    node = await start("one", seeds=(address,))
+    assert (await node.ear.hear(ReachFound, lambda news: news.reach == "alone")).tried == 1
 
     async with serving(identity, charter, port=port) as served:
         assert served == address
-        assert (await one.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
-        before = len(one.ear.heard)
-    await one.ear.hear(ReachFound, lambda news: news.reach == "alone", after=before)
+        assert (await node.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+        before = len(node.ear.heard)
+    await node.ear.hear(ReachFound, lambda news: news.reach == "alone", after=before)
 
-    assert one.ear.all(ClockSkewed) == []
+    assert node.ear.all(ClockSkewed) == []
 
 
 async def test_one_dead_seed_of_two_does_not_matter(start: Start, seed_address: str, tmp_path: Path) -> None:
     dead = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'dead').peer_id)}"
-    one = await start("one", seeds=(dead, seed_address))
-    assert (await one.ear.hear(ReachFound, lambda news: news.reach == "connected")).tried == 2
+    node = await start("one", seeds=(dead, seed_address))
+    assert (await node.ear.hear(ReachFound, lambda news: news.reach == "connected")).tried == 2
 
 
 async def test_a_seed_that_comes_later_is_met_also_when_another_is_connected(
@@ -67,50 +67,50 @@ async def test_a_seed_that_comes_later_is_met_also_when_another_is_connected(
 ) -> None:
     port, identity = free_port(), fresh_identity(tmp_path, "late seed")
     address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
-    one = await start("one", seeds=(seed_address, address))
-    assert (await one.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+    node = await start("one", seeds=(seed_address, address))
+    assert (await node.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
 
     async with serving(identity, charter, port=port):
-        met = await one.ear.hear(ReachFound, lambda news: news.peers == 2)
+        met = await node.ear.hear(ReachFound, lambda news: news.peers == 2)
 
     assert (met.reach, met.tried) == ("connected", 2)
-    assert "alone" not in [news.reach for news in one.ear.all(ReachFound)]
+    assert "alone" not in [news.reach for news in node.ear.all(ReachFound)]
 
 
 async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address: str, tmp_path: Path) -> None:
     path = tmp_path / "known_peers.json"
-    one = await start("one", seeds=(seed_address,), known_peers=path)
-    await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
-    await one.node.close()
+    node = await start("one", seeds=(seed_address,), known_peers=path)
+    await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await node.node.close()
     path.write_bytes(json.dumps(["no address", *peer_cache.read(path)]).encode())
     assert seed_address in peer_cache.read(path)
 
-    again = await start("one", known_peers=path)
+    reconnected = await start("one", known_peers=path)
 
-    assert (await again.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+    assert (await reconnected.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
 
 
 async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
-    one = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
-    first = await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
-    before, pid = len(one.ear.heard), one.node._connection.dht.pid
+    node = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
+    first = await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    before, pid = len(node.ear.heard), node.node._connection.dht.pid
 
     os.kill(pid, signal.SIGKILL)
-    restarted = await one.ear.hear(NetworkRestarted)
-    again = await one.ear.hear(ReachFound, lambda news: news.reach == "connected" and bool(news.address), after=before)
+    restarted = await node.ear.hear(NetworkRestarted)
+    reconnected = await node.ear.hear(ReachFound, lambda news: news.reach == "connected" and bool(news.address), after=before)
 
     assert "-9" in restarted.reason
-    assert one.node._connection.dht.pid != pid
-    assert again.address == first.address
+    assert node.node._connection.dht.pid != pid
+    assert reconnected.address == first.address
 
 
 async def test_a_network_process_that_keeps_dying_is_started_again_ever_more_slowly(start: Start) -> None:
-    one = await start("one")
+    node = await start("one")
     rests = []
     for _ in range(3):
-        before, died = len(one.ear.heard), time.monotonic()
-        os.kill(one.node._connection.dht.pid, signal.SIGKILL)
-        await one.ear.hear(NetworkRestarted, after=before)
+        before, died = len(node.ear.heard), time.monotonic()
+        os.kill(node.node._connection.dht.pid, signal.SIGKILL)
+        await node.ear.hear(NetworkRestarted, after=before)
         rests.append(time.monotonic() - died)
     shortest = options().rejoin
     assert all(rest >= shortest * 2**i for i, rest in enumerate(rests)), rests
@@ -122,9 +122,9 @@ async def test_a_network_process_that_others_fill_is_there_again_at_once_each_ti
     monkeypatch.setattr(connecting, "RESTART_S", 1e6)
     monkeypatch.setattr(connecting, "MOST_MEMORY", 0)
     monkeypatch.setattr(connecting.Connection, "_look", lambda _self: asyncio.Event().wait())  # strangers hold it up
-    one = await start("one", rejoin=1e6)
+    node = await start("one", rejoin=1e6)
     for _ in range(2):
-        restarted = await one.ear.hear(NetworkRestarted, after=len(one.ear.heard))
+        restarted = await node.ear.hear(NetworkRestarted, after=len(node.ear.heard))
         assert restarted.reason == connecting.FULL
 
 
@@ -169,65 +169,65 @@ def say(*skews: float) -> dict[bytes, Pong]:
 
 
 def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: Identity) -> None:
-    told: list[News] = []
-    connection = Connection(options(), identity, NOTHING, told.append)
+    news: list[News] = []
+    connection = Connection(options(), identity, NOTHING, news.append)
     connection._check_clock(say(5.0, -3.0, 4000.0), [])
-    assert told == []
+    assert news == []
 
     connection._check_clock(say(90.0, 100.0, 4000.0), [])
     connection._check_clock(say(101.0), [])
 
-    assert told == [ClockSkewed(seconds=100.0)]
+    assert news == [ClockSkewed(seconds=100.0)]
 
 
-@pytest.mark.parametrize("said", [1e308, -1e308])
-def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, said: float) -> None:
-    told: list[News] = []
-    Connection(options(), identity, NOTHING, told.append)._check_clock(say(said, said), [])
-    assert told == [ClockSkewed(seconds=math.copysign(MOST_S, said))]
+@pytest.mark.parametrize("clock", [1e308, -1e308])
+def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, clock: float) -> None:
+    news: list[News] = []
+    Connection(options(), identity, NOTHING, news.append)._check_clock(say(clock, clock), [])
+    assert news == [ClockSkewed(seconds=math.copysign(MOST_S, clock))]
 
 
 def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
-    told: list[News] = []
-    connection = Connection(options(), identity, NOTHING, told.append)
+    news: list[News] = []
+    connection = Connection(options(), identity, NOTHING, news.append)
     for number in range(50):
         connection._check_clock(say((-1) ** number * 1000.0), [])
-    assert told == [ClockSkewed(seconds=1000.0)]
+    assert news == [ClockSkewed(seconds=1000.0)]
     connection._skew._rests_until = time.monotonic()
     connection._check_clock(say(-1000.0), [])
     connection._check_clock(say(0.0), [])
     connection._check_clock(say(90.0), [])
-    assert told[1:] == [ClockSkewed(seconds=-1000.0)]
+    assert news[1:] == [ClockSkewed(seconds=-1000.0)]
     connection._skew._rests_until = time.monotonic()
     connection._check_clock(say(90.0), [])
-    assert told[2:] == [ClockSkewed(seconds=90.0)]
+    assert news[2:] == [ClockSkewed(seconds=90.0)]
 
 
 @pytest.mark.parametrize("by", ["seed", "trusted"])
 async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late_it_is_and_they_are_always_asked(
     identity: Identity, tmp_path: Path, by: str
 ) -> None:
-    friend, told, asked = fresh_identity(tmp_path, "friend").peer_id, list[News](), list[bytes]()
+    friend, news, requests = fresh_identity(tmp_path, "friend").peer_id, list[News](), list[bytes]()
     seeds = (f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}",) if by == "seed" else ()
     connection = Connection(
-        options(seeds=seeds), identity, NOTHING, told.append, trusted=lambda: {friend} if by == "trusted" else set()
+        options(seeds=seeds), identity, NOTHING, news.append, trusted=lambda: {friend} if by == "trusted" else set()
     )
 
     async def ping(peer_id: bytes) -> Pong:
-        asked.append(peer_id)
+        requests.append(peer_id)
         return Pong(delay_ms=1.0, skew_s=100.0 if peer_id == friend else 4000.0)
 
     dht: Any = SimpleNamespace(ping=ping)
     peers = [Connected(who, "", relayed=False) for who in (friend, *(bytes([i]) * 38 for i in range(30)))]
     connection._pinged.add(friend)
     await connection._ping(dht, peers)
-    assert len(asked) == PINGED
-    assert friend in asked
-    assert told == [ClockSkewed(seconds=100.0)]
+    assert len(requests) == PINGED
+    assert friend in requests
+    assert news == [ClockSkewed(seconds=100.0)]
 
     connection._skew._rests_until = -math.inf
     connection._check_clock({peers[1].peer_id: await ping(peers[1].peer_id)}, peers)
-    assert len(told) == 1, "of those asked none is relied on"
+    assert len(news) == 1, "of those asked none is relied on"
 
 
 async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in_time(identity: Identity, tmp_path: Path) -> None:
@@ -249,18 +249,18 @@ async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in
 
 
 async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:
-    one = await start("one", seeds=(seed_address,))
-    first = await one.ear.hear(ReachFound, lambda news: news.reach == "connected")
-    before, port = len(one.ear.heard), one.node._connection._port
+    node = await start("one", seeds=(seed_address,))
+    first = await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    before, port = len(node.ear.heard), node.node._connection._port
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        process = psutil.Process(one.node._connection.dht.pid)
+        process = psutil.Process(node.node._connection.dht.pid)
         process.kill()
         process.wait(SOON)
         other.bind(("127.0.0.1", port))
         other.listen()
-        again = await one.ear.hear(ReachFound, lambda news: news.reach == "connected", after=before)
-    assert again.address != first.address
+        reconnected = await node.ear.hear(ReachFound, lambda news: news.reach == "connected", after=before)
+    assert reconnected.address != first.address
 
 
 def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> None:
@@ -290,9 +290,9 @@ async def test_those_suggested_by_strangers_nearby_push_out_nobody_who_is_known(
 async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_address: str, tmp_path: Path) -> None:
     path = tmp_path / "known_peers.json"
     friend = await start("friend", seeds=(seed_address,))
-    one = await start("one", seeds=(seed_address,), known_peers=path)
-    be_of_use(one.node._trust, friend.identity.peer_id)
-    one.node._connection.suggest((await friend.node.addresses())[0])
+    node = await start("one", seeds=(seed_address,), known_peers=path)
+    be_of_use(node.node._trust, friend.identity.peer_id)
+    node.node._connection.suggest((await friend.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while len(peer_cache.read(path)) < 2:
             await asyncio.sleep(0.05)
@@ -316,12 +316,12 @@ async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_no
         stranger = await hivemind.P2P.create(addresses, host_maddrs=["/ip4/127.0.0.1/tcp/0"], identity_path=key)
         try:
             stub = super(DHTProtocol, DHTProtocol).get_stub(stranger, hivemind.PeerID(identity.peer_id))
-            asked = stub.rpc_ping(hivemind.dht_pb2.PingRequest(), timeout=SOON)
+            requests = stub.rpc_ping(hivemind.dht_pb2.PingRequest(), timeout=SOON)
             if kind == "RSA":
                 with pytest.raises(hivemind.failures):
-                    await asked
+                    await requests
             else:
-                assert len((await asked).peer.node_id) == 20
+                assert len((await requests).peer.node_id) == 20
             assert len(await connection.dht._p2p.list_peers()) == 1
             met = [peer.peer_id for peer in await connection.dht.peers()]
             assert met == ([] if kind == "RSA" else [stranger.peer_id.to_bytes()])

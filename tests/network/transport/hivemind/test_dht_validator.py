@@ -44,10 +44,10 @@ def announcement(**changes: object) -> Announcement:
 
 
 def entry(identity: Identity, **changes: object) -> Entry:
-    made = announcement(**changes)
+    announced_record = announcement(**changes)
     key = min(directory.places_of(CHARTER, identity.peer_id))
     pack = msgspec.msgpack.encode
-    return Entry(key, pack(identity.peer_id), pack(announcements.signed(made, identity)), made.expires_at)
+    return Entry(key, pack(identity.peer_id), pack(announcements.signed(announced_record, identity)), announced_record.expires_at)
 
 
 def guard() -> Guard:
@@ -128,13 +128,15 @@ def test_a_full_shard_takes_in_nobody_new_until_somebodys_time_is_up(tmp_path: P
     crowd = [fresh_identity(tmp_path, str(number)) for number in range(SHARD_CAP + 1)]
     key = directory.key_of(CHARTER, 0, 0)
 
-    def announced(one: Identity, expires_at: float) -> Entry:
-        made = announcement(expires=int(expires_at * 1000))
+    def announced(identity: Identity, expires_at: float) -> Entry:
+        announced_record = announcement(expires=int(expires_at * 1000))
         place = hashlib.sha1(msgspec.msgpack.encode(key)).digest()
         pack = msgspec.msgpack.encode
-        return Entry(place, pack(one.peer_id), pack(announcements.signed(made, one)), made.expires_at)
+        return Entry(
+            place, pack(identity.peer_id), pack(announcements.signed(announced_record, identity)), announced_record.expires_at
+        )
 
-    assert all(has_room(watch, announced(one, NOW + 100)) for one in crowd[:-1])
+    assert all(has_room(watch, announced(identity, NOW + 100)) for identity in crowd[:-1])
     assert not has_room(watch, announced(crowd[-1], NOW + 100))
     assert watch.validate(announced(crowd[-1], NOW + 100))  # what is only read takes no room
     assert has_room(watch, announced(crowd[0], NOW + 200))  # one that is there may go on
@@ -147,10 +149,12 @@ def test_other_charters_share_one_small_room(identity: Identity) -> None:
     entered = 0
     for number in range(FOREIGN_CAP + 5):
         other = number.to_bytes(32, "big")
-        made = announcement(charter=other)
+        announced_record = announcement(charter=other)
         place = hashlib.sha1(msgspec.msgpack.encode(directory.key_of(other, 0, 0))).digest()
         pack = msgspec.msgpack.encode
-        record = Entry(place, pack(identity.peer_id), pack(announcements.signed(made, identity)), made.expires_at)
+        record = Entry(
+            place, pack(identity.peer_id), pack(announcements.signed(announced_record, identity)), announced_record.expires_at
+        )
         entered += has_room(watch, record)
     assert entered == FOREIGN_CAP
     assert has_room(watch, entry(identity))
@@ -162,13 +166,13 @@ def test_a_crowd_in_the_deep_shards_where_nobody_is_shuts_nobody_out_above(
     monkeypatch.setattr(guards, "DEPTH_CAP", 5)
     watch = guard()
 
-    def at(one: Identity, bits: int) -> Entry:
-        places = directory.places_of(CHARTER, one.peer_id)
-        return replace(entry(one), key=next(key for key, depth in places.items() if depth == bits))
+    def at(identity: Identity, bits: int) -> Entry:
+        places = directory.places_of(CHARTER, identity.peer_id)
+        return replace(entry(identity), key=next(key for key, depth in places.items() if depth == bits))
 
     crowd = [fresh_identity(tmp_path, str(number)) for number in range(6)]
     for bits in range(4, directory.MAX_BITS + 1):
-        assert [has_room(watch, at(one, bits)) for one in crowd] == [True] * 5 + [False]
+        assert [has_room(watch, at(identity, bits)) for identity in crowd] == [True] * 5 + [False]
     assert has_room(watch, at(crowd[-1], 0))
     assert has_room(watch, at(crowd[-1], 1))
 
@@ -179,18 +183,18 @@ def test_who_stores_much_in_one_depth_leaves_the_most_of_it_to_others(tmp_path: 
     place = hashlib.sha1(msgspec.msgpack.encode(directory.key_of(CHARTER, 0, 0))).digest()
     entries = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(5)]
 
-    taken = [len(stored(watch, owner_of(source, b""), entries)) for source in ("one range", "one range", "another")]
-    assert taken == [4, 4, 5], "who is there goes on"
+    accepted = [len(stored(watch, owner_of(source, b""), entries)) for source in ("one range", "one range", "another")]
+    assert accepted == [4, 4, 5], "who is there goes on"
 
 
 def test_relayed_storers_together_leave_half_of_a_room_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "SHARD_CAP", 24)
     watch, place = guard(), hashlib.sha1(msgspec.msgpack.encode(directory.key_of(CHARTER, 0, 0))).digest()
-    left = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(30)]
+    remaining = [replace(entry(fresh_identity(tmp_path, str(number))), key=place) for number in range(30)]
 
     def brings(source: str, who: bytes) -> int:
-        done = stored(watch, owner_of(source, who), left)
-        left[:] = [each for each in left if each not in done]
+        done = stored(watch, owner_of(source, who), remaining)
+        remaining[:] = [each for each in remaining if each not in done]
         return len(done)
 
     assert [brings(RELAYED, who) for who in (b"a", b"a", b"b", b"c", b"d", b"e")] == [3, 0, 3, 3, 3, 0]

@@ -14,16 +14,16 @@ from waggle.network.transport.hivemind.lan_discovery import FORGET_S, KIND, MAX_
 SWARM = secrets.token_bytes(32)  # its own: the same tests may run beside these, on the same network
 
 
-async def meet(one: Live, other: Live) -> None:
+async def meet(first: Live, other: Live) -> None:
     """Each hears of the other, whoever else is on this network."""
-    for live, met in ((one, other), (other, one)):
+    for live, met in ((first, other), (other, first)):
         await live.ear.peer(met.identity.peer_id, lambda news: news.peer.connection == "lan")
 
 
 async def test_two_nodes_on_one_network_meet_without_a_seed(start: Start) -> None:
-    one = await start("one", lan=True)
+    node = await start("one", lan=True)
     other = await start("other", lan=True)
-    await meet(one, other)
+    await meet(node, other)
 
 
 async def test_who_takes_a_nodes_name_keeps_it_from_nothing(start: Start, tmp_path: Path) -> None:
@@ -31,18 +31,18 @@ async def test_who_takes_a_nodes_name_keeps_it_from_nothing(start: Start, tmp_pa
 
     name = f"{text_of(fresh_identity(tmp_path, 'one').peer_id)[-24:]}.{KIND}"
     squatter = AsyncZeroconf(interfaces=["127.0.0.1"])
-    taken = AsyncServiceInfo(KIND, name, addresses=[bytes([127, 0, 0, 1])], port=9, server="squatter.local.")
+    accepted = AsyncServiceInfo(KIND, name, addresses=[bytes([127, 0, 0, 1])], port=9, server="squatter.local.")
 
     async def insist() -> None:
         while True:
-            await squatter.async_update_service(taken)
+            await squatter.async_update_service(accepted)
             await asyncio.sleep(0.2)
 
-    await squatter.async_register_service(taken)  # before the node comes: else the name may be the node's
+    await squatter.async_register_service(accepted)  # before the node comes: else the name may be the node's
     insisting = asyncio.create_task(insist())
     try:
-        one, other = await start("one", lan=True), await start("other", lan=True)
-        await meet(one, other)
+        node, other = await start("one", lan=True), await start("other", lan=True)
+        await meet(node, other)
         assert not insisting.done()
     finally:
         insisting.cancel()
@@ -70,8 +70,8 @@ async def test_where_every_name_is_taken_others_are_still_found(
 
 
 def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ever(identity: Identity, tmp_path: Path) -> None:
-    heard: list[str] = []
-    lan = Lan(SWARM, identity.peer_id, heard.append)
+    received: list[str] = []
+    lan = Lan(SWARM, identity.peer_id, received.append)
     peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
 
     def said(address: str, charter: bytes = SWARM) -> dict[bytes, bytes]:
@@ -83,10 +83,10 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
         said("nonsense"), said("/ip4/1.2.3.4/tcp/1/p2p/" + "1" * 300), {b"address": b"\xff"}, {},
     ):  # fmt: skip
         lan.hear(each)
-    assert heard == [good]
+    assert received == [good]
     for host in range(3, 3 + 2 * MAX_FOUND):
         lan.hear(said(f"/ip4/192.168.1.{host}/tcp/4001/p2p/{peer}"))
-    assert len(heard) == MAX_FOUND
+    assert len(received) == MAX_FOUND
 
 
 async def test_what_is_no_name_of_ours_is_not_asked_about(identity: Identity) -> None:
@@ -97,9 +97,9 @@ async def test_what_is_no_name_of_ours_is_not_asked_about(identity: Identity) ->
 
 
 async def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_found(identity: Identity, tmp_path: Path) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     now = 0.0
-    lan = Lan(SWARM, identity.peer_id, heard.append, clock=lambda: now)
+    lan = Lan(SWARM, identity.peer_id, received.append, clock=lambda: now)
     peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
 
     def says(host: int, port: int) -> None:
@@ -108,33 +108,33 @@ async def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_f
     for port in range(1, 2 * MAX_FOUND):
         says(9, port)
     says(5, 4001)
-    assert len(heard) == MAX_OF_ONE + 1
+    assert len(received) == MAX_OF_ONE + 1
     for host in range(10, 10 + MAX_FOUND):
         says(host, 1)
     says(6, 4001)
-    assert len(heard) == MAX_FOUND
+    assert len(received) == MAX_FOUND
     now = FORGET_S + 1
     await lan.be_at((), "127.0.0.1")
     for host in range(10, 10 + MAX_FOUND - MAX_OF_ONE - 1):
         says(host, 1)
-    assert len(heard) == MAX_FOUND
+    assert len(received) == MAX_FOUND
     says(6, 4001)
-    assert len(heard) == MAX_FOUND + 1, "an hour later there is room again, for others"
+    assert len(received) == MAX_FOUND + 1, "an hour later there is room again, for others"
 
 
 async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Identity, tmp_path: Path) -> None:
-    found, said, now = list[str](), asyncio.Queue[bytes](), 0.0
+    result, messages, now = list[str](), asyncio.Queue[bytes](), 0.0
 
     class Told(Lan):
         def hear(self, properties: dict[bytes, bytes]) -> None:
             super().hear(properties)
-            said.put_nowait(properties.get(b"address", b""))
+            messages.put_nowait(properties.get(b"address", b""))
 
     def at(who: Identity, port: int) -> str:
         return f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(who.peer_id)}"
 
     other = fresh_identity(tmp_path, "other")
-    lan, here = Told(SWARM, identity.peer_id, found.append, clock=lambda: now), at(other, 9)
+    lan, here = Told(SWARM, identity.peer_id, result.append, clock=lambda: now), at(other, 9)
     late = Lan(SWARM, other.peer_id, lambda address: None)
     try:
         await lan.be_at([at(identity, 1)], "127.0.0.1")
@@ -142,20 +142,20 @@ async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Ident
             lan.hear({b"address": at(other, port).encode(), b"charter": SWARM.hex().encode()})
         async with asyncio.timeout(SOON):
             await late.be_at([here], "127.0.0.1")
-            while await said.get() != here.encode():
+            while await messages.get() != here.encode():
                 pass
-            assert here not in found
+            assert here not in result
             now = FORGET_S + 1
             await lan.be_at([at(identity, 1)], "127.0.0.1")
-            while here not in found:
-                await said.get()
+            while here not in result:
+                await messages.get()
     finally:
         await asyncio.gather(lan.close(), late.close())
 
 
 async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Identity, tmp_path: Path) -> None:
-    heard: list[str] = []
-    lan = Lan(SWARM, identity.peer_id, heard.append)
+    received: list[str] = []
+    lan = Lan(SWARM, identity.peer_id, received.append)
     other = f"/ip4/10.0.0.5/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}"
     try:
         for port in (1, 2):
@@ -163,7 +163,7 @@ async def test_where_a_node_has_come_to_be_others_are_found_anew(identity: Ident
             lan.hear({b"address": other.encode(), b"charter": SWARM.hex().encode()})
     finally:
         await lan.close()
-    assert heard == [other, other]
+    assert received == [other, other]
 
 
 @pytest.mark.parametrize("addresses", [(), ("/ip4/1.2.3.4/udp/1/quic-v1/p2p/x",)])
@@ -183,9 +183,9 @@ async def test_a_node_before_its_network_tells_of_no_address_of_its_own_only(ide
 
 
 async def test_where_a_node_has_come_to_be_is_told_anew(identity: Identity, tmp_path: Path) -> None:
-    heard: asyncio.Queue[str] = asyncio.Queue()
+    received: asyncio.Queue[str] = asyncio.Queue()
     other = fresh_identity(tmp_path, "other")
-    lan, listening = Lan(SWARM, identity.peer_id, lambda address: None), Lan(SWARM, other.peer_id, heard.put_nowait)
+    lan, listening = Lan(SWARM, identity.peer_id, lambda address: None), Lan(SWARM, other.peer_id, received.put_nowait)
     try:
         await listening.be_at([f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(other.peer_id)}"], "127.0.0.1")
         for port in (1, 1, 2):
@@ -193,7 +193,7 @@ async def test_where_a_node_has_come_to_be_is_told_anew(identity: Identity, tmp_
             before = lan._zeroconf
             await lan.be_at([address], "127.0.0.1")
             if before is None or before is not lan._zeroconf:
-                assert await asyncio.wait_for(heard.get(), SOON) == address
+                assert await asyncio.wait_for(received.get(), SOON) == address
     finally:
         await asyncio.gather(lan.close(), listening.close())
-    assert heard.empty()
+    assert received.empty()

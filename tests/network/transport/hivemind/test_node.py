@@ -67,14 +67,14 @@ def signed(identity: Identity, expires_at: float, number: int = 1) -> tuple[byte
 async def test_only_true_announcements_enter_the_directory(tmp_path: Path) -> None:
     honest, second, hostile = (fresh_identity(tmp_path, name) for name in ("honest", "second", "hostile"))
     async with AsyncExitStack() as stack:
-        one = await stack.enter_async_context(opened(honest))
-        two = await stack.enter_async_context(opened(second, NOTHING, one))
-        bad = await stack.enter_async_context(opened(hostile, NOTHING, one, two))
+        node = await stack.enter_async_context(opened(honest))
+        two = await stack.enter_async_context(opened(second, NOTHING, node))
+        bad = await stack.enter_async_context(opened(hostile, NOTHING, node, two))
         bad._node.protocol.record_validator = None  # an attacker runs other software
         bad._node.protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
         soon, late = time.time() + 100, time.time() + MAX_LIFETIME_S + 60
         good, good_expires = signed(honest, soon)
-        assert await one.announce(KEY, honest.peer_id, good, good_expires)
+        assert await node.announce(KEY, honest.peer_id, good, good_expires)
 
         own, own_expires = signed(hostile, soon + 50)
         far, far_expires = signed(hostile, late)
@@ -92,14 +92,14 @@ async def test_only_true_announcements_enter_the_directory(tmp_path: Path) -> No
         }
         for key, value, expires_at, subkey in attempts.values():
             await bad._node.store(key, value, expires_at, subkey=subkey)
-        entered = {name: await _stored(bad, one, *attempt) for name, attempt in attempts.items()}
+        entered = {name: await _stored(bad, node, *attempt) for name, attempt in attempts.items()}
         assert entered == dict.fromkeys(attempts, False)
-        assert await _stored(bad, one, KEY, own, own_expires, hostile.peer_id)
+        assert await _stored(bad, node, KEY, own, own_expires, hostile.peer_id)
 
-        for reader in (one, two):
-            found = await reader.read(KEY)
-            assert found.pop(honest.peer_id) == good
-            assert set(found) <= {hostile.peer_id}
+        for reader in (node, two):
+            result = await reader.read(KEY)
+            assert result.pop(honest.peer_id) == good
+            assert set(result) <= {hostile.peer_id}
 
 
 async def _stored(sender: Dht, receiver: Dht, key: str, value: object, expires_at: float, subkey: object) -> bool:
@@ -114,21 +114,21 @@ async def _stored(sender: Dht, receiver: Dht, key: str, value: object, expires_a
 
 
 async def test_a_payload_is_pulled_by_its_hash_and_a_charter_by_its(tmp_path: Path) -> None:
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     async def payload(peer_id: bytes, sha256: bytes) -> bytes:
-        asked.append(peer_id)
+        requests.append(peer_id)
         return b"payload of " + sha256
 
     services = Services(payload=payload, charter=lambda sha256: b"charter of " + sha256)
     giver, taker = fresh_identity(tmp_path, "giver"), fresh_identity(tmp_path, "taker")
-    async with opened(giver, services) as one, opened(taker, NOTHING, one) as two:
+    async with opened(giver, services) as node, opened(taker, NOTHING, node) as two:
         assert await two.pull(giver.peer_id, b"x" * 32, SOON) == b"payload of " + b"x" * 32
         assert await two.fetch_charter(giver.peer_id, b"y" * 32) == b"charter of " + b"y" * 32
-        assert await one.pull(taker.peer_id, b"x" * 32, SOON) == b""
-        assert asked == [taker.peer_id]
+        assert await node.pull(taker.peer_id, b"x" * 32, SOON) == b""
+        assert requests == [taker.peer_id]
         assert [peer.peer_id for peer in await two.peers()] == [giver.peer_id]
-        assert (await two.peers())[0].address in await one.addresses()
+        assert (await two.peers())[0].address in await node.addresses()
 
 
 async def test_a_peer_that_is_not_there_is_away(tmp_path: Path) -> None:
@@ -164,14 +164,14 @@ async def test_what_strangers_send_is_not_written_down_by_the_network_process(id
 
 
 async def test_every_line_of_the_network_process_is_read() -> None:
-    lines, told = asyncio.StreamReader(), list[str]()
+    lines, news = asyncio.StreamReader(), list[str]()
     lines.feed_data(b"Peer ID: one\n" + b"x" * 100_000 + b"\nPeer ID: two\nthe last\n")
     lines.feed_eof()
     ready = asyncio.get_running_loop().create_future()
-    p2p = SimpleNamespace(_child=SimpleNamespace(stdout=lines), _log_p2pd_message=told.append)
+    p2p = SimpleNamespace(_child=SimpleNamespace(stdout=lines), _log_p2pd_message=news.append)
     await asyncio.wait_for(load_hivemind().P2P._read_outputs(p2p, ready), SOON)
     assert ready.done()
-    assert told == ["Peer ID: one", "Peer ID: two", "the last"]
+    assert news == ["Peer ID: one", "Peer ID: two", "the last"]
 
 
 def test_importing_the_room_loads_neither_hivemind_nor_torch_and_the_shim_no_torch() -> None:
@@ -242,9 +242,9 @@ async def test_a_daemon_that_dies_while_it_starts_is_an_error_in_words(
         await daemon._child.wait()
 
     async def read_outputs(daemon: Any, ready: asyncio.Future[None]) -> None:
-        heard = asyncio.get_running_loop().create_future()
-        reading = asyncio.create_task(read(daemon, heard))
-        await heard
+        received = asyncio.get_running_loop().create_future()
+        reading = asyncio.create_task(read(daemon, received))
+        await received
         await die(daemon)
         ready.set_result(None)
         await reading
@@ -321,9 +321,9 @@ def test_an_address_that_is_not_this_computers_is_named() -> None:
 
 
 def _python(script: str, code: int = 0) -> str:
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=_environment())
-    assert found.returncode == code, found.stderr
-    return found.stdout
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=_environment())
+    assert result.returncode == code, result.stderr
+    return result.stdout
 
 
 def _environment() -> dict[str, str]:
@@ -345,9 +345,9 @@ def test_an_address_by_a_transport_that_hivemind_does_not_know_hides_nobody(tmp_
     with pytest.raises(ValueError, match="465"):
         str(hivemind.Multiaddr(webtransport))
 
-    told = control.PeerInfo.from_protobuf(messages.PeerInfo(id=peer_id, addrs=[webtransport, good.to_bytes()]))
+    news = control.PeerInfo.from_protobuf(messages.PeerInfo(id=peer_id, addrs=[webtransport, good.to_bytes()]))
 
-    assert (told.peer_id.to_bytes(), told.addrs) == (peer_id, [good])
+    assert (news.peer_id.to_bytes(), news.addrs) == (peer_id, [good])
 
 
 async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ async def test_an_answer_to_a_call_just_given_up_leaves_the_others_their_answers
     async def payload(peer_id: bytes, sha256: bytes) -> bytes:
         return b"payload"
 
-    async with opened(giver, Services(payload=payload)) as one, opened(own, NOTHING, one) as other:
+    async with opened(giver, Services(payload=payload)) as node, opened(own, NOTHING, node) as other:
         calls = other._p2p._client.control._pending_calls
         before = set(dict(calls))
         given_up = asyncio.create_task(other.pull(giver.peer_id, bytes(32), SOON))

@@ -61,32 +61,32 @@ async def test_quick_looks_and_those_that_only_waited_are_made_after_the_pause(m
 
 
 async def test_whoever_asks_for_a_look_and_leaves_ends_it_for_nobody_else() -> None:
-    looked, seen = list[str](), asyncio.Event()
+    looked, looked_event = list[str](), asyncio.Event()
 
     async def look() -> None:
         looked.append("began")
-        await seen.wait()
+        await looked_event.wait()
         looked.append("ended")
 
     looks = Looks(look, 0.1)
-    asked = time.monotonic()
-    first, second = (asyncio.create_task(looks.since(asked)) for _ in range(2))
+    requests = time.monotonic()
+    first, second = (asyncio.create_task(looks.since(requests)) for _ in range(2))
     while not looked:
         await asyncio.sleep(0)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    seen.set()
+    looked_event.set()
     await second
     assert looked == ["began", "ended"]
 
 
 async def test_a_look_that_fails_when_all_have_left_is_no_error_of_anybody(caplog: pytest.LogCaptureFixture) -> None:
-    looked, left = asyncio.Event(), asyncio.Event()
+    looked, remaining = asyncio.Event(), asyncio.Event()
 
     async def look() -> None:
         looked.set()
-        await left.wait()
+        await remaining.wait()
         raise PeerAway
 
     asking = asyncio.create_task(Looks(look, 0.1).since(time.monotonic()))
@@ -95,7 +95,7 @@ async def test_a_look_that_fails_when_all_have_left_is_no_error_of_anybody(caplo
     with pytest.raises(asyncio.CancelledError):
         await asking
     del asking
-    left.set()
+    remaining.set()
     for _ in range(3):
         await asyncio.sleep(0)
     gc.collect()
@@ -112,9 +112,9 @@ async def test_a_look_that_fails_tells_all_who_wait_and_the_next_one_looks_anew(
             raise PeerAway
 
     looks = Looks(look, 0.01)
-    asked = time.monotonic()
-    told = await asyncio.gather(*(looks.since(asked) for _ in range(3)), return_exceptions=True)
-    assert ([type(one) for one in told], looked) == ([PeerAway] * 3, [False])
+    requests = time.monotonic()
+    news = await asyncio.gather(*(looks.since(requests) for _ in range(3)), return_exceptions=True)
+    assert ([type(result) for result in news], looked) == ([PeerAway] * 3, [False])
     may.set()
     await looks.since(time.monotonic())
     assert looked == [False, True]

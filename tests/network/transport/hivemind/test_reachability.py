@@ -28,11 +28,11 @@ async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
     connection = Connection(options(seeds=(seed_address,)), identity, Services(), ear)
     try:
         await connection.start()
-        found = await ear.hear(ReachFound, lambda news: news.way == "direct")
+        result = await ear.hear(ReachFound, lambda news: news.way == "direct")
     finally:
         await connection.close()
-    assert found.reach == "connected"
-    assert event_of(found, Titles(charter)).way == "direct"
+    assert result.reach == "connected"
+    assert event_of(result, Titles(charter)).way == "direct"
     assert ear.all(NetworkRestarted) == []
 
 
@@ -54,9 +54,9 @@ async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
             await ear.hear(ReachFound, lambda news: news.way == first)
             place = then
             connection._clock_offset -= 100  # as if the wall clock had gone on alone
-            found = await ear.hear(ReachFound, lambda news: news.way == then and news.reach == "connected")
+            result = await ear.hear(ReachFound, lambda news: news.way == then and news.reach == "connected")
             assert connection._relayed == (then == "relay")
-            assert bool(found.address) == (then == "direct"), "no circuit leads to a loopback"
+            assert bool(result.address) == (then == "direct"), "no circuit leads to a loopback"
         finally:
             await connection.close()
 
@@ -64,11 +64,11 @@ async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
 async def test_a_seed_that_did_not_say_is_asked_again(
     identity: Identity, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def busy_at_first(host: str, _port: int) -> bool:
-        asked.append(host)
-        if len(asked) == 1:
+        requests.append(host)
+        if len(requests) == 1:
             raise RuntimeError("too many others ask")
         return True
 
@@ -82,14 +82,14 @@ async def test_a_seed_that_did_not_say_is_asked_again(
             await ear.hear(ReachFound, lambda news: news.way == "direct")
         finally:
             await connection.close()
-    assert len(asked) >= 2
+    assert len(requests) >= 2
 
 
 async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Identity) -> None:
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     async def no(peer_id: bytes, _port: int) -> bool:
-        asked.append(peer_id)
+        requests.append(peer_id)
         return False
 
     connection = Connection(options(), identity, Services(), lambda news: None)
@@ -98,7 +98,7 @@ async def test_who_was_asked_is_remembered_while_it_is_connected(identity: Ident
     steady, *passing = (Connected(bytes([number]) * 38, "", relayed=False) for number in range(100))
     for peer in passing:
         await connection._find_way(dht, [steady, peer])
-    assert asked == [steady.peer_id, *(peer.peer_id for peer in passing)]
+    assert requests == [steady.peer_id, *(peer.peer_id for peer in passing)]
     assert set(connection._ask_again_at) == {steady.peer_id, passing[-1].peer_id}
 
 
@@ -116,8 +116,8 @@ async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
     try:
         await connection.start()
         connection.suggest((await liar.addresses())[0])
-        found = await ear.hear(ReachFound, lambda news: news.reach == "connected")
-        assert (found.way, connection._changing) == ("", False)
+        result = await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        assert (result.way, connection._changing) == ("", False)
     finally:
         await connection.close()
         await liar.close()
@@ -179,8 +179,8 @@ async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(m
     callback, strangers = Callback(connected), [bytes([i]) for i in range(100)]
     assert await callback.reaches(b"first", 1)
     here.append(Connected(b"late", "/ip4/127.0.0.1/tcp/1", relayed=False))
-    found = await asyncio.gather(*(callback.reaches(who, 1) for who in (*strangers, b"late", b"first")))
-    assert found == [False] * 100 + [True] * 2, "who has just come is listed anew"
+    result = await asyncio.gather(*(callback.reaches(who, 1) for who in (*strangers, b"late", b"first")))
+    assert result == [False] * 100 + [True] * 2, "who has just come is listed anew"
     assert len(listed) == 2
     assert listed[1] - listed[0] >= 0.99
 
@@ -196,7 +196,7 @@ async def test_a_node_listens_by_tcp_and_quic_and_both_are_called(charter: Chart
             quic = next(address for address in offered if address.startswith("/ip4/127.0.0.1/udp/") and "/quic-v1/" in address)
             assert any("/tcp/" in address for address in offered)
             await dht.connect(quic)
-            assert {one.address for one in await dht.peers()} >= {quic}
+            assert {neighbour.address for neighbour in await dht.peers()} >= {quic}
             assert peer in first
         finally:
             await dht.close()

@@ -245,7 +245,7 @@ class Gates:
             hides = ENOUGH <= most < MAX_LISTED and 2 * len(each) < most
             self._hiding[address] = self._hiding.get(address, 0) + 1 if hides else 0
             if self._hiding[address] == HIDES:
-                self._tell(GatewayDoubted(address=address, shown=len(each), known=most))
+                self._tell(GatewayDoubted(address=address, listed=len(each), known=most))
 
 
 def _skew_by(remaining: Sequence[float]) -> float:

@@ -159,13 +159,13 @@ def _storage(local: Any, dictionary: Any) -> Any:
             return type(stored)(copied, stored.expiration_time)
 
         def store_subkey(self, key: Any, subkey: Any, value: bytes, expiration: float) -> bool:
-            kept = super().get(key)
-            before = kept and kept.value.get(subkey)
+            dictionary_here = super().get(key)
+            before = dictionary_here and dictionary_here.value.get(subkey)
             if before and before.expiration_time >= expiration:
                 return False
             if not self._watch.has_room(key.to_bytes(), subkey, value, expiration):
                 return False
-            entries = kept.value if kept else dictionary()
+            entries = dictionary_here.value if dictionary_here else dictionary()
             if expiration > entries.latest_expiration_time:
                 self.store(key, entries, expiration)
             stored = entries.store(subkey, value, expiration)
