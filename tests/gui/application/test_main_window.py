@@ -529,13 +529,13 @@ def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: Told, told:
     window = window_told(told)
     shown = window.status._notice
     window.refused("This round is the last.", "Pause now instead.")
-    assert shown._shown[1:] == ("accent", "warn")
+    assert shown._content[1:] == ("accent", "warn")
     window.you.save_card(tmp_path / "card.png")
-    assert shown._shown == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
+    assert shown._content == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
     window.you.save_card(tmp_path / "nowhere" / "card.png")
-    assert shown._shown[1:] == ("accent", "warn")
+    assert shown._content[1:] == ("accent", "warn")
     window.show_leaving()
-    assert shown._shown == ("Finishing this step, then closing.", "plain", "")
+    assert shown._content == ("Finishing this step, then closing.", "plain", "")
 
 
 class Laid(QObject):

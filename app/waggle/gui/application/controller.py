@@ -172,7 +172,7 @@ class Shell(QObject):
         """The engine stops, what was chosen goes, and what was done is said before everything ends."""
         assert self._home is not None
         self._farewell = Farewell(self._look, self._home.root, kinds)
-        self._farewell.left.connect(self.left)
+        self._farewell.closed.connect(self.left)
         self.window.cover(self._farewell)
         self._source.stop()
 

@@ -28,7 +28,7 @@ from waggle.gui.state.settings_store import Choices
 from waggle.gui.state.spoken_summary import MINUTE, digest
 from waggle.gui.state.store import Current
 from waggle.gui.theme.theme import Look, putting_together
-from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
 from waggle.protocol.status_text import sentence
@@ -88,7 +88,7 @@ class Window(QWidget):
             self._stack, self._all = QStackedWidget(), QStackedWidget()
             for name, page in self.pages.items():
                 self._add(name, page)
-            self._all.addWidget(held(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
+            self._all.addWidget(as_widget(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
             self.setLayout(column(self._all))
         self.home.hero.report = lambda state: report(state, journal.lines(), home.root if home else None, host)
         self.home.hero.far = choices.far
@@ -169,7 +169,7 @@ class Window(QWidget):
         self._stack.addWidget(page)
         page.setAccessibleName(tr(PAGES[name]))
         page.commanded.connect(self.commanded)
-        page.said.connect(self.notice)
+        page.notice_posted.connect(self.notice)
         page.set_compact(bool(self._compact))
         return page
 
