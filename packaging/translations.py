@@ -21,7 +21,7 @@ APP, BOOKS = ROOT / "app/waggle", ROOT / "resources/language"
 GUI = APP / "gui"
 NOT_TOLD = {
     APP / "practice",
-    *(APP / f"cli/{name}.py" for name in ("ctl", "main", "outcome", "race")),
+    *(APP / f"cli/{name}.py" for name in ("ctl", "main", "options", "outcome", "race", "window")),
 }  # only terminals show what these say
 TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")

@@ -372,12 +372,12 @@ def test_both_charts_stand_on_one_axis(window_told: Told, story: list[AnyEvent],
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
-    assert page._held is not None
+    assert page._score_chart is not None
     assert page._reward is not None
 
     def ends() -> list[list[float]]:
         """Of both charts."""
-        return [chart.viewRange()[0] for chart in (page._held, page._reward) if chart is not None]
+        return [chart.viewRange()[0] for chart in (page._score_chart, page._reward) if chart is not None]
 
     window.resize(1280, 800)
     qtbot.waitUntil(lambda: ends()[0] == ends()[1])
@@ -517,14 +517,14 @@ def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
 def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: Told, written: list[AnyEvent]) -> None:
     window = window_told(written)
     good = window.home._good
-    assert good._found is not None
+    assert good._latest is not None
     window._current.take(ready(model="Another", base="ff"))
     window._current.flush()
-    assert good._found is None or not good._found[0].mine
+    assert good._latest is None or not good._latest[0].mine
     for mine in (ready(model="A third", base="ee"), StartedAgain(reason="Another swarm was chosen.")):
         window._current.take(mine)
     window._current.flush()
-    assert good._found is None
+    assert good._latest is None
     assert (good._question.words(), good._when.words()) == ("The next right answer, yours or a peer's, appears here.", "")
 
 

@@ -144,7 +144,7 @@ def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_noth
     hero._main.click()
     aside = tmp_path / "settings.toml.broken"
     assert (aside.read_text(), home.settings.exists(), starts) == ("[window", False, [True])
-    assert window.status._notice._shown[0] == f"Your settings of before are in {aside}; all is set as it ships."
+    assert window.status._notice._content[0] == f"Your settings of before are in {aside}; all is set as it ships."
     shell._current.flush()
     window.redraw()
     assert (hero._main.text(), hero._second.text()) == ("Copy report", "Start again"), "another failure is not the file's"
@@ -474,11 +474,11 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Cont
     window.refused(words, "")
     assert messages == [("Waggle", words)]
     window._notice_end.timeout.emit()
-    assert window.status._notice._shown[0] == words
+    assert window.status._notice._content[0] == words
     shell.raise_window()
     assert window._notice_end.isActive()
     window._notice_end.timeout.emit()
-    assert window.status._notice._shown[0] == ""
+    assert window.status._notice._content[0] == ""
 
 
 NO_MODEL = events.Warned(title="The hub has no model Qwen/Typo.", advice="Check its name. All is as it was before.", at=5000.0)

@@ -539,13 +539,13 @@ def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: TellWindow,
     window = window_told(story)
     notice = window.status._notice
     window.refused("This round is the last.", "Pause now instead.")
-    assert notice._shown[1:] == ("accent", "warn")
+    assert notice._content[1:] == ("accent", "warn")
     window.you.save_card(tmp_path / "card.png")
-    assert notice._shown == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
+    assert notice._content == (f"Saved to {tmp_path / 'card.png'}", "plain", "check")
     window.you.save_card(tmp_path / "nowhere" / "card.png")
-    assert notice._shown[1:] == ("accent", "warn")
+    assert notice._content[1:] == ("accent", "warn")
     window.show_leaving()
-    assert notice._shown == ("Finishing this step, then closing.", "plain", "")
+    assert notice._content == ("Finishing this step, then closing.", "plain", "")
 
 
 class Laid(QObject):

@@ -120,7 +120,7 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
     after = renew(shell, way).swarms
     assert after._views.currentIndex() == JOIN
     assert after._link.text() == "waggle://join?charter=cd"
-    assert after._said.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
+    assert after._message.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
     tell(shell, InviteRead(swarm=OTHER, answered=True))
     assert after._views.currentIndex() == SHEET
     swarms = renew(shell, {"window.text_percent": 90}).swarms
@@ -132,8 +132,8 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
-    after.refused("Nobody is there.", "", after.swarms._asked)
-    assert after.swarms._said.text() == "Nobody is there."
+    after.refused("Nobody is there.", "", after.swarms._command)
+    assert after.swarms._message.text() == "Nobody is there."
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -244,7 +244,7 @@ def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Controll
     shell.window.you._acts[0].click()
     identity = shell.window.you._identity
     identity._path.setText("/somewhere/me.identity")
-    for field in (identity._words, identity._again):
+    for field in (identity._words, identity._repeated):
         field.setText("correct horse battery")
     identity._go.click()
     after = renew(shell, WAYS[0])
@@ -252,7 +252,7 @@ def test_where_a_backup_lies_goes_on_and_its_passphrase_does_not(shell: Controll
     assert after.you._identity._path.text() == "/somewhere/me.identity"
     assert secrets(after) == ["", ""]
     tell(shell, BackupWritten(path="/somewhere/me.identity"))
-    assert after.you._identity._said.text().startswith("Written to /somewhere/me.identity")
+    assert after.you._identity._message.text().startswith("Written to /somewhere/me.identity")
 
 
 def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Controller, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Control
     after = renew(shell, WAYS[0]).you
     assert after._views.currentIndex() == GOODBYE
     assert after._goodbye.chosen() == chosen
-    assert not after._goodbye._asked
+    assert not after._goodbye._confirming
 
 
 def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Controller) -> None:

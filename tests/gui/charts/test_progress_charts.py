@@ -96,22 +96,22 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     page = window.pages["progress"]
     assert isinstance(page, Progress)
     page._axis.choose(axis)
-    held_out, reward = page._held, page._reward
-    assert held_out is not None
+    held, reward = page._score_chart, page._reward
+    assert held is not None
     assert reward is not None
     ends = progress_charts.axis_range(window._current.state, AXES[axis])
-    qtbot.waitUntil(lambda: held_out._ends == reward._ends == ends and len(held_out._notes) == 3)
+    qtbot.waitUntil(lambda: held._ends == reward._ends == ends and len(held._notes) == 3)
     screenshot_when_still(window)  # words are moved when they are painted
-    for chart in (held_out, reward):
+    for chart in (held, reward):
         lines = [item for item in chart.getPlotItem().items if isinstance(item, InfiniteLine)]
         assert [(line.angle, line.pen.style()) for line in lines] == [(90, Qt.PenStyle.DashLine)] * 3
-    words = [item for item, _ in (*held_out._notes, *held_out._labels)]
+    words = [item for item, _ in (*held._notes, *held._labels)]
     assert all(item.isVisible() for item in words)
     boxes = [item.mapRectToScene(item.boundingRect()).adjusted(1, 1, -1, -1) for item in words]
     assert not any(item.intersects(other) for item, other in combinations(boxes, 2))
-    plot = held_out.getViewBox().sceneBoundingRect()
+    plot = held.getViewBox().sceneBoundingRect()
     assert all(plot.contains(box) for box in boxes)
-    assert held_out.accessibleName().endswith(
+    assert held.accessibleName().endswith(
         ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus, round 617."
         " Aha: Fractions, from Brisk Otter, round 616"
     )
@@ -125,12 +125,12 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
-    qtbot.waitUntil(lambda: page._held is not None and bool(page._held._labels))
-    assert page._held is not None
-    assert [[x for x, _, _ in curve][-2:] for curve in page._held._intervals] == [[550.0, 600.0], [620.0, 624.0]]
-    (line,) = [item for item in page._held.getPlotItem().items if isinstance(item, InfiniteLine)]
+    qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
+    assert page._score_chart is not None
+    assert [[x for x, _, _ in curve][-2:] for curve in page._score_chart._intervals] == [[550.0, 600.0], [620.0, 624.0]]
+    (line,) = [one for one in page._score_chart.getPlotItem().items if isinstance(one, InfiniteLine)]
     assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
-    assert page._held.accessibleName().endswith(". The questions change here, round 620")
+    assert page._score_chart.accessibleName().endswith(". The questions change here, round 620")
 
 
 def test_ahas_newer_than_the_last_score_leave_its_label_alone(
@@ -142,17 +142,19 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     window.show_page("progress")
     page = window.pages["progress"]
     assert isinstance(page, Progress)
-    qtbot.waitUntil(lambda: page._held is not None and len(page._held._notes) == 3)
-    assert page._held is not None
+    qtbot.waitUntil(lambda: page._score_chart is not None and len(page._score_chart._notes) == 3)
+    assert page._score_chart is not None
     screenshot_when_still(window)
-    cells = [item for item in page._held.getPlotItem().items if isinstance(item, ScatterPlotItem) and item.opts["symbol"] == "h"]
+    cells = [
+        one for one in page._score_chart.getPlotItem().items if isinstance(one, ScatterPlotItem) and one.opts["symbol"] == "h"
+    ]
     assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
-    (label,) = (note for note, _ in page._held._labels)
-    lines = [item for item in page._held.getPlotItem().items if isinstance(item, InfiniteLine)]
+    (label,) = (note for note, _ in page._score_chart._labels)
+    lines = [one for one in page._score_chart.getPlotItem().items if isinstance(one, InfiniteLine)]
     assert label.fill.color() == page.look.colour("surface"), "lines pass behind it"
     assert label.zValue() > max(line.zValue() for line in lines)
     box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
-    assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._held._notes)
+    assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._score_chart._notes)
 
 
 @pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])

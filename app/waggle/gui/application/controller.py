@@ -182,7 +182,7 @@ class Controller(QObject):
         """Stop the engine, remove these kinds of data, and show what was removed before everything ends."""
         assert self._home is not None
         self._farewell = Farewell(self._look, self._home.root, kinds)
-        self._farewell.left.connect(self.finished)
+        self._farewell.closed.connect(self.finished)
         self.window.cover(self._farewell)
         self._source.stop()
 

@@ -12,7 +12,7 @@ from waggle.gui.state.notifications import warning_words
 from waggle.gui.state.pages import AT_THE_FOOT, PAGES
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.layout import column, edges, held, restyle, row
+from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted import Chip, Mark, Sign
 from waggle.gui.widgets.text import Line, set_tip, text
 from waggle.protocol.state import HELD, State
@@ -154,7 +154,7 @@ class StatusBar(QFrame):
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         self._compact = self._problem = False
         self._page, self._warning = "home", ""
-        self._sentence = held(row(self._sign, self._word, self._says))
+        self._sentence = as_widget(row(self._sign, self._word, self._says))
         parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
         self.setLayout(row(*parts, margins=(SIDE, 0, SIDE, 0)))
         self.setFixedHeight(look.size["status"])

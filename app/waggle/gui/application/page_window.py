@@ -28,7 +28,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.spoken_summary import MINUTE, summary_text
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look, style_sheet_suspended
-from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
 from waggle.protocol.status_text import sentence
 
@@ -83,7 +83,7 @@ class PageWindow(QWidget):
             self._stack, self._all = QStackedWidget(), QStackedWidget()
             for name, page in self.pages.items():
                 self._add(name, page)
-            self._all.addWidget(held(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
+            self._all.addWidget(as_widget(column((row(self.rail, (self._stack, 1), gap=0), 1), self.status, gap=0)))
             self.setLayout(column(self._all))
         self.home.hero.report = lambda state: report(state, event_log.lines(), home.root if home else None, host)
         self.home.hero.far = choices.far
@@ -161,7 +161,7 @@ class PageWindow(QWidget):
         self._stack.addWidget(page)
         page.setAccessibleName(tr(PAGES[name]))
         page.commanded.connect(self.commanded)
-        page.said.connect(self.noticed)
+        page.notice_posted.connect(self.noticed)
         page.set_compact(bool(self._compact))
         return page
 

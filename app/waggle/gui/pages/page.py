@@ -13,7 +13,7 @@ class Page(QWidget):
     """One page of the window: shows a State when it is visible, and knows a wide and a compact form."""
 
     commanded = Signal(object)  # a command for the engine
-    said = Signal(str, str)  # what came of something that was asked for, and its sign, as `StatusBar.notice` has them
+    notice_posted = Signal(str, str)  # what came of something that was asked for, and its sign, as `StatusBar.notice` has them
 
     def __init__(self, look: Look) -> None:
         super().__init__()

@@ -71,10 +71,10 @@ class Button(FocusRingButton):
 
 def menu_button(look: Look, words: str, *, small: bool = False) -> Button:
     """A button that opens a menu: the sign stands after the word."""
-    made = Button(look, words, icon="down", small=small)
-    made.setLayoutDirection(Qt.LayoutDirection.LeftToRight if is_right_to_left() else Qt.LayoutDirection.RightToLeft)
-    made._tint()
-    return made
+    button = Button(look, words, icon="down", small=small)
+    button.setLayoutDirection(Qt.LayoutDirection.LeftToRight if is_right_to_left() else Qt.LayoutDirection.RightToLeft)
+    button._tint()
+    return button
 
 
 class Segments(QFrame):

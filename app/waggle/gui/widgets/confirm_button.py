@@ -25,7 +25,7 @@ class SureLink(OnceButton):
 
     def __init__(self, look: Look, words: str, name: str, *, sure: str, sure_name: str) -> None:
         super().__init__(look, words, "link")
-        self._first, self._second, self._asked = (words, name), (sure, sure_name), False
+        self._first, self._second, self._confirming = (words, name), (sure, sure_name), False
         self.clicked.connect(self._forward)
         self._ask(False)
 
@@ -38,15 +38,15 @@ class SureLink(OnceButton):
         self._ask(False)
 
     def _forward(self) -> None:
-        if self._second[0] and not self._asked:
+        if self._second[0] and not self._confirming:
             self.setFocus()  # macOS gives a button none that is clicked
             self._ask(True)
         else:
             self.meant.emit()
 
-    def _ask(self, asked: bool) -> None:
-        self._asked = asked
-        words, name = self._second if asked else self._first
+    def _ask(self, confirming: bool) -> None:
+        self._confirming = confirming
+        words, name = self._second if confirming else self._first
         self.say(words)
         self.setAccessibleName(name)
-        self.asking.emit(asked)
+        self.asking.emit(confirming)

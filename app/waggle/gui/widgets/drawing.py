@@ -53,10 +53,10 @@ def _avatar(look: Look, identity: str, radius: float, ratio: float, *, mine: boo
     if mine or gone:
         hue = look.colour("accent_line" if mine else "reference")
     edge = math.ceil(radius) + 1
-    made = QPixmap(math.ceil(2 * edge * ratio), math.ceil(2 * edge * ratio))
-    made.setDevicePixelRatio(ratio)
-    made.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(made)
+    pixmap = QPixmap(math.ceil(2 * edge * ratio), math.ceil(2 * edge * ratio))
+    pixmap.setDevicePixelRatio(ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(look.colour("surface"))
@@ -69,13 +69,13 @@ def _avatar(look: Look, identity: str, radius: float, ratio: float, *, mine: boo
         painter.setBrush(_faded(hue, (0.95 if on else 0.28) * (0.55 if gone else 1)))
         painter.drawPolygon(hexagon(edge + reach * math.cos(angle), edge + reach * math.sin(angle), cell))
     painter.end()
-    return made
+    return pixmap
 
 
 def _faded(colour: QColor, alpha: float) -> QColor:
-    made = QColor(colour)
-    made.setAlphaF(alpha)
-    return made
+    translucent = QColor(colour)
+    translucent.setAlphaF(alpha)
+    return translucent
 
 
 def draw_cell(painter: QPainter, look: Look, centre: QPointF, radius: float, about: int, *, mine: bool) -> None:
@@ -118,9 +118,9 @@ def sided(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
 
 
 def chip_width(look: Look, words: str, *, icon: bool, bare: bool = False) -> float:
-    left = 0 if bare else look.px(7 if icon else 9)
+    indent = 0 if bare else look.px(7 if icon else 9)
     room = QFontMetricsF(look.font("tag")).horizontalAdvance(words)
-    return left + (look.px(18) if icon else 0) + room + (0 if bare else look.px(9))
+    return indent + (look.px(18) if icon else 0) + room + (0 if bare else look.px(9))
 
 
 def draw_chip(
@@ -135,14 +135,14 @@ def draw_chip(
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(look.colour(f"{tone}_soft" if tone in CHIP_INK else "sunken"))
         painter.drawRoundedRect(whole, height / 2, height / 2)
-    left = x + (0 if bare else look.px(7 if icon else 9))
+    indent = x + (0 if bare else look.px(7 if icon else 9))
     if icon:
         side = look.px(14)
-        look.draw_icon(painter, icon, ink, sided(painter, QRectF(left, y + (height - side) / 2, side, side), whole))
-        left += look.px(18)
+        look.draw_icon(painter, icon, ink, sided(painter, QRectF(indent, y + (height - side) / 2, side, side), whole))
+        indent += look.px(18)
     painter.setFont(look.font("tag"))
     painter.setPen(look.colour(ink))
-    space = QRectF(left, y, x + width - left - (0 if bare else look.px(6)), height)
+    space = QRectF(indent, y, x + width - indent - (0 if bare else look.px(6)), height)
     cut = QFontMetricsF(look.font("tag")).elidedText(words, Qt.TextElideMode.ElideRight, space.width() + 1)
     room_for_ink = sided(painter, space.adjusted(0, 0, 4, 0), whole)
     painter.drawText(room_for_ink, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)

@@ -41,4 +41,4 @@ def ended(path: Path, ending: str, known: Collection[str]) -> Path:
 def unused(path: Path) -> Path:
     """This path, or one with a number where such a file is there: for a name that no dialog has asked about."""
     numbered = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
-    return next(one for one in chain((path,), numbered) if not one.exists())
+    return next(candidate for candidate in chain((path,), numbered) if not candidate.exists())

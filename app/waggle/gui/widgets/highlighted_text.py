@@ -66,7 +66,7 @@ def span_layout(look: Look, text: str, start: int, length: int, *, role: str, ma
     option.setTextDirection(Qt.LayoutDirection.RightToLeft if away else Qt.LayoutDirection.LeftToRight)
     option.setAlignment(Qt.AlignmentFlag.AlignRight if away else Qt.AlignmentFlag.AlignLeft)
     layout.setTextOption(option)
-    formats = [_range(text, found.start(), len(found[0]), look.colour("text_faint")) for found in ANY_TAG.finditer(text)]
+    formats = [_range(text, tag.start(), len(tag[0]), look.colour("text_faint")) for tag in ANY_TAG.finditer(text)]
     if length > 0:
         formats.append(_range(text, start, length, look.colour("text"), look.colour(match)))
     layout.setFormats(formats)
@@ -78,9 +78,9 @@ def _range(text: str, start: int, length: int, ink: QColor, ground: QColor | Non
     form.setForeground(ink)
     if ground is not None:
         form.setBackground(ground)
-    made = QTextLayout.FormatRange()
-    made.start, made.length, made.format = units(text[:start]), units(text[start : start + length]), form
-    return made
+    span = QTextLayout.FormatRange()
+    span.start, span.length, span.format = units(text[:start]), units(text[start : start + length]), form
+    return span
 
 
 def draw_span_text(
@@ -91,14 +91,14 @@ def draw_span_text(
     """At most `lines` whole lines from the top of `place`, and whether that is all of it; in "mono" of text from a stranger, else
     of our own."""
     font, mono = look.font(role), role == "mono"
-    leading, shown = line_height(font, mono=mono), visible(text) if mono else text
-    whole = _ended(look, shown, place.width(), lines, role) == shown
+    leading, displayed = line_height(font, mono=mono), visible(text) if mono else text
+    whole = _ended(look, displayed, place.width(), lines, role) == displayed
     if not whole:
         per_line = max(1, int(place.width() / max(1.0, QFontMetricsF(font).averageCharWidth())))
-        shown, start = fitted(shown, start, length, per_line * lines - 3, tail=tail)
-        shown = _ended(look, shown, place.width(), lines, role)
-    layout = span_layout(look, shown, start, length, role=role, match=match)
-    broken(layout, shown, place.width(), lines, leading)
+        displayed, start = fitted(displayed, start, length, per_line * lines - 3, tail=tail)
+        displayed = _ended(look, displayed, place.width(), lines, role)
+    layout = span_layout(look, displayed, start, length, role=role, match=match)
+    broken(layout, displayed, place.width(), lines, leading)
     painter.save()
     painter.setClipRect(place.adjusted(0, 0, 1, 1))
     painter.setPen(look.colour(tone))
@@ -137,9 +137,9 @@ def lines_of(look: Look, text: str, width: float, most: int) -> int:
         return most
     if len(text) <= per_line and text.isascii():
         return 1
-    shown = visible(text)
-    layout = span_layout(look, shown, 0, 0, role="mono", match="match")
-    broken(layout, shown, width, most, 1)
+    displayed = visible(text)
+    layout = span_layout(look, displayed, 0, 0, role="mono", match="match")
+    broken(layout, displayed, width, most, 1)
     return layout.lineCount()
 
 
@@ -154,8 +154,8 @@ def _break_before(flat: str, start: int, end: int) -> int:
 
 def _left_of(line: QTextLine, position: int) -> float:
     """Where a character begins; Qt for Python answers with the position as well."""
-    found: object = line.cursorToX(position)
-    return float(found[0]) if isinstance(found, tuple) else float(found)  # type: ignore[arg-type]
+    position_in_line: object = line.cursorToX(position)
+    return float(position_in_line[0]) if isinstance(position_in_line, tuple) else float(position_in_line)  # type: ignore[arg-type]
 
 
 def _ended(look: Look, text: str, width: float, lines: int, role: str) -> str:
@@ -165,10 +165,10 @@ def _ended(look: Look, text: str, width: float, lines: int, role: str) -> str:
     encoded = text.encode("utf-16-le", "replace")
     if used * 2 >= len(encoded):
         return text
-    kept = encoded[: max(0, used - 2) * 2].decode("utf-16-le", "ignore").rstrip()
-    kept = HALF.sub("", kept)
-    word = kept.rfind(" ")
-    return f"{kept[:word] if word > max(2, len(kept) - WORD) else kept} {CUT}"
+    shortened = encoded[: max(0, used - 2) * 2].decode("utf-16-le", "ignore").rstrip()
+    shortened = HALF.sub("", shortened)
+    word = shortened.rfind(" ")
+    return f"{shortened[:word] if word > max(2, len(shortened) - WORD) else shortened} {CUT}"
 
 
 class SpanText(Painted):

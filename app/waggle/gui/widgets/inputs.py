@@ -41,10 +41,10 @@ class Switch(QAbstractButton):
         painter.drawRoundedRect(place, place.height() / 2, place.height() / 2)
         side = place.height() - 8
         right = on != (self.layoutDirection() == Qt.LayoutDirection.RightToLeft)
-        left = place.right() - side - 4 if right else place.left() + 4
+        x = place.right() - side - 4 if right else place.left() + 4
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._look.colour("on_accent" if on else "control"))
-        painter.drawEllipse(QRectF(left, place.top() + 4, side, side))
+        painter.drawEllipse(QRectF(x, place.top() + 4, side, side))
         painter.end()
 
 
@@ -80,8 +80,8 @@ class Picker(QComboBox):
         painter, side = QPainter(self), self._look.px(16)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        left = 8 if away else self.width() - side - 8
-        self._look.draw_icon(painter, "down", "text_soft", QRectF(left, (self.height() - side) / 2, side, side))
+        x = 8 if away else self.width() - side - 8
+        self._look.draw_icon(painter, "down", "text_soft", QRectF(x, (self.height() - side) / 2, side, side))
         painter.end()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -122,13 +122,13 @@ class Number(QDoubleSpinBox):
         self.lineEdit().setTextMargins(10, 0, 10, 0)
         self.setKeyboardTracking(False)  # a value is meant when it is finished, not after each digit
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._shown = self.value()
+        self._reported = self.value()
         self.valueChanged.connect(self._chosen)
 
     def show_value(self, value: Value) -> None:
         """A value beyond the range, set by hand in the file, is shown as itself."""
         assert isinstance(value, int | float)
-        self._shown = float(value)
+        self._reported = float(value)
         with QSignalBlocker(self):  # nobody has chosen anything
             self.setRange(min(self.minimum(), value), max(self.maximum(), value))
             if not self.hasFocus() or self.value() != value:
@@ -145,8 +145,8 @@ class Number(QDoubleSpinBox):
         return super().validate(words.translate(self._marks), place)
 
     def _chosen(self, value: float) -> None:
-        if value != self._shown:
-            self._shown = value
+        if value != self._reported:
+            self._reported = value
             self.changed.emit(int(value) if self._whole else value)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -167,18 +167,18 @@ class Field(QLineEdit):
         self.setFixedHeight(look.size["control"])
         self.setMinimumWidth(look.px(220))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._shown = ""
+        self._reported = ""
         self.editingFinished.connect(self._chosen)
 
     def show_value(self, value: Value) -> None:
         """Words that are being typed stay; those of the value before would be set again as soon as the field is left."""
-        before, self._shown = self._shown, ", ".join(value) if isinstance(value, tuple) else str(value or "")
-        if self.text() != self._shown and (not self.hasFocus() or self.text() == before):
-            self.setText(self._shown)
+        before, self._reported = self._reported, ", ".join(value) if isinstance(value, tuple) else str(value or "")
+        if self.text() != self._reported and (not self.hasFocus() or self.text() == before):
+            self.setText(self._reported)
 
     def _chosen(self) -> None:
-        if self.text() == self._shown:
+        if self.text() == self._reported:
             return
-        self._shown = self.text()
-        parts = tuple(part.strip() for part in self._shown.split(",") if part.strip())
-        self.changed.emit(parts if self._several else self._shown.strip())
+        self._reported = self.text()
+        parts = tuple(part.strip() for part in self._reported.split(",") if part.strip())
+        self.changed.emit(parts if self._several else self._reported.strip())

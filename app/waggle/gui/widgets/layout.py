@@ -78,7 +78,7 @@ def rule() -> QFrame:
     return line
 
 
-def held(layout: QLayout) -> QWidget:
+def as_widget(layout: QLayout) -> QWidget:
     """A layout as one widget, to be hidden and shown as a whole."""
     box = QWidget()
     box.setLayout(layout)

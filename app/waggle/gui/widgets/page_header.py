@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.layout import Edges, column, held, row
+from waggle.gui.widgets.layout import Edges, as_widget, column, row
 from waggle.gui.widgets.text import text
 
 BELOW = 6  # between actions that stand below the title and the sentence
@@ -19,9 +19,9 @@ class Top(QWidget):
     def __init__(self, title: QLabel, *actions: QWidget) -> None:
         super().__init__()
         self._title, self._parts = title, actions
-        self._kept: tuple[QWidget, ...] = ()
+        self._retained: tuple[QWidget, ...] = ()
         self._line = row(*actions[:1], *([row(*actions[1:])] if actions[1:] else []))
-        self._actions = held(self._line)
+        self._actions = as_widget(self._line)
         self._box = row((title, 1), self._actions)
         self._box.setAlignment(self._actions, Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter)
         for place in range(self._line.count()):
@@ -33,9 +33,9 @@ class Top(QWidget):
         """The first action stays where it is, whichever title there is, and as these come and go."""
         metrics = self._title.fontMetrics()
         self._title.setMinimumWidth(max(metrics.horizontalAdvance(title) for title in titles))
-        for part in set(self._kept) - set(going):
+        for part in set(self._retained) - set(going):
             _keep(part, room=False)
-        self._kept = going
+        self._retained = going
 
     def rename(self, words: str) -> None:
         self._title.setText(words)
@@ -50,14 +50,14 @@ class Top(QWidget):
         return super().event(event)
 
     def _fit(self) -> None:
-        parts = [_width(part) for part in self._parts if part in self._kept or not part.isHidden()]
+        parts = [_width(part) for part in self._parts if part in self._retained or not part.isHidden()]
         actions = sum(parts) + self._line.spacing() * (len(parts) - 1)
         fits = _width(self._title) + self._box.spacing() + actions <= self.width()
         ways = QBoxLayout.Direction
         self._line.setDirection(ways.LeftToRight if actions <= self.width() else ways.TopToBottom)
         self._box.setDirection(ways.LeftToRight if fits else ways.TopToBottom)
         self._box.setContentsMargins(0, 0, 0, 0 if fits else BELOW)
-        for part in self._kept:  # below the first action they do not move it: there they need no room while they are gone
+        for part in self._retained:  # below the first action they do not move it: there they need no room while they are gone
             _keep(part, room=actions <= self.width())
 
 

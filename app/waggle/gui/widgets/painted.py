@@ -38,15 +38,15 @@ class Sign(Painted):
 
     def __init__(self, look: Look, name: str, role: str, size: int = 16) -> None:
         super().__init__(look, QSize(look.px(size), look.px(size)))
-        self._shown = (name, role)
+        self._icon = (name, role)
 
     def show_sign(self, name: str, role: str) -> None:
-        if self._shown != (name, role):
-            self._shown = (name, role)
+        if self._icon != (name, role):
+            self._icon = (name, role)
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        self.look.draw_icon(painter, *self._shown, place)
+        self.look.draw_icon(painter, *self._icon, place)
 
 
 class Mark(Painted):
@@ -64,18 +64,18 @@ class Avatar(Painted):
 
     def __init__(self, look: Look, size: int) -> None:
         super().__init__(look, QSize(size, size))
-        self._shown = ("", False)
+        self._identity = ("", False)
 
     def set_size(self, size: int) -> None:
         self.setFixedSize(size, size)
 
     def show_identity(self, identity: str, *, mine: bool) -> None:
-        if self._shown != (identity, mine):
-            self._shown = (identity, mine)
+        if self._identity != (identity, mine):
+            self._identity = (identity, mine)
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        identity, mine = self._shown
+        identity, mine = self._identity
         if identity:
             draw_avatar(painter, self.look, identity, place.center(), place.width() / 2, mine=mine)
 
@@ -114,27 +114,27 @@ class Chip(Painted):
         super().__init__(look)
         self.setFixedHeight(look.size["chip"])
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._shown, self._whole = ("", "", ""), ""
+        self._content, self._whole = ("", "", ""), ""
         self.say(words, tone, icon)
 
     def say(self, words: str, tone: str, icon: str = "") -> None:
-        if (words, tone, icon) == self._shown:
+        if (words, tone, icon) == self._content:
             return
-        self._shown = (words, tone, icon)
+        self._content = (words, tone, icon)
         self.setAccessibleName(words)
         self.setMaximumWidth(self.sizeHint().width())
         self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
-        words, tone, icon = self._shown
+        words, tone, icon = self._content
         return QSize(math.ceil(chip_width(self.look, words, icon=bool(icon), bare=tone == "bare")), self.look.size["chip"])
 
     def minimumSizeHint(self) -> QSize:
         return QSize(min(self.look.px(60), self.sizeHint().width()), self.look.size["chip"])
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        words, tone, icon = self._shown
+        words, tone, icon = self._content
         draw_chip(painter, self.look, QPointF(0, 0), words, tone, icon, room=place.width())
         whole = tooltip_text(words) if place.width() < self.sizeHint().width() else ""
         if self.toolTip() in ("", self._whole) and self.toolTip() != whole:
@@ -149,20 +149,20 @@ class Stages(Painted):
 
     def __init__(self, look: Look) -> None:
         super().__init__(look)
-        self._shown = (-1, -1, False)
+        self._progress = (-1, -1, False)
         self.setFixedHeight(self.CELL + 6)
 
-    def show_stage(self, done: int, total: int, *, held: bool = False) -> None:
-        """`done` cells are filled, the next one is begun; a negative `done`: none is begun. While `held` none is bright."""
-        if self._shown != (done, total, held):
-            self._shown = (done, total, held)
+    def show_stage(self, done: int, total: int, *, paused: bool = False) -> None:
+        """`done` cells are filled, the next one is begun; a negative `done`: none is begun. While `paused` none is bright."""
+        if self._progress != (done, total, paused):
+            self._progress = (done, total, paused)
             self.setFixedWidth(total * (self.CELL + 4))
             self.setAccessibleName(f"{max(0, done)} / {total}")
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        done, total, held = self._shown
-        full, half = ("accent_soft", "surface") if held else ("accent", "accent_soft")
+        done, total, paused = self._progress
+        full, half = ("accent_soft", "surface") if paused else ("accent", "accent_soft")
         for i in range(total):
             begun = i <= done
             painter.setPen(QPen(self.look.colour("accent_line" if begun else "control"), 1.3))

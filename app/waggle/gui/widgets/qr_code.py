@@ -16,10 +16,10 @@ def modules(words: str) -> tuple[tuple[bool, ...], ...]:
     import segno  # only when a code is first shown
 
     try:
-        made = segno.make(words, error="l", micro=False)
+        code = segno.make(words, error="l", micro=False)
     except segno.DataOverflowError:  # it holds 2,953 bytes, and a link may have more characters
         return ()
-    return tuple(tuple(bool(one) for one in line) for line in made.matrix)
+    return tuple(tuple(bool(dark) for dark in line) for line in code.matrix)
 
 
 class QrCode(Painted):
@@ -50,10 +50,10 @@ class QrCode(Painted):
         if not self._modules:
             return
         step = round(place.width()) // (len(self._modules) + 2 * QUIET)
-        left = top = QUIET * step
+        edge = QUIET * step
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
         painter.setBrush(Qt.GlobalColor.black)
         for y, line in enumerate(self._modules):
             for x, dark in enumerate(line):
                 if dark:
-                    painter.drawRect(QRectF(left + x * step, top + y * step, step, step))
+                    painter.drawRect(QRectF(edge + x * step, edge + y * step, step, step))

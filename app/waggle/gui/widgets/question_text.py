@@ -16,8 +16,8 @@ def gist(question: str) -> str:
         parts.pop()
     first, _, second = parts[-1].partition("\n")
     task = second if first.endswith(".") and second and "\n" not in second and not second.endswith(".") else parts[-1]
-    said = one_line(task)
-    return said if one_line(question).startswith(said) else f"…{said}"
+    summary = one_line(task)
+    return summary if one_line(question).startswith(summary) else f"…{summary}"
 
 
 def say_question(line: Line, question: str) -> None:

@@ -17,10 +17,10 @@ class Folding(QWidget):
         self.setLayout(self._box)
 
     def _laid_out(self) -> QBoxLayout:
-        made = row(*self._parts, None)
+        box = row(*self._parts, None)
         for part in self._parts:
-            made.setAlignment(part, Qt.AlignmentFlag.AlignLeading)
-        return made
+            box.setAlignment(part, Qt.AlignmentFlag.AlignLeading)
+        return box
 
     def set_gap(self, gap: int) -> None:
         self._box.setSpacing(gap)

@@ -28,25 +28,25 @@ Row = TypeVar("Row")
 class Rows(QAbstractTableModel, Generic[Row]):
     """A table whose rows stay what they are, with whoever reads or has chosen them, when others come and go around them.
 
-    `name` tells a row from the others, `words` says it; all but the first `left` columns are figures, at the right.
+    `name` tells a row from the others, `words` says it; all but the first `text_columns` columns are figures, at the right.
     """
 
     def __init__(
         self, look: Look, heads: Sequence[str], name: Callable[[Row], object], words: Callable[[Row], Sequence[str]], *,
-        left: int = 0,
+        text_columns: int = 0,
     ) -> None:  # fmt: skip
         super().__init__()
-        self._look, self._heads, self._name, self._words, self._left = look, heads, name, words, left
+        self._look, self._heads, self._name, self._words, self._text_columns = look, heads, name, words, text_columns
         self._rows: list[Row] = []
 
-    def show_rows(self, made: Sequence[Row]) -> None:
+    def show_rows(self, rows: Sequence[Row]) -> None:
         """These now, in an order in which no row ever overtakes another."""
-        before, after = ({self._name(row) for row in rows} for rows in (self._rows, made))
+        before, after = ({self._name(row) for row in rows} for rows in (self._rows, rows))
         gone = _stretches(place for place, row in enumerate(self._rows) if self._name(row) not in after)
-        come = _stretches(place for place, row in enumerate(made) if self._name(row) not in before)
+        come = _stretches(place for place, row in enumerate(rows) if self._name(row) not in before)
         if len(gone) + len(come) > MOST_STRETCHES:
             self.beginResetModel()
-            self._rows = list(made)
+            self._rows = list(rows)
             self.endResetModel()
             return
         for first, last in reversed(gone):
@@ -55,9 +55,9 @@ class Rows(QAbstractTableModel, Generic[Row]):
             self.endRemoveRows()
         for first, last in come:
             self.beginInsertRows(NO_INDEX, first, last)
-            self._rows[first:first] = made[first : last + 1]
+            self._rows[first:first] = rows[first : last + 1]
             self.endInsertRows()
-        for place, (then, now) in enumerate(zip(self._rows, made, strict=True)):
+        for place, (then, now) in enumerate(zip(self._rows, rows, strict=True)):
             if then != now:
                 self._rows[place] = now
                 self.dataChanged.emit(self.index(place, 0), self.index(place, len(self._heads) - 1))
@@ -95,19 +95,19 @@ class Rows(QAbstractTableModel, Generic[Row]):
                 return None
 
     def _side(self, column: int) -> Qt.AlignmentFlag:
-        side = Qt.AlignmentFlag.AlignLeft if column < self._left else Qt.AlignmentFlag.AlignRight
+        side = Qt.AlignmentFlag.AlignLeft if column < self._text_columns else Qt.AlignmentFlag.AlignRight
         return Qt.AlignmentFlag.AlignVCenter | side
 
 
 def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
     """The first and the last of each run of neighbours."""
-    made: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     for place in places:
-        if made and made[-1][1] == place - 1:
-            made[-1] = made[-1][0], place
+        if stretches and stretches[-1][1] == place - 1:
+            stretches[-1] = stretches[-1][0], place
         else:
-            made.append((place, place))
-    return made
+            stretches.append((place, place))
+    return stretches
 
 
 def dress(view: QTableView, look: Look, row_height: int) -> QHeaderView:
@@ -123,10 +123,10 @@ def dress(view: QTableView, look: Look, row_height: int) -> QHeaderView:
     return head
 
 
-def in_sight(said: QWidget) -> bool:
+def in_sight(widget: QWidget) -> bool:
     """Whether this stands before a person now: on the page that is seen, and not scrolled away."""
     QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)  # what came a moment ago gets its place first
-    return not said.visibleRegion().isEmpty()
+    return not widget.visibleRegion().isEmpty()
 
 
 class Place(QObject):

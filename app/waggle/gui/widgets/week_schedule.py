@@ -22,12 +22,12 @@ class Week(Painted):
 
     def __init__(self, look: Look, name: str) -> None:
         super().__init__(look)
-        self._name, self._left, self._row, self._head = name, look.px(96), look.px(22), look.px(18)
+        self._name, self._label_width, self._row, self._head = name, look.px(96), look.px(22), look.px(18)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self._week, self._at, self._brush = list(ALWAYS), (9, 0), "#"
         self._marked = False  # by the press that is held
         self.setFixedHeight(self._head + 7 * self._row + 4)
-        self.setMinimumWidth(self._left + 24 * 14)  # its cells hold no words
+        self.setMinimumWidth(self._label_width + 24 * 14)  # its cells hold no words
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._say()
@@ -48,7 +48,7 @@ class Week(Painted):
                 f"{hour}:00",
             )
         for day, hours in enumerate(self._week):
-            label = QRectF(0, self._head + day * self._row, self._left - 8, self._row)
+            label = QRectF(0, self._head + day * self._row, self._label_width - 8, self._row)
             painter.setPen(self.look.colour("text_soft"))
             painter.drawText(label, Qt.AlignmentFlag.AlignVCenter, tr(DAYS[day]))
             for hour, mark in enumerate(hours):
@@ -59,13 +59,13 @@ class Week(Painted):
                 painter.drawRoundedRect(self._cell(hour, day).adjusted(1.5, 2, -1.5, -2), 3, 3)
 
     def _cell(self, hour: int, day: int) -> QRectF:
-        width = (self.width() - self._left) / 24
-        return QRectF(self._left + hour * width, self._head + day * self._row, width, self._row)
+        width = (self.width() - self._label_width) / 24
+        return QRectF(self._label_width + hour * width, self._head + day * self._row, width, self._row)
 
     def _cell_at(self, point: QPoint) -> tuple[int, int] | None:
-        hour = int((point.x() - self._left) / max(1.0, (self.width() - self._left) / 24))
+        hour = int((point.x() - self._label_width) / max(1.0, (self.width() - self._label_width) / 24))
         day = (point.y() - self._head) // self._row
-        inside = point.x() >= self._left and 0 <= hour < 24 and 0 <= day < 7
+        inside = point.x() >= self._label_width and 0 <= hour < 24 and 0 <= day < 7
         return (hour, day) if inside else None
 
     def mousePressEvent(self, event: QMouseEvent) -> None:

@@ -357,7 +357,7 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phas
     stepper.resize(900, 40)
     for state in (going, held):
         stepper.show_state(state)
-        cells.show_stage(*progress_words(state)[1:], held=state is held)
+        cells.show_stage(*progress_words(state)[1:], paused=state is held)
         assert is_honey(stepper) == (state is going)
         assert is_honey(cells) == (state is going and stage != "draw")
     assert not {"picking", "judging", "sharing"} & set(stepper.accessibleName().split())

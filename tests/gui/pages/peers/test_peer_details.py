@@ -167,7 +167,7 @@ def test_a_refusal_is_shown_and_the_button_can_be_pressed_again(window_told: Tol
     page._strip._buttons["muted"].click()
     window.refused("The swarm is not joined yet.", "Try again in a moment.")
     assert offered(page) == {"Mute": True, "Block": True}
-    assert window.status._notice._shown[0] == "The swarm is not joined yet. Try again in a moment."
+    assert window.status._notice._content[0] == "The swarm is not joined yet. Try again in a moment."
 
 
 def test_a_replay_cannot_be_changed_and_says_so(window_told: Told, recording: Path) -> None:
@@ -269,7 +269,7 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
     qtbot.waitUntil(lambda: offered(page) == {"Welcome back": True}, timeout=20_000)
     page.choose("12D3KooWUnknown")
     page._strip._buttons["blocked"].click()
-    qtbot.waitUntil(lambda: "no peer's id" in window.status._notice._shown[0], timeout=20_000)
+    qtbot.waitUntil(lambda: "no peer's id" in window.status._notice._content[0], timeout=20_000)
     assert offered(page) == {"Mute": True, "Block": True}
     with qtbot.waitSignal(engine.ended, timeout=20_000):
         engine.stop()

@@ -122,7 +122,7 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
     window.show_invite(LINK)
     window.unheard(sent[-1])
-    assert swarms._said.text().startswith("The engine is not there yet")
+    assert swarms._message.text().startswith("The engine is not there yet")
     asked = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
     assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
@@ -212,8 +212,8 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     swarms.show_join("waggle://nonsense")
     window.refused("This is not an invite link: one begins with waggle://join?", "")
     assert swarms._views.currentIndex() == JOIN
-    assert swarms._said.text().startswith("This is not an invite link")
-    assert not window.status._notice._shown[0], "once is enough"
+    assert swarms._message.text().startswith("This is not an invite link")
+    assert not window.status._notice._content[0], "once is enough"
     assert swarms._link.text() == "waggle://nonsense", "to be mended"
 
 
@@ -238,9 +238,9 @@ def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
     assert first_link_in_file(tmp_path / "mark.waggle") == LINK
     (tmp_path / "other").write_bytes(b"\xff\xfe no link")
     swarms.open_file(tmp_path / "other")
-    assert swarms._said.text() == "There is no invite in that file."
+    assert swarms._message.text() == "There is no invite in that file."
     swarms.open_file(tmp_path / "nowhere")
-    assert swarms._said.text().startswith("The file cannot be read")
+    assert swarms._message.text().startswith("The file cannot be read")
 
 
 def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> None:
@@ -260,7 +260,7 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert set(wanted.specialties) == {("bf", "hard"), ("gcd", "standard")}
     assert not form._create.isEnabled(), "one press is one swarm"
     window.refused("The disk is full.", "")
-    assert (form._said.text(), form._create.isEnabled()) == ("The disk is full.", True)
+    assert (form._problem.text(), form._create.isEnabled()) == ("The disk is full.", True)
     form._create.click()
     tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
     assert swarms._views.currentIndex() == SHEET
@@ -494,7 +494,7 @@ def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
     tell(window, ModelsTold(models=(replace(STARTER, rounds=614), QWEN, HALF), cache="/cache", free=49_000_000_000))
     assert button_of(view, "Train this one") is train
     assert window.focusWidget() is train
-    assert "614 rounds trained here" in view._made[0]._about.words()
+    assert "614 rounds trained here" in view._model_cards[0]._about.words()
     assert view._storage.words().endswith("49.0 GB are free")
 
 
@@ -541,12 +541,12 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     view._use.click()
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Other")
     window.refused("no name is not the name of a model.", "", sent[-1].id)
-    assert view._said.text() == "no name is not the name of a model."
-    assert bool(window.status._notice._shown[0]) == view._said.visibleRegion().isEmpty(), "once, where it is seen"
+    assert view._message.text() == "no name is not the name of a model."
+    assert bool(window.status._notice._content[0]) == view._message.visibleRegion().isEmpty(), "once, where it is seen"
     view._use_name()
     window.show_page("home")
     window.refused("no name is not the name of a model.", "", sent[-1].id)
-    assert window.status._notice._shown[0] == "no name is not the name of a model."
+    assert window.status._notice._content[0] == "no name is not the name of a model."
 
 
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(look: Look) -> None:
@@ -581,14 +581,14 @@ def test_what_was_learned_is_exported_and_said(models: Models) -> None:
     view.export("/tmp/mine")
     assert sent[-1] == commands.ExportModel(id=sent[-1].id, path="/tmp/mine")
     tell(window, ModelExported(path="/tmp/mine", rounds=600))
-    assert view._said.text() == "Written to /tmp/mine: 600 rounds of training."
+    assert view._message.text() == "Written to /tmp/mine: 600 rounds of training."
     for spoken, words in (
         ("en", "Written to /tmp/%n: 1 round of training."),
         ("de", "Nach /tmp/%n geschrieben: 1 Runde Training."),
     ):
         translator.use(spoken)
         tell(window, ModelExported(path="/tmp/%n", rounds=1))
-        assert view._said.text() == words
+        assert view._message.text() == words
 
 
 def test_a_download_shows_how_far_it_is(models: Models) -> None:
@@ -708,8 +708,8 @@ def test_a_question_that_is_refused_is_asked_for_again_by_a_person_or_of_another
     view = swarms.trying.ask
     window.refused("The judge does not answer.", "Try again.", sent[-1].id)
     window.redraw()
-    assert (len(posed(sent)), view._said.text()) == (1, "The judge does not answer. Try again.")
-    assert not view._said.isHidden()
+    assert (len(posed(sent)), view._message.text()) == (1, "The judge does not answer. Try again.")
+    assert not view._message.isHidden()
     view._next.click()
     window.refused("The judge does not answer.", "Try again.", sent[-1].id)
     window.redraw()
@@ -746,7 +746,7 @@ def test_what_cannot_be_tried_is_said(trying: Trying) -> None:
     window, view, _ = trying
     view._go.click()
     window.refused("This model is too large to be loaded a second time.", "")
-    assert (view._said.text(), view._go.isEnabled()) == ("This model is too large to be loaded a second time.", True)
+    assert (view._message.text(), view._go.isEnabled()) == ("This model is too large to be loaded a second time.", True)
 
 
 CONNECTED = events.ReachChanged(reach="connected", peers=2, at=1.0)
@@ -994,5 +994,5 @@ def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(wind
     assert not window.you._identity._choose.isVisible()
     assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
     window.swarms._models._export_wanted()
-    assert "waggle export" in window.swarms._models._said.text()
+    assert "waggle export" in window.swarms._models._message.text()
     assert window.findChildren(QFileDialog) == []

@@ -54,7 +54,7 @@ def test_what_was_done_is_said() -> None:
 def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(look: Look, qtbot: QtBot) -> None:
     view, wanted = GoodbyeView(look), list[object]()
     qtbot.addWidget(view)
-    view.wanted.connect(wanted.append)
+    view.confirmed.connect(wanted.append)
     view.show_found(FOUND, no_backup="")
     assert view.chosen() == {"checkpoints", "log"}
     view._go.click()

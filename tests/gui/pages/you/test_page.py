@@ -143,14 +143,14 @@ def test_a_backup_needs_the_passphrase_twice_and_forgets_it(page: Page) -> None:
     form._words.setText("short")
     assert (form._go.isEnabled(), form._hint.text()[:10]) == (False, "At least 8")
     form._words.setText(WORDS)
-    form._again.setText(WORDS + "x")
+    form._repeated.setText(WORDS + "x")
     assert not form._go.isEnabled()
-    form._again.setText(WORDS)
+    form._repeated.setText(WORDS)
     form._go.click()
     assert sent[-1] == commands.BackUpIdentity(id=sent[-1].id, path="/tmp/me.identity", passphrase=WORDS)
     tell(window, BackupWritten(path="/tmp/me.identity"))
-    assert form._said.text().startswith("Written to /tmp/me.identity")
-    assert form._words.text() == form._again.text() == ""
+    assert form._message.text().startswith("Written to /tmp/me.identity")
+    assert form._words.text() == form._repeated.text() == ""
     assert form._words.echoMode() == QLineEdit.EchoMode.Password
 
 
@@ -164,7 +164,7 @@ def test_becoming_somebody_is_shown_first_and_done_by_a_second_word(page: Page) 
     assert isinstance(sent[-1], commands.CheckBackup), "first it is only looked into"
     tell(window, BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False))
     assert form._go.text() == "Become Brisk Otter"
-    assert "Amber Finch would be kept" in form._said.text()
+    assert "Amber Finch would be kept" in form._message.text()
     form._go.click()
     assert isinstance(sent[-1], commands.RestoreIdentity)
 
@@ -180,7 +180,7 @@ def test_nobody_becomes_another_than_was_shown(page: Page, field: str) -> None:
     read = BackupRead(path="/tmp/other.identity", node="12D3KooWOther", name="Brisk Otter", mine=False)
     tell(window, read)
     getattr(form, field).setText("/tmp/third.identity")
-    assert (form._go.text(), form._said.text()) == ("Look into it", "")
+    assert (form._go.text(), form._message.text()) == ("Look into it", "")
     form._go.click()
     assert isinstance(sent[-1], commands.CheckBackup), "the third is looked into first, too"
     getattr(form, field).setText("/tmp/fourth.identity")
@@ -207,16 +207,16 @@ def test_a_passphrase_is_forgotten_however_the_view_is_left_and_so_is_what_was_f
     window.show()
     window.show_page("you")
     assert form.isVisible()
-    assert (form._words.text(), form._said.text(), form._go.text()) == ("", "", "Look into it")
+    assert (form._words.text(), form._message.text(), form._go.text()) == ("", "", "Look into it")
     assert not form._go.isEnabled()
 
 
 def test_a_passphrase_that_was_typed_once_or_twice_and_never_used_is_forgotten_too(page: Page) -> None:
     window, you, _sent = page
     you._acts[0].click()
-    you._identity._again.setText(WORDS)
+    you._identity._repeated.setText(WORDS)
     window.show_page("home")
-    assert you._identity._again.text() == ""
+    assert you._identity._repeated.text() == ""
 
 
 def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:
@@ -226,7 +226,7 @@ def test_a_wrong_passphrase_is_said_where_it_was_typed(page: Page) -> None:
     you._identity._words.setText("wrong horse")
     you._identity._go.click()
     window.refused("This passphrase does not open the backup.", "Try again.")
-    assert you._identity._said.text().startswith("This passphrase does not open")
+    assert you._identity._message.text().startswith("This passphrase does not open")
     assert you._identity._go.isEnabled()
 
 

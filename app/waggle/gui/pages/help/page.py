@@ -81,7 +81,7 @@ UPDATE = Asking(
 )
 
 
-class Asked(QFrame):
+class QuestionPanel(QFrame):
     """A question, and what a process of its own says to it."""
 
     done = Signal()
@@ -113,16 +113,16 @@ class Asked(QFrame):
         program.line.connect(lambda line: self._add(tr_sentence(line.decode("utf-8", "replace").rstrip())))
         program.ended.connect(self._ended)
 
-    def go_on(self, before: "Asked") -> None:
+    def go_on(self, before: "QuestionPanel") -> None:
         """The rest of what is answered there is heard here."""
         if before.busy:
             before._program.live_with(self)
             self._hear(before._program)
             self._wait(before.output)
 
-    def _wait(self, said: str) -> None:
+    def _wait(self, output: str) -> None:
         self._output.show()
-        self._output.setPlainText(said)
+        self._output.setPlainText(output)
         if self._run is self.window().focusWidget():  # else Qt gives it to whatever comes next
             self._output.setFocus()
         self._run.setEnabled(False)
@@ -133,8 +133,8 @@ class Asked(QFrame):
         self._wait("")
         self._program.start([*paths.program("waggle"), self._asking.door])
 
-    def _add(self, said: str) -> None:
-        self._output.appendPlainText(visible(said))
+    def _add(self, line: str) -> None:
+        self._output.appendPlainText(visible(line))
 
     def _ended(self, code: int, complaints: list[str]) -> None:
         for complaint in complaints:
@@ -211,8 +211,6 @@ class Log(QFrame):
 class Report(QFrame):
     """What to send, shown before it is copied; nothing is sent from here."""
 
-    made = Signal()
-
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setProperty("kind", "card")
@@ -251,12 +249,12 @@ class HelpPage(Page):
         super().__init__(look)
         self._home, self._host, self._journal = home.root if home is not None else None, host, journal
         self._line = Line(look, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
-        self.self_test, self.update_asked = Asked(look, SELF_TEST), Asked(look, UPDATE)
+        self.self_test, self.update_asked = QuestionPanel(look, SELF_TEST), QuestionPanel(look, UPDATE)
         self._log, self._report = Log(look, journal), Report(look)
         self._head = page_head(look, tr("Help"), self._line)
         words = _explained(look, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
-        asked = (self.self_test, self.update_asked)
-        parts = (words, self._racing(), *asked, self._log, self._report, _keys(look), self._leaving())
+        panels = (self.self_test, self.update_asked)
+        parts = (words, self._racing(), *panels, self._log, self._report, _keys(look), self._leaving())
         self._box = column(*parts, None, gap=16)
         self._area = Scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
@@ -276,10 +274,10 @@ class HelpPage(Page):
                      wrap=True)  # fmt: skip
         see = Button(self.look, tr("Say goodbye"))
         see.clicked.connect(self.goodbye_wanted)
-        made = card(row((column(text(self.look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        leaving_card = card(row((column(text(self.look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
         if self._home is None:
-            made.hide()
-        return made
+            leaving_card.hide()
+        return leaving_card
 
     def go_on(self, before: Page) -> None:
         assert isinstance(before, HelpPage)
@@ -325,11 +323,11 @@ def _explained(look: Look, title: str, lines: Sequence[tuple[str, str]], role: s
 
 
 def _reader(look: Look, name: str, height: int) -> QPlainTextEdit:
-    made = QPlainTextEdit()
-    made.setReadOnly(True)
-    made.setFont(look.font("mono"))
-    made.setAccessibleName(name)
-    made.setTabChangesFocus(True)
-    made.setFixedHeight(look.px(height))
-    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard)
-    return made
+    reader = QPlainTextEdit()
+    reader.setReadOnly(True)
+    reader.setFont(look.font("mono"))
+    reader.setAccessibleName(name)
+    reader.setTabChangesFocus(True)
+    reader.setFixedHeight(look.px(height))
+    reader.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard)
+    return reader

@@ -18,7 +18,7 @@ from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.energy import of_today
 from waggle.gui.widgets.figure import Figure
 from waggle.gui.widgets.highlighted_text import SpanText
-from waggle.gui.widgets.layout import FLUSH, column, frame, held, row
+from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, row
 from waggle.gui.widgets.painted import Avatar, Chip, Faces, Sign
 from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.responsive_row import Even
@@ -42,7 +42,7 @@ REACH: dict[str, tuple[str, str, str]] = {
 def lately(state: State) -> list[RoundSummary]:
     """The last rounds, also those before the engine started."""
     known = chart_series.rounds(state)
-    return [one for one in known if one.round > known[-1].round - ROUNDS]
+    return [summary for summary in known if summary.round > known[-1].round - ROUNDS]
 
 
 class Trend(QFrame):
@@ -59,7 +59,7 @@ class Trend(QFrame):
         link = Button(look, tr("See progress"), "link")
         link.clicked.connect(self.see_progress)
         head = row(text(look, tr("Reward"), "heading"), (self._span, 1), link)
-        self._rest = held(column(self._empty, None))
+        self._rest = as_widget(column(self._empty, None))
         self.setLayout(column(head, (self._line, 1), (self._rest, 1), gap=4, margins=(20, 14, 16, 12)))
 
     def show_state(self, state: State) -> None:
@@ -86,15 +86,16 @@ class Swarm(QFrame):
         self._facts = [Line(look, role="label", right=True) for _ in range(3)]
         titles = (tr("Members now"), tr("Model"), tr("Specialties"))
         lines = [
-            held(row(text(look, title, "small", "soft"), 8, (fact, 1))) for title, fact in zip(titles, self._facts, strict=True)
+            as_widget(row(text(look, title, "small", "soft"), 8, (fact, 1)))
+            for title, fact in zip(titles, self._facts, strict=True)
         ]
         self._first, self._third = lines[0], lines[2]
         self._faces, self._more = Faces(look), Line(look, role="small", tone="text_faint")
         head = row(Sign(look, "swarms", "accent_text", 20), (self._name, 1), self._chip)
         self._invite = Button(look, tr("Invite someone"), "link")
         self._invite.clicked.connect(self.invite_wanted)
-        self._crowd, lonely = held(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
-        self._shown = 6
+        self._crowd, lonely = as_widget(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
+        self._most_faces = 6
         self._box = column(head, self._weather, 4, *lines, None, self._crowd, lonely, gap=8, margins=(20, 14, 20, 14))
         self.setLayout(self._box)
 
@@ -102,7 +103,7 @@ class Swarm(QFrame):
         self._first.setVisible(not compact)  # the weather says how many are here
         self._third.setVisible(not compact)
         self._box.setSpacing(4 if compact else 8)
-        self._shown = 4 if compact else 6
+        self._most_faces = 4 if compact else 6
 
     def show_state(self, state: State, now: float) -> None:
         ready = state.ready
@@ -121,7 +122,7 @@ class Swarm(QFrame):
         self._invite.setVisible(lonely)
         self._crowd.setVisible(not lonely)
         here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
-        faces = here[: self._shown]
+        faces = here[: self._most_faces]
         self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
         others = members - 1 - len(faces)
         words = plural(others, "and %n more", "and %n more") if others > 0 else one_line(faces[0].name) if len(faces) == 1 else ""
@@ -156,7 +157,7 @@ class GoodAnswer(QFrame):
             row(FLUSH, self._race, None), row(self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
         )  # fmt: skip
         self.setLayout(self._box)
-        self._found: tuple[Card, ShownCompletion] | None = None
+        self._latest: tuple[Card, ShownCompletion] | None = None
         self._model = ("", "")  # that it was found with
 
     def set_compact(self, compact: bool) -> None:
@@ -169,21 +170,21 @@ class GoodAnswer(QFrame):
     def show_state(self, state: State, now: float) -> None:
         model = (state.ready.base, state.ready.model) if state.ready is not None else self._model
         if model != self._model:  # it was another's
-            self._model, self._found = model, None
-        found = latest_good(state)
-        self._found = found or self._found
+            self._model, self._latest = model, None
+        latest = latest_good(state)
+        self._latest = latest or self._latest
         for widget in (self._well, self._reward, self._who):
-            widget.setVisible(self._found is not None)
-        self._race.setVisible(self._found is None)
-        if self._found is None:
+            widget.setVisible(self._latest is not None)
+        self._race.setVisible(self._latest is None)
+        if self._latest is None:
             begins = state.ready is not None and not state.ready.completions
             words = tr("None yet: the first right answer, yours or a peer's, appears here.")
             self._when.say("")
             self._question.say(words if begins else tr("The next right answer, yours or a peer's, appears here."))
             return
-        card, answer = self._found
+        card, answer = self._latest
         self._when.say(ago(card.at, now))
-        if found is None or not self._is_shown(card):
+        if latest is None or not self._is_shown(card):
             self._show(card, answer)
 
     def _is_shown(self, card: Card) -> bool:
@@ -211,7 +212,7 @@ def latest_good(state: State) -> tuple[Card, ShownCompletion] | None:
 
 def has_learned(state: State) -> bool:
     """Whether some of its answers are right by now, so that what is said of a beginner holds no longer."""
-    scores, rounds = chart_series.scores(state), [one.reward for one in lately(state)]
+    scores, rounds = chart_series.scores(state), [summary.reward for summary in lately(state)]
     right = scores[-1].right / scores[-1].total if scores and scores[-1].total else 0.0
     earned = chart_series.trend(rounds, chart_series.trend_width(len(rounds)))[-1] if rounds else 0.0
     return state.ready is not None and max(right, earned) > LEARNED

@@ -13,7 +13,7 @@ from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.inputs import Switch
-from waggle.gui.widgets.layout import column, frame, held, row
+from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import ChangeSettings, Resume, new_id
@@ -31,12 +31,12 @@ BADGE = 28
 MEANINGS = {True: later("met"), False: later("holds back")}
 
 
-def unheld(state: State, said: Sentence) -> str:
+def unheld(state: State, sentence: Sentence) -> str:
     """Why it is as it is where no rule holds it back; empty where one does."""
-    if any(tick.passes is False for tick in said.why):
+    if any(tick.passes is False for tick in sentence.why):
         return ""
     refused = any(peer.refusal for peer in state.peers.values())
-    if said.word == "Alone" and state.reach == "alone" and state.ready is not None and not refused:
+    if sentence.word == "Alone" and state.reach == "alone" and state.ready is not None and not refused:
         words = tr("Nobody else is in %1 now. It needs nothing from you.")
         return words.replace("%1", one_line(state.ready.swarm))
     return tr("No rule holds it back.")
@@ -102,8 +102,8 @@ class Why(QFrame):
         self.setAccessibleName(tr("Why it contributes or waits"))
         self._look = look
         self._ticks: tuple[Tick, ...] = ()
-        self._made: list[RuleRow] = []
-        self._rows: QWidget = held(column())
+        self._rows_in_order: list[RuleRow] = []
+        self._rows: QWidget = as_widget(column())
         self._rows.hide()
         self._answer, self._untold = text(look, "", wrap=True), text(look, "", "small", "soft", wrap=True)
         heading = text(look, tr("Your rules"), "heading")
@@ -125,8 +125,8 @@ class Why(QFrame):
             label.setVisible(bool(words))
         if list(map(shape, self._ticks)) != list(map(shape, before)):
             self._make_rows()
-        for made, tick in zip(self._made, self._ticks, strict=True):
-            made.say(tick)  # the same again as well: its switch may have been pressed for nothing
+        for row_widget, tick in zip(self._rows_in_order, self._ticks, strict=True):
+            row_widget.say(tick)  # the same again as well: its switch may have been pressed for nothing
 
     def event(self, event: QEvent) -> bool:
         done = super().event(event)
@@ -139,22 +139,22 @@ class Why(QFrame):
         self.resize(self.maximumWidth(), self._box.totalHeightForWidth(self.maximumWidth()))
 
     def _make_rows(self) -> None:
-        self._made = [RuleRow(self._look, tick) for tick in self._ticks]
-        for made in self._made:
-            made.switched_off.connect(self._switch_off)
-            made.change_wanted.connect(self._change)
-        fresh = held(column(*self._made, gap=10))
+        self._rows_in_order = [RuleRow(self._look, tick) for tick in self._ticks]
+        for row_widget in self._rows_in_order:
+            row_widget.switched_off.connect(self._switch_off)
+            row_widget.change_wanted.connect(self._change)
+        fresh = as_widget(column(*self._rows_in_order, gap=10))
         self._box.replaceWidget(self._rows, fresh)
         self._rows.deleteLater()
         self._rows = fresh
-        fresh.setVisible(bool(self._made))
+        fresh.setVisible(bool(self._rows_in_order))
 
     def open_below(self, button: QWidget) -> None:
         self._fit()
         corner = button.mapToGlobal(QPoint(0, button.height() + 6))
         window = button.window().frameGeometry()
-        left = max(window.left() + 8, min(corner.x(), window.right() - self.width() - 8))
-        self.move(left, corner.y())
+        x = max(window.left() + 8, min(corner.x(), window.right() - self.width() - 8))
+        self.move(x, corner.y())
         self.show()
         self.setFocus()
 

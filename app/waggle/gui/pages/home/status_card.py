@@ -17,7 +17,7 @@ from waggle.gui.widgets import pause_menu
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.confirm_button import OnceButton
 from waggle.gui.widgets.copy_button import SAID_MS
-from waggle.gui.widgets.layout import column, held, restyle, row, rule
+from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
 from waggle.gui.widgets.painted import Chip, Sign, Stages
 from waggle.gui.widgets.text import Line, set_tip, text
 from waggle.gui.widgets.usage_profile import Profile, threads_now
@@ -76,7 +76,7 @@ class Hero(QFrame):
         self._copied.setSingleShot(True)
         self._copied.setInterval(SAID_MS)
         self._copied.timeout.connect(lambda: self._show_action(sentence(self._state)))
-        self._asked: tuple[str, float, str] | None = None  # what was to be done when a button was pressed
+        self._pressed_for: tuple[str, float, str] | None = None  # what was to be done when a button was pressed
         self._asked_by = ""  # the id of the command
         self._chip = Chip(look)
         self._since = Line(look, role="small", tone="text_faint")
@@ -91,7 +91,7 @@ class Hero(QFrame):
         self._use = text(look, tr("Use of this computer"), "small", "soft")
         self._warning = text(look, "", "small", "soft", wrap=True)
         sign = column(1, Sign(look, "warn", "text_soft"), None, gap=0)  # beside the first of its lines
-        self._warned = held(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
+        self._warned = as_widget(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
         self._fact = Line(look, role="small", tone="text_soft")
         self._stage = Line(look, role="small", tone="text_soft", right=True)
         self._cells = Stages(look)
@@ -101,8 +101,8 @@ class Hero(QFrame):
         self._words = column(head, 2, self._says, self._detail, gap=6)
         top = row((self._words, 1), column(self._buttons, None), gap=24)
         below = row(self._use, self.profile, (self._fact, 1), self._stage, self._cells, gap=8)
-        self._rule_gaps = (held(column(margins=(0, 6, 0, 6))), held(column(margins=(0, 5, 0, 5))))
-        self._below = held(column(self._rule_gaps[0], rule(), self._rule_gaps[1], below, gap=0))
+        self._rule_gaps = (as_widget(column(margins=(0, 6, 0, 6))), as_widget(column(margins=(0, 5, 0, 5))))
+        self._below = as_widget(column(self._rule_gaps[0], rule(), self._rule_gaps[1], below, gap=0))
         self._box = column(top, self._warned, self._below, None, gap=0)
         self.setLayout(self._box)
         self.set_compact(False)
@@ -114,7 +114,7 @@ class Hero(QFrame):
         self._more.setMenu(self._pause_menu())
         self._second = Button(look, tr("Start again"))
         self._second.clicked.connect(self._act_otherwise)
-        self._buttons = held(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
+        self._buttons = as_widget(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
 
     def _pause_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -139,24 +139,24 @@ class Hero(QFrame):
         if state.problem is not self._state.problem:
             self._copied.stop()  # another report
         self._state = state
-        said = sentence(state)
-        self._chip.say(tr_sentence(said.word), "plain" if said.tone == "plain" else said.tone, said.sign)
+        status = sentence(state)
+        self._chip.say(tr_sentence(status.word), "plain" if status.tone == "plain" else status.tone, status.sign)
         self._since.say(
             tr("since %1").replace("%1", tr_sentence(moment(state.phase_since, now)))
             if state.phase_since and state.phase != "preparing"
             else ""
         )
-        self._says.setText(tr_sentence(said.says).removesuffix("."))
-        self._detail.setText(tr_sentence(said.detail))
-        self._why.show_ticks(said.why, unheld(state, said))
+        self._says.setText(tr_sentence(status.says).removesuffix("."))
+        self._detail.setText(tr_sentence(status.detail))
+        self._why.show_ticks(status.why, unheld(state, status))
         self._show_warning(state, now)
         self._show_fact(state)
         words, done, total = progress_words(state)
         self._stage.say(words)
         self._show_profile(state)
-        self._cells.show_stage(done, total, held=state.phase in HELD)
+        self._cells.show_stage(done, total, paused=state.phase in HELD)
         self._below.setVisible(bool(words or self._fact.words()) or not self.profile.isHidden())
-        self._show_action(said)
+        self._show_action(status)
 
     def _show_warning(self, state: State, now: float) -> None:
         newest = next(iter(recent_warnings(state, now)), None)
@@ -201,33 +201,33 @@ class Hero(QFrame):
         self._main.become("primary", tr("Play again"), "play")
         self._main.show()
 
-    def _show_action(self, said: Sentence) -> None:
+    def _show_action(self, status: Sentence) -> None:
         if self._over:
             self._show_over()
             return
-        stopped = said.action in ("none", "copy_report") and self._can_start()
+        stopped = status.action in ("none", "copy_report") and self._can_start()
         copies = (tr("Copied"), "check") if self._copied.isActive() else (tr("Copy report"), "copy")
         words, icon = {
             "pause": (tr("Pause"), "pause"), "pause_now": (tr("Pause now"), "pause"), "resume": (tr("Resume"), "play"),
             "anyway": (tr("Pause"), "pause"),  # a pause outlives the rule that holds it back
             "copy_report": copies, "none": (tr("Start"), "play"),
-        }[said.action]  # fmt: skip
-        self._offers_aside = said.action == "copy_report" and stopped and self.broken()
+        }[status.action]  # fmt: skip
+        self._offers_aside = status.action == "copy_report" and stopped and self.broken()
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
-        failed, anyway, splits = said.action == "copy_report", said.action == "anyway", said.action in ("pause", "anyway")
+        failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
         kind = "plain" if failed and not self._offers_aside else "primary"
         restyle(self._main, "kind", kind)
         self._main.join("left" if splits else "")
         self._main.become(kind, words, icon)
         otherwise = (tr("Contribute anyway"), "play") if anyway else copies if self._offers_aside else (tr("Start again"), "")
         self._second.say(*otherwise)
-        shown = {self._main: said.action != "none" or stopped, self._more: splits,
-                 self._second: anyway or (failed and stopped), self._why_button: bool(said.why)}  # fmt: skip
-        for button, seen in shown.items():
-            if button.hasFocus() and not seen:  # else Qt gives it to whatever comes next, and a space would press that
-                (self._main if shown[self._main] else self).setFocus()
-            button.setVisible(seen)
+        visibility = {self._main: status.action != "none" or stopped, self._more: splits,
+                 self._second: anyway or (failed and stopped), self._why_button: bool(status.why)}  # fmt: skip
+        for button, visible in visibility.items():
+            if button.hasFocus() and not visible:  # else Qt gives it to whatever comes next, and a space would press that
+                (self._main if visibility[self._main] else self).setFocus()
+            button.setVisible(visible)
 
     def act(self) -> None:
         """Do what the first button says."""
@@ -266,16 +266,16 @@ class Hero(QFrame):
     def _ask(self, command: Pause | Resume) -> None:
         """One press is one command: another is heard once there is something else to be done."""
         self.watch(self._state)
-        if self._asked is None:
-            self._asked, self._asked_by = to_do(self._state), command.id
+        if self._pressed_for is None:
+            self._pressed_for, self._asked_by = to_do(self._state), command.id
             self.commanded.emit(command)
 
     def watch(self, state: State) -> None:
         """Also while another page is seen: what was done and taken back can be done again."""
-        if self._asked != to_do(state):
-            self._asked = None
+        if self._pressed_for != to_do(state):
+            self._pressed_for = None
 
     def refused(self, _words: str, command: str) -> None:
         """What was pressed can be pressed again."""
         if command in ("", self._asked_by):
-            self._asked = None
+            self._pressed_for = None

@@ -43,7 +43,7 @@ class Feed(Scrolled):
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.timeout.connect(self._show)
-        self._wanted: tuple[Sequence[Card], State, float] = ((), State(), 0.0)
+        self._pending: tuple[Sequence[Card], State, float] = ((), State(), 0.0)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click alone leaves nothing behind that would hold it
         self.setAccessibleName(tr("Questions and answers"))
 
@@ -52,7 +52,7 @@ class Feed(Scrolled):
         self.set_edges(edge, self._look.space["page"])
 
     def show_cards(self, cards: Sequence[Card], state: State, now: float, *, empty: str) -> None:
-        self._wanted = cards, state, now
+        self._pending = cards, state, now
         self._empty.setText(empty)
         self._empty_card.setVisible(not cards)
         self._show()
@@ -63,7 +63,7 @@ class Feed(Scrolled):
 
     def why_held(self) -> str:
         """What a person does here that newer cards would disturb; empty: nothing."""
-        if any(made.is_open for made in self._cards if not made.isHidden()):
+        if any(card_widget.is_open for card_widget in self._cards if not card_widget.isHidden()):
             return tr("Feed held while a card is open. ")
         if self.verticalScrollBar().value() > 0:
             return tr("Feed held while it is scrolled down. ")
@@ -77,16 +77,16 @@ class Feed(Scrolled):
 
     def _show(self) -> None:
         """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
-        cards, state, now = self._wanted
+        cards, state, now = self._pending
         for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
-            made = QuestionCard(self._look, self._opened)
-            made.set_columns(self._columns())
-            self._cards.append(made)
-            self._box.insertWidget(len(self._cards), made)
-        for i, made in enumerate(self._cards):
+            card_widget = QuestionCard(self._look, self._opened)
+            card_widget.set_columns(self._columns())
+            self._cards.append(card_widget)
+            self._box.insertWidget(len(self._cards), card_widget)
+        for i, card_widget in enumerate(self._cards):
             if i < len(cards):
-                made.show_card(cards[i], state, now)
-            made.setVisible(i < len(cards))
+                card_widget.show_card(cards[i], state, now)
+            card_widget.setVisible(i < len(cards))
         if len(self._cards) < len(cards):
             self._later.start(FRAME_MS)
 
@@ -95,8 +95,8 @@ class Feed(Scrolled):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        for made in self._cards:
-            made.set_columns(self._columns())
+        for card_widget in self._cards:
+            card_widget.set_columns(self._columns())
 
 
 class Live(Page):
@@ -108,10 +108,10 @@ class Live(Page):
         super().__init__(look)
         self._state, self._now = State(), 0.0
         self._pace = FeedPacer()
-        self._again = QTimer(self)
-        self._again.setSingleShot(True)
-        self._again.setInterval(AGAIN_MS)
-        self._again.timeout.connect(self._look_again)
+        self._redraw_timer = QTimer(self)
+        self._redraw_timer.setSingleShot(True)
+        self._redraw_timer.setInterval(AGAIN_MS)
+        self._redraw_timer.timeout.connect(self._look_again)
         self._specialty = ""
         self._titles: tuple[str, ...] | None = None
         self._line = Line(look, role="small", tone="text_soft")
@@ -161,12 +161,12 @@ class Live(Page):
             replace(state, waiting=0) if why_unavailable(state) else state
         )  # nothing waits for a dead engine
         self._show_digest(summary_text(state, self._now))
-        chosen = [made for made in self._pace.cards if WHOSE[self._whose.index](made)]
+        chosen = [item for item in self._pace.cards if WHOSE[self._whose.index](item)]
         if self._specialty:
-            chosen = [made for made in chosen if made.specialty == self._specialty]
+            chosen = [item for item in chosen if item.specialty == self._specialty]
         self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
         if self._pace.waiting and not self._pace.frozen:
-            self._again.start()
+            self._redraw_timer.start()
 
     def go_on(self, before: Page) -> None:
         """Whose questions of which specialty are seen, and the cards that stand there, open or frozen."""

@@ -69,9 +69,9 @@ class Tile(Painted):
 
     def lines_needed(self, most: int) -> int:
         """How many lines all of it takes, up to `most`; counted anew only when it or its room has changed."""
-        asked = self._words(), self.width(), most
-        if asked != self._counted[0]:
-            self._counted = asked, lines_of(self.look, self._words(), self.width() - 2 * BESIDE, most)
+        key = self._words(), self.width(), most
+        if key != self._counted[0]:
+            self._counted = key, lines_of(self.look, self._words(), self.width() - 2 * BESIDE, most)
         return self._counted[1]
 
     def _writing(self) -> bool:
@@ -88,10 +88,10 @@ class Tile(Painted):
             self.pressed.emit()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        kept = self._effect is not None and self._effect > 0
+        visible_share = self._effect is not None and self._effect > 0
         own = "accent_line" if self._mine else "peer"
-        painter.setPen(QPen(self.look.colour(own if kept else "well_edge"), 1.2 if kept else 1))
-        painter.setBrush(self.look.colour("surface" if kept else "sunken"))
+        painter.setPen(QPen(self.look.colour(own if visible_share else "well_edge"), 1.2 if visible_share else 1))
+        painter.setBrush(self.look.colour("surface" if visible_share else "sunken"))
         painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         inner = place.adjusted(BESIDE, 9, -BESIDE, -8)
         words, tone, sign = chip_of(self._answer, going=self._going)
@@ -128,14 +128,15 @@ def foot(card: Card, state: State) -> tuple[str, str, str]:
                 tr("%1 of %2 answers are written.").replace("%1", str(ended)).replace("%2", str(len(answers))),
             )
         return "judge", "text_faint", tr("Waiting to be judged.")
-    again = "" if card.mine else tr("Judged again on this computer. ")
+    repeat = "" if card.mine else tr("Judged again on this computer. ")
     sign = ("up", "accent_text") if card.mine else ("shield", "peer")
     if not effects:
         late = card.mine and card.round < state.round
         words = tr("Not used for learning this round.") if late else tr("Waiting to be used for learning.")
-        return ("judge", "text_faint", again + words) if card.mine else (*sign, again + words)
-    return (*sign, again + _lesson(card)) if any(effects) else (
-        "judge" if card.mine else "shield", "text_faint", again + tr("No answer stood out, so nothing was learned."))  # fmt: skip
+        return ("judge", "text_faint", repeat + words) if card.mine else (*sign, repeat + words)
+    if any(effects):
+        return *sign, repeat + _lesson(card)
+    return "judge" if card.mine else "shield", "text_faint", repeat + tr("No answer stood out, so nothing was learned.")
 
 
 def _lesson(card: Card) -> str:
@@ -284,8 +285,8 @@ class QuestionCard(QFrame):
         is_open = self.is_open
         most = OPEN_LINES if is_open else LINES + 1
         needed = max((tile.lines_needed(most) for tile in self._tiles if not tile.isHidden()), default=LINES)
-        shown = self._question.words() == self._question.accessibleName()
-        long = not shown or self._question.sizeHint().width() > self._question.width()
+        question_is_whole = self._question.words() == self._question.accessibleName()
+        long = not question_is_whole or self._question.sizeHint().width() > self._question.width()
         self._whole.setVisible(is_open and long)
         self._reader.setVisible(is_open or long or needed > LINES)
         words = tr("Read less") if is_open else tr("Read all")

@@ -67,8 +67,8 @@ class Stepper(Painted):
         steps = [(stage, turn(stage, state), count(stage, state)) for stage in STAGES]
         if steps != self._steps:
             self._steps = steps
-            told = [f"{tr(TITLES[stage])} {words}".strip() for stage, when, words in steps if when != "next"]
-            self.setAccessibleName(", ".join(told) or tr("No round is being played"))
+            spoken = [f"{tr(TITLES[stage])} {words}".strip() for stage, when, words in steps if when != "next"]
+            self.setAccessibleName(", ".join(spoken) or tr("No round is being played"))
             self._show_tip()
             self.update()
 
@@ -86,7 +86,7 @@ class Stepper(Painted):
         if bare:
             needed = [wide if when in HERE else 2 * CIRCLE + 2 for wide, (_, when, _) in zip(needed, self._steps, strict=True)]
         spare = (width - sum(needed)) / (count - 1)
-        return [*(one + spare for one in needed[:-1]), needed[-1]], bare
+        return [*(least + spare for least in needed[:-1]), needed[-1]], bare
 
     def is_cut(self) -> bool:
         """Whether something of what the steps have to say finds no room."""
@@ -95,15 +95,18 @@ class Stepper(Painted):
         return bare or any(self._needed(tr(TITLES[stage]), words) > wide + 1 for wide, (stage, _, words) in steps)
 
     def _needed(self, title: str, words: str = "") -> float:
-        told = (("label", title), ("caption", words))
+        texts = (("label", title), ("caption", words))
         return (
-            2 * CIRCLE + BESIDE + BEHIND + max(QFontMetricsF(self.look.font(role)).horizontalAdvance(line) for role, line in told)
+            2 * CIRCLE
+            + BESIDE
+            + BEHIND
+            + max(QFontMetricsF(self.look.font(role)).horizontalAdvance(line) for role, line in texts)
         )
 
     def _show_tip(self) -> None:
         """All of it, where something does not stand there."""
-        said = ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps)
-        set_tip(self, said if self.is_cut() else "")
+        description = ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps)
+        set_tip(self, description if self.is_cut() else "")
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         widths, bare = self.widths()
@@ -124,12 +127,12 @@ class Stepper(Painted):
 
     def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
         """Draws title and count; returns how far into the box they reach."""
-        left, y = box.left() + 2 * CIRCLE + BESIDE, box.center().y()
-        room = box.right() - left - BEHIND
+        x, y = box.left() + 2 * CIRCLE + BESIDE, box.center().y()
+        room = box.right() - x - BEHIND
         painter.setFont(self.look.font("label"))
         painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
         line = self.look.px(18)
-        title = QRectF(left, y - (line if words else line / 2), room, line)
+        title = QRectF(x, y - (line if words else line / 2), room, line)
         painter.drawText(sided(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
         used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
         if words:
@@ -137,9 +140,9 @@ class Stepper(Painted):
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
             painter.setFont(self.look.font("caption"))
             painter.setPen(self.look.colour("accent_text" if when in HERE else "text_faint"))
-            painter.drawText(sided(painter, QRectF(left, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
+            painter.drawText(sided(painter, QRectF(x, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
-        return left - box.left() + used
+        return x - box.left() + used
 
     def _link(self, painter: QPainter, box: QRectF, used: float, when: Turn) -> None:
         room = QRectF(box.left() + used + 10, box.center().y(), box.width() - used - 19, 0)

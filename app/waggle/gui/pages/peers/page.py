@@ -16,7 +16,7 @@ from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.copy_button import CopyButton
 from waggle.gui.widgets.drawing import draw_cell
-from waggle.gui.widgets.layout import card, column, frame, held, row
+from waggle.gui.widgets.layout import as_widget, card, column, frame, row
 from waggle.gui.widgets.page_header import head_edges, page_head
 from waggle.gui.widgets.painted import Painted, Sign
 from waggle.gui.widgets.scroll_area import Scrolled
@@ -97,7 +97,7 @@ class Reach(QWidget):
         self._sign, self._head = Sign(look, "live", "text_soft", 18), Line(look, role="heading")
         self._words = text(look, "", "small", "soft", wrap=True)
         self._lines = {kind: Line(look, role="small") for kind, _tone in KINDS}
-        self._rows = {kind: held(row(Sign(look, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
+        self._rows = {kind: as_widget(row(Sign(look, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
         self._rejected = Line(look, role="caption", tone="text_faint")
         self._copy = CopyButton(look, tr("Copy address"), small=True)
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
@@ -138,15 +138,15 @@ class Cell(Painted):
 
     def __init__(self, look: Look, *, mine: bool) -> None:
         super().__init__(look, QSize(16, 16))
-        self._shown = (-1, mine)
+        self._value_and_owner = (-1, mine)
 
     def show_cell(self, about: int, *, mine: bool) -> None:
-        if self._shown != (about, mine):
-            self._shown = (about, mine)
+        if self._value_and_owner != (about, mine):
+            self._value_and_owner = (about, mine)
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        about, mine = self._shown
+        about, mine = self._value_and_owner
         draw_cell(painter, self.look, place.center(), 4.5, about, mine=mine)
 
 
@@ -208,7 +208,7 @@ class Peers(Page):
         self._empty = text(look, "", "body", "soft", wrap=True)
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
-        self._below.addWidget(held(column(card(self._empty), None)))
+        self._below.addWidget(as_widget(column(card(self._empty), None)))
         self._page_head = page_head(look, tr("Peers"), self._line, self._invite)
         self._box = column(self._band, (self._below, 1))
         self._area = Scrolled(self._box)  # where words are large, there may be no room for all, one below the other

@@ -12,7 +12,7 @@ from waggle.gui.pages.peers.peer_table import SIGNS, name_of
 from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted import Avatar, Chip
 from waggle.gui.widgets.text import Line, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
@@ -43,13 +43,13 @@ class PeerStrip(QFrame):
         self.setProperty("kind", "well")
         self.setAccessibleName(tr("The chosen peer"))
         self._peer: PeerInfo | None = None
-        self._asked: dict[str, ChoosePeer] = {}  # by peer: what has been asked for and not been told yet
+        self._pending: dict[str, ChoosePeer] = {}  # by peer: what has been asked for and not been told yet
         self._why_not = ""
         self._replay = False
         self._avatar, self._name = Avatar(look, 28), Line(look, role="heading")
         self._sign, self._hindrance = Chip(look), Line(look, role="caption", tone="text_faint")
         self._says = text(look, tr(HINT), "small", "soft", wrap=True)
-        self._head = held(row(self._name, self._sign, (self._hindrance, 1), gap=10))
+        self._head = as_widget(row(self._name, self._sign, (self._hindrance, 1), gap=10))
         self._head.setFixedHeight(max(look.size["chip"], self._name.sizeHint().height()))
         self._buttons: dict[Choice, Button] = {}
         self._acts: dict[Choice, QAction] = {}
@@ -74,8 +74,12 @@ class PeerStrip(QFrame):
         """This one is chosen, or none."""
         self._why_not = tr("A recorded run cannot be changed.") if self._replay else why_unavailable(state)
         if self._why_not:
-            self._asked.clear()
-        self._asked = {known: asked for known, asked in self._asked.items() if not _told(state, known, asked.choice)}
+            self._pending.clear()
+        self._pending = {
+            known: command_sent
+            for known, command_sent in self._pending.items()
+            if not _is_confirmed(state, known, command_sent.choice)
+        }
         self._peer = peer
         if peer is not None:
             icon, word, tone = SIGNS[standing(peer, now)]
@@ -92,24 +96,26 @@ class PeerStrip(QFrame):
 
     def refused(self, command: str) -> None:
         """This was not carried out, or, without an id, nothing: it can be asked for again."""
-        self._asked = {known: asked for known, asked in self._asked.items() if command not in ("", asked.id)}
+        self._pending = {
+            known: command_sent for known, command_sent in self._pending.items() if command not in ("", command_sent.id)
+        }
         self._show()
 
     def _show(self) -> None:
         peer, why_not = self._peer, self._why_not
-        asked = self._asked[peer.id].choice if peer and peer.id in self._asked else None
+        pending_choice = self._pending[peer.id].choice if peer and peer.id in self._pending else None
         offered = offers(peer.choice) if peer else ("muted", "blocked")
         for part in (self._avatar, self._head):
             part.setVisible(peer is not None)
         self._hindrance.say(why_not)
         for choice, (verb, meanwhile, icon, does, keys) in OFFERED.items():
             button, act = self._buttons[choice], self._acts[choice]
-            button.say(tr(meanwhile if asked == choice else verb), icon)
+            button.say(tr(meanwhile if pending_choice == choice else verb), icon)
             button.setAccessibleDescription(why_not or tr(does))
             set_tip(button, why_not or f"{tr(does)} ({native_text(keys[0])})")
             button.setVisible(peer is not None and choice in offered)
             act.setVisible(choice in offered)
-            possible = peer is not None and not why_not and asked is None
+            possible = peer is not None and not why_not and pending_choice is None
             button.setEnabled(possible)
             act.setEnabled(possible)
         self._copy.setEnabled(peer is not None)
@@ -117,25 +123,25 @@ class PeerStrip(QFrame):
     def _ask(self, choice: Choice) -> None:
         if self._peer is None:
             return
-        self._asked[self._peer.id] = asked = ChoosePeer(id=new_id(), peer=self._peer.id, choice=choice)
-        self.commanded.emit(asked)
+        self._pending[self._peer.id] = command_sent = ChoosePeer(id=new_id(), peer=self._peer.id, choice=choice)
+        self.commanded.emit(command_sent)
         self._show()
 
     def _asker(self, choice: Choice) -> Callable[[], None]:
         return lambda: self._ask(choice)
 
     def _action(self, words: str, *keys: str) -> QAction:
-        made = QAction(words, self)
-        made.setShortcuts([QKeySequence(key) for key in keys])
-        made.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        made.setShortcutVisibleInContextMenu(True)
-        made.setAutoRepeat(False)  # the same key mutes and welcomes back
-        return made
+        action = QAction(words, self)
+        action.setShortcuts([QKeySequence(key) for key in keys])
+        action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        action.setShortcutVisibleInContextMenu(True)
+        action.setAutoRepeat(False)  # the same key mutes and welcomes back
+        return action
 
     def _copy_id(self) -> None:
         if self._peer is not None:
             QGuiApplication.clipboard().setText(self._peer.id)
 
 
-def _told(state: State, peer: str, choice: Choice) -> bool:
+def _is_confirmed(state: State, peer: str, choice: Choice) -> bool:
     return peer not in state.peers or state.peers[peer].choice == choice

@@ -47,7 +47,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         decimal(peer.mean_reward, 2) if peer.received else "–",
         _sign(peer, now),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
-        _seen(peer, now),
+        _last_seen(peer, now),
     )
 
 
@@ -55,7 +55,7 @@ def _sign(peer: PeerInfo, now: float) -> str:
     return tr(SIGNS[standing(peer, now)][1])
 
 
-def _seen(peer: PeerInfo, now: float) -> str:
+def _last_seen(peer: PeerInfo, now: float) -> str:
     return short_ago(peer.seen_at, now) if peer.seen_at else "–"
 
 
@@ -75,12 +75,12 @@ class PeerTable(QAbstractTableModel):
         if known.keys() != {peer.id for peer in self._peers}:
             self._arrange(peers, now)
             return
-        for i, (before, shown) in enumerate(zip(self._peers, self._cells, strict=True)):
+        for i, (before, current) in enumerate(zip(self._peers, self._cells, strict=True)):
             self._peers[i] = peer = known[before.id]
-            if shown is None or (peer is before and shown[SIGN:] == (_sign(peer, now), shown[-2], _seen(peer, now))):
+            if current is None or (peer is before and current[SIGN:] == (_sign(peer, now), current[-2], _last_seen(peer, now))):
                 continue  # of those that are looked at a few change: only these are worded again
             words = cells(peer, now)
-            if words != shown:
+            if words != current:
                 self._cells[i] = words
                 self.dataChanged.emit(self.index(i, 0), self.index(i, len(COLUMNS) - 1))
 
@@ -91,10 +91,10 @@ class PeerTable(QAbstractTableModel):
         self.endResetModel()
 
     def _words(self, row: int) -> tuple[str, ...]:
-        shown = self._cells[row]
-        if shown is None:
-            self._cells[row] = shown = cells(self._peers[row], self._now)
-        return shown
+        peer_cells = self._cells[row]
+        if peer_cells is None:
+            self._cells[row] = peer_cells = cells(self._peers[row], self._now)
+        return peer_cells
 
     def rowCount(self, _parent: Index = QModelIndex()) -> int:  # noqa: B008
         return len(self._peers)
@@ -151,20 +151,20 @@ class PeerCell(QStyledItemDelegate):
         if index.row() < index.model().rowCount() - 1:
             painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._look.colour("border"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        left, middle = 12.0, place.center().y()
+        x, middle = 12.0, place.center().y()
         icon = peer.connection if at == 1 else SIGNS[stands][0] if at == SIGN else ""
         ink = self._ink(peer, stands, at, faded=faded)
         if at == 0:
             face = sided(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
             draw_avatar(painter, self._look, peer.id, face.center(), 12, gone=faded)
-            left = 46.0
+            x = 46.0
         elif icon:
             tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._look.size["icon_small"]
             self._look.draw_icon(
                 painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
             )
-            left = side + 18.0
-        self._words(painter, sided(painter, place.adjusted(left, 0, -12, 0), place), words, at, self._look.colour(ink))
+            x = side + 18.0
+        self._words(painter, sided(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._look.colour(ink))
         painter.restore()
 
     def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:

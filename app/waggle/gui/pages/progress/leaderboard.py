@@ -10,7 +10,7 @@ from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import figure, one_line, percent, tr
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.layout import card, column, empty, held, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import Line, text
 from waggle.protocol.commands import ChangeSettings, new_id
@@ -52,16 +52,16 @@ class CompareView(Scrolled):
         self._box.addWidget(card(head, self._says, self._empty, gap=8))
         self._cards = [_ModelCard(look) for _ in range(MODELS)]
         grid = QGridLayout()
-        for place, made in enumerate(self._cards):
-            grid.addWidget(made, place // 2, place % 2)
+        for place, model_card in enumerate(self._cards):
+            grid.addWidget(model_card, place // 2, place % 2)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(0, 1)
         self._grid = grid
-        self._box.addWidget(held(grid))
+        self._box.addWidget(as_widget(grid))
         self._table = QGridLayout()
         self._table.setContentsMargins(0, 0, 0, 0)
         self._leaders_say = text(look, "", "small", "soft", wrap=True)
-        self._leaders = card(text(look, tr("Leaderboard"), "heading"), self._leaders_say, held(self._table))
+        self._leaders = card(text(look, tr("Leaderboard"), "heading"), self._leaders_say, as_widget(self._table))
         self._box.addWidget(self._leaders)
         self._box.addStretch(1)
 
@@ -85,39 +85,39 @@ class CompareView(Scrolled):
         self._switch.say(tr("Stop taking part") if self._on else tr("Take part"))
         self._switch.setVisible(state.settings is not None and not solo)
         self._says.setText(_about())
-        told = state.compared
-        self._empty.setText("" if told and told.curves else _nothing(on=self._on, solo=solo))
+        comparison = state.compared
+        self._empty.setText("" if comparison and comparison.curves else _nothing(on=self._on, solo=solo))
         self._empty.setVisible(bool(self._empty.text()))
-        self._show_models(told, state.ready.model if state.ready else "")
-        self._show_leaders(told)
+        self._show_models(comparison, state.ready.model if state.ready else "")
+        self._show_leaders(comparison)
 
     def _recoloured(self) -> None:
         if self._state is not None:
             self.show_state(self._state)
 
-    def _show_models(self, told: ModelsCompared | None, mine: str) -> None:
-        curves = told.curves if told else ()
+    def _show_models(self, comparison: ModelsCompared | None, mine: str) -> None:
+        curves = comparison.curves if comparison else ()
         models = sorted(dict.fromkeys(curve.model for curve in curves), key=lambda model: model != mine)[:MODELS]
         self._grid.setColumnStretch(1, len(models) > 1)
-        for made, model in zip(self._cards, [*models, *[""] * MODELS], strict=False):
-            made.show_curves(model, [curve for curve in curves if curve.model == model], mine=model == mine)
+        for model_card, model in zip(self._cards, [*models, *[""] * MODELS], strict=False):
+            model_card.show_curves(model, [curve for curve in curves if curve.model == model], mine=model == mine)
 
-    def _show_leaders(self, told: ModelsCompared | None) -> None:
-        self._leaders.setVisible(bool(told and told.curves))
+    def _show_leaders(self, comparison: ModelsCompared | None) -> None:
+        self._leaders.setVisible(bool(comparison and comparison.curves))
         empty(self._table)
-        if told is None:
+        if comparison is None:
             return
-        if not told.ranked:
+        if not comparison.ranked:
             words = tr("This swarm is open to everybody: nothing proves who wrote an answer, so nobody is ranked.")
             self._leaders_say.setText(words)
             return
         self._leaders_say.setText(tr("By each computer's last hour of answers; self-reported."))
         heads = (tr("Place"), tr("Name"), tr("Model"), tr("Trained"), tr("Round"), tr("Right"), tr("95% interval"))
         self._add_row(0, heads, "caption", "faint")
-        places = list(enumerate(told.entrants, 1))
-        mine = [(place, one) for place, one in places[ENTRANTS:] if one.mine]
-        for line, (place, one) in enumerate([*places[:ENTRANTS], *mine], 1):
-            self._add_row(line, _words(place, one), "strong" if one.mine else "body", "text" if one.mine else "soft")
+        places = list(enumerate(comparison.entrants, 1))
+        mine = [(place, entrant) for place, entrant in places[ENTRANTS:] if entrant.mine]
+        for line, (place, entrant) in enumerate([*places[:ENTRANTS], *mine], 1):
+            self._add_row(line, _words(place, entrant), "strong" if entrant.mine else "body", "text" if entrant.mine else "soft")
         self._drop_columns()
 
     def _add_row(self, line: int, words: tuple[str, ...], role: str, tone: str) -> None:
@@ -132,25 +132,25 @@ class CompareView(Scrolled):
         self._table.setVerticalSpacing(8)
 
     def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> Line:
-        made = Line(self.look, name, role, tone if tone == "text" else f"text_{tone}")
-        made.setMinimumWidth(min(self.look.px(LEAST), MOST_LEAST, made.sizeHint().width()))
+        name_line = Line(self.look, name, role, tone if tone == "text" else f"text_{tone}")
+        name_line.setMinimumWidth(min(self.look.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
         if gives_way:  # it has what room the others leave
-            made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        return made
+            name_line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        return name_line
 
     def _drop_columns(self) -> None:
         """As many as there is no room for; nothing could be moved sideways."""
         for place in range(self._table.columnCount()):  # what is not shown yet needs no room
-            self._show_column(place, shown=True)
+            self._show_column(place, visible=True)
         for place in DROPPED:
             if self._table.minimumSize().width() > self.viewport().width() - 2 * PAD:
-                self._show_column(place, shown=False)
+                self._show_column(place, visible=False)
 
-    def _show_column(self, place: int, *, shown: bool) -> None:
+    def _show_column(self, place: int, *, visible: bool) -> None:
         for line in range(self._table.rowCount()):
             item = self._table.itemAtPosition(line, place)
             if item is not None and (cell := item.widget()) is not None:
-                cell.setVisible(shown)
+                cell.setVisible(visible)
 
 
 class _ModelCard(QFrame):
@@ -212,15 +212,15 @@ def _about_curves(curves: list[ScoreCurve]) -> str:
     return tr("Right answers by rounds of each computer's own, with the 95% interval. %1 answers.").replace("%1", answers)
 
 
-def _words(place: int, one: Entrant) -> tuple[str, ...]:
-    low, high = interval_of(one.right, one.total)
-    name = tr("%1 (you)").replace("%1", one_line(one.name)) if one.mine else one_line(one.name)
+def _words(place: int, entrant: Entrant) -> tuple[str, ...]:
+    low, high = interval_of(entrant.right, entrant.total)
+    name = tr("%1 (you)").replace("%1", one_line(entrant.name)) if entrant.mine else one_line(entrant.name)
     return (
         str(place),
         name,
-        one_line(one.model),
-        tr("with peers") if one.together else tr("alone"),
-        figure(one.round),
-        tr("%1 of %2").replace("%1", figure(one.right)).replace("%2", figure(one.total)),
+        one_line(entrant.model),
+        tr("with peers") if entrant.together else tr("alone"),
+        figure(entrant.round),
+        tr("%1 of %2").replace("%1", figure(entrant.right)).replace("%2", figure(entrant.total)),
         f"{percent(low)} – {percent(high)}",
     )

@@ -76,9 +76,9 @@ class Progress(Page):
     def __init__(self, look: Look, history: QuerySchedule) -> None:
         super().__init__(look)
         self._state = State()
-        self._shown: object = None
+        self._drawn_state: object = None
         self._due = history
-        self._held: HeldOutChart | None = None
+        self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = Line(look, role="small", tone="text_soft")
         self._axis = Segments(look, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
@@ -113,13 +113,13 @@ class Progress(Page):
         self._about_held = Line(look, role="small", tone="text_soft")
         self._figure = text(look, "", "figure")
         self._about_reward = Line(look, role="small", tone="text_soft")
-        held = row((column(text(look, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
+        score_head = row((column(text(look, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
         reward = column(text(look, tr("Reward"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
             look, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
         )
-        self._held_card = card(held, (self._held_room, 1), self._waiting, gap=8)
+        self._held_card = card(score_head, (self._held_room, 1), self._waiting, gap=8)
         self._reward_card = card(reward, (self._reward_room, 1), gap=8)
 
     def _empty_page(self, look: Look) -> QFrame:
@@ -135,11 +135,11 @@ class Progress(Page):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if self._held is None:
+        if self._score_chart is None:
             from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
-            self._held, self._reward = HeldOutChart(self.look), RewardChart(self.look)
-            self._held_room.addWidget(self._held)
+            self._score_chart, self._reward = HeldOutChart(self.look), RewardChart(self.look)
+            self._held_room.addWidget(self._score_chart)
             self._reward_room.addWidget(self._reward)
             self._draw()
 
@@ -149,7 +149,7 @@ class Progress(Page):
             self.commanded.emit(QueryHistory(id=new_id()))
         if self._compared.isChecked():
             self._comparison.show_state(state)
-        if self._shown != self._drawn_from():
+        if self._drawn_state != self._drawn_from():
             self._draw()
 
     def go_on(self, before: Page) -> None:
@@ -172,7 +172,7 @@ class Progress(Page):
 
     def _draw(self) -> None:
         state = self._state
-        self._shown = self._drawn_from()
+        self._drawn_state = self._drawn_from()
         self._line.say(verdict(state))
         self._empty.setText(self._empty_words())
         nothing = not chart_series.rounds(state) and not chart_series.scores(state)
@@ -184,15 +184,15 @@ class Progress(Page):
         self._as_table.setEnabled(not nothing)
         if self._as_table.isChecked():
             self._table.show_rows(rows(state))
-        elif self._held is not None and self._reward is not None and not nothing:
-            self._draw_charts(self._held, self._reward)
+        elif self._score_chart is not None and self._reward is not None and not nothing:
+            self._draw_charts(self._score_chart, self._reward)
 
-    def _draw_charts(self, held: "HeldOutChart", reward: "RewardChart") -> None:
+    def _draw_charts(self, score_chart: "HeldOutChart", reward: "RewardChart") -> None:
         from waggle.gui.charts import progress_charts
 
         state, axis = self._state, chart_series.AXES[self._axis.index]
         ends, bands = progress_charts.axis_range(state, axis), progress_charts.pause_bands(state, axis)
-        for turn, chart in enumerate((held, reward), 1):  # one after the other, and behind the page: no key waits for both
+        for turn, chart in enumerate((score_chart, reward), 1):  # one after the other, and behind the page: no key waits for both
             QTimer.singleShot(turn * FRAME_MS, chart, partial(chart.show_state, state, axis, ends, bands))
         scores = chart_series.scores(state)
         self._waiting.setVisible(not scores)
@@ -204,25 +204,25 @@ class Progress(Page):
         width = chart_series.trend_width(len(chart_series.rounds(state)))
         about = tr("What your answers earn while training; faint is each round, strong is the mean over %1")
         about = about.replace("%1", str(width))
-        heard = chart_series.peers_reward(state) is not None
-        self._about_reward.say(about + (tr("; dashed is the mean of all that peers sent") if heard else ""))
+        has_peers = chart_series.peers_reward(state) is not None
+        self._about_reward.say(about + (tr("; dashed is the mean of all that peers sent") if has_peers else ""))
 
-    def _comparison_wanted(self, wanted: bool) -> None:
-        if wanted:
+    def _comparison_wanted(self, compared: bool) -> None:
+        if compared:
             self._as_table.setChecked(False)
             self._comparison.show_state(self._state)
-        self._axis.setEnabled(not wanted and not self._as_table.isChecked())
+        self._axis.setEnabled(not compared and not self._as_table.isChecked())
         self._name_table()
         self._draw()
 
-    def show_table(self, wanted: bool) -> None:
-        self._as_table.setChecked(wanted)
+    def show_table(self, as_table: bool) -> None:
+        self._as_table.setChecked(as_table)
 
-    def _table_wanted(self, wanted: bool) -> None:
-        if wanted:
+    def _table_wanted(self, as_table: bool) -> None:
+        if as_table:
             self._compared.setChecked(False)
         self._name_table()
-        self._axis.setEnabled(not wanted and not self._compared.isChecked())
+        self._axis.setEnabled(not as_table and not self._compared.isChecked())
         self._draw()
 
     def _name_table(self) -> None:
@@ -253,17 +253,17 @@ class Progress(Page):
         path = unused(renamed(path, ending, ENDINGS)) if offered else ended(path, ending, ENDINGS)
         try:
             if path.suffix.lower() == ".png":
-                seen = self._pages.currentWidget()
-                whole = seen.widget() if isinstance(seen, Scrolled) else seen  # also what has been scrolled away
+                view = self._pages.currentWidget()
+                whole = view.widget() if isinstance(view, Scrolled) else view  # also what has been scrolled away
                 assert whole is not None
                 if not whole.grab().save(str(path)):
                     raise OSError(tr("the picture could not be written"))
             else:
                 save_csv(self._state, path)
         except OSError as error:  # a full or forbidden disk is the person's to know, nothing of ours is lost
-            self.said.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
+            self.notice_posted.emit(tr("Not saved: %1").replace("%1", str(error)), "warn")
             return
-        self.said.emit(tr("Saved to %1").replace("%1", str(path)), "check")
+        self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
 
 
 def _ending(kind: str) -> str:

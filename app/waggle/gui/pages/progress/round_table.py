@@ -39,7 +39,7 @@ def cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
     )
 
 
-def shown(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
+def display_cells(summary: RoundSummary, score: HeldOutScore | None) -> tuple[str, ...]:
     """The same row as a person reads it."""
     return (
         figure(summary.round), f"{day(date_of(summary.at))}, {clock(summary.at)}",
@@ -75,7 +75,7 @@ class RoundTable(Rows[Row]):
     """The rows; new rounds come in above those that are there."""
 
     def __init__(self, look: Look) -> None:
-        super().__init__(look, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: shown(*row))
+        super().__init__(look, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: display_cells(*row))
 
 
 class RoundTableView(QTableView):
@@ -90,22 +90,22 @@ class RoundTableView(QTableView):
         head.setFixedHeight(look.px(34))
         head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
-        self._wanted = [QFontMetrics(head.font()).horizontalAdvance(tr(name)) + EDGES for name in COLUMNS]
+        self._widths = [QFontMetrics(head.font()).horizontalAdvance(tr(name)) + EDGES for name in COLUMNS]
         for name, width in FIXED.items():
             place = COLUMNS.index(name)
-            self._wanted[place] = max(look.px(width), self._wanted[place])
+            self._widths[place] = max(look.px(width), self._widths[place])
             head.setSectionResizeMode(place, QHeaderView.ResizeMode.Fixed)
-            self.setColumnWidth(place, self._wanted[place])
+            self.setColumnWidth(place, self._widths[place])
         Place(self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         shared = [place for place, name in enumerate(COLUMNS) if name not in FIXED]
-        left = set(range(len(COLUMNS)))
+        visible_columns = set(range(len(COLUMNS)))
         for place in map(COLUMNS.index, DROPPED):
-            widest = max(self._wanted[each] for each in shared if each in left)  # they are all as wide
-            fixed = sum(self._wanted[each] for each in left if each not in shared)
-            drops = fixed + widest * len(left.intersection(shared)) > self.viewport().width()
+            widest = max(self._widths[each] for each in shared if each in visible_columns)  # they are all as wide
+            fixed = sum(self._widths[each] for each in visible_columns if each not in shared)
+            drops = fixed + widest * len(visible_columns.intersection(shared)) > self.viewport().width()
             self.setColumnHidden(place, drops)
             if drops:
-                left.discard(place)
+                visible_columns.discard(place)
         super().resizeEvent(event)

@@ -13,7 +13,7 @@ from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import say_in, text
 
 
@@ -38,7 +38,7 @@ class CudaView(QFrame):
         self.remove.clicked.connect(lambda: self._start("--remove"))
         title = text(look, tr("Your NVIDIA graphics card"), "heading")
         self.setLayout(column(
-            title, self._says, self._more, self._bar, self._problem, held(row(self.act, self.remove, None)),
+            title, self._says, self._more, self._bar, self._problem, as_widget(row(self.act, self.remove, None)),
             gap=8, margins=(20, 16, 20, 18),
         ))  # fmt: skip
         self.words = f"{title.text()} CUDA GPU".lower()

@@ -17,7 +17,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.inputs import Field
-from waggle.gui.widgets.layout import card, column, held, row, rule
+from waggle.gui.widgets.layout import as_widget, card, column, row, rule
 from waggle.gui.widgets.page_header import head_edges, page_head
 from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.scroll_area import Scrolled
@@ -82,30 +82,30 @@ class PartCard(QFrame):
     def __init__(self, look: Look, part: Part, choices: SettingsStore, first: QWidget | None = None) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self.rows = [Setting(look, made, choices) for made in part.rows]
+        self.rows = [Setting(look, setting_row, choices) for setting_row in part.rows]
         self._rules = [rule() for _ in self.rows]
         self._first = first
         box = column(text(look, tr(part.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
         if first is not None:
             box.addWidget(first)
-        for line, made in zip(self._rules, self.rows, strict=True):
+        for line, setting_row in zip(self._rules, self.rows, strict=True):
             box.addWidget(line)
-            box.addWidget(made)
+            box.addWidget(setting_row)
         self.setLayout(box)
 
     def show_found(self, words: str) -> int:
         """Show the rows in which every word occurs; how many they are."""
-        wanted = words.lower().split()
-        found = 0
-        for line, made in zip(self._rules, self.rows, strict=True):
-            shown = all(word in made.words for word in wanted)
-            line.setVisible(shown and (found > 0 or (self._first is not None and not wanted)))
-            made.setVisible(shown)
-            found += shown
+        search_words = words.lower().split()
+        matches = 0
+        for line, setting_row in zip(self._rules, self.rows, strict=True):
+            matching = all(word in setting_row.words for word in search_words)
+            line.setVisible(matching and (matches > 0 or (self._first is not None and not search_words)))
+            setting_row.setVisible(matching)
+            matches += matching
         if self._first is not None:
-            self._first.setVisible(not wanted)
-        self.setVisible(found > 0)
-        return found
+            self._first.setVisible(not search_words)
+        self.setVisible(matches > 0)
+        return matches
 
 
 class SettingsPage(Page):
@@ -145,7 +145,7 @@ class SettingsPage(Page):
         if part.name != "how_much":
             return None
         words, self._unknown = text(self.look, tr("Profile"), "strong"), text(self.look, "", "small", "faint")
-        return held(row(words, None, self._unknown, self.profile))
+        return as_widget(row(words, None, self._unknown, self.profile))
 
     def go_on(self, before: Page) -> None:
         """What is looked for, where it stood, and the control that was used last."""
@@ -160,7 +160,7 @@ class SettingsPage(Page):
             self.cuda.go_on(before.cuda)
 
     def _rows(self) -> Iterator[Setting]:
-        return (made for part in self._cards for made in part.rows)
+        return (setting_row for part in self._cards for setting_row in part.rows)
 
     def go_to_search(self) -> None:
         self._search.setFocus()
@@ -187,22 +187,22 @@ class SettingsPage(Page):
     def show_setting(self, key: str) -> None:
         """Go to the row of a setting, to be changed there."""
         self._search.clear()
-        wanted = next(made for made in self._rows() if made.key == key)
-        wanted.take_focus()
-        QTimer.singleShot(0, wanted, lambda: self._area.ensureWidgetVisible(wanted, 0, ABOVE))  # once all has its place
+        target = next(setting_row for setting_row in self._rows() if setting_row.key == key)
+        target.take_focus()
+        QTimer.singleShot(0, target, lambda: self._area.ensureWidgetVisible(target, 0, ABOVE))  # once all has its place
 
     def _show_values(self) -> None:
-        for made in self._rows():
-            made.show_value()
+        for setting_row in self._rows():
+            setting_row.show_value()
 
     def _find(self, words: str) -> None:
-        found = sum(part.show_found(words) for part in self._cards)
-        wanted = words.lower().split()
-        self.privacy.setVisible(all(word in self.privacy.words for word in wanted))
-        found += bool(wanted) and not self.privacy.isHidden()
+        matches = sum(part.show_found(words) for part in self._cards)
+        search_words = words.lower().split()
+        self.privacy.setVisible(all(word in self.privacy.words for word in search_words))
+        matches += bool(search_words) and not self.privacy.isHidden()
         if self.cuda is not None and self.cuda.offered:
-            self.cuda.setVisible(all(word in self.cuda.words for word in wanted))
-            found += bool(wanted) and not self.cuda.isHidden()
-        self._line.say(plural(found, "%n setting", "%n settings") if wanted else tr("Changes apply at once"))
-        self._none.setVisible(not found)
+            self.cuda.setVisible(all(word in self.cuda.words for word in search_words))
+            matches += bool(search_words) and not self.cuda.isHidden()
+        self._line.say(plural(matches, "%n setting", "%n settings") if search_words else tr("Changes apply at once"))
+        self._none.setVisible(not matches)
         self._none.setText(tr("No setting has these words."))

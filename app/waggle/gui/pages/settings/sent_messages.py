@@ -26,7 +26,7 @@ class Privacy(QFrame):
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._shown: tuple[SentMessage, ...] | None = None
+        self._displayed: tuple[SentMessage, ...] | None = None
         self._line = text(look, tr("Verbatim, newest first. Kept in memory only."), "small", "soft", wrap=True)
         self._ask = Button(look, tr("Show them"), icon="search")
         self._ask.setAccessibleName(tr("Show the last ten messages"))
@@ -52,9 +52,9 @@ class Privacy(QFrame):
     def show_state(self, state: State) -> None:
         """Redraw when others were told: what is shown stays true for as long as it stands there."""
         self._ask.setEnabled(state.phase not in ("problem", "stopped"))
-        if state.sent is None or state.sent == self._shown:
+        if state.sent is None or state.sent == self._displayed:
             return
-        self._shown = state.sent
+        self._displayed = state.sent
         self._line.setText(plural(len(state.sent), "%n message, newest first.", "%n messages, newest first.")
                            if state.sent else tr("Nothing has left this computer since the engine started."))  # fmt: skip
         self._messages.setVisible(bool(state.sent))

@@ -8,7 +8,7 @@ from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
-from waggle.gui.widgets.layout import column, frame, held, row
+from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.responsive_row import Shares
 from waggle.gui.widgets.scroll_anchor import in_sight
 from waggle.gui.widgets.text import Line, text
@@ -26,16 +26,16 @@ OFFER = Qt.ItemDataRole.UserRole
 Index = QModelIndex | QPersistentModelIndex
 
 
-def level_of(offer: SpecialtyOffer, wanted: str) -> str:
+def level_of(offer: SpecialtyOffer, preferred: str) -> str:
     """The difficulty that comes closest, where a specialty does not have the one that is wanted."""
-    place = LEVELS.index(wanted)
-    return min(offer.samples, key=lambda one: (abs(LEVELS.index(one) - place), LEVELS.index(one)))
+    place = LEVELS.index(preferred)
+    return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
 
 
 class SwarmForm(QFrame):
-    """`wanted` carries the command; the form rests until the engine has answered."""
+    """`submitted` carries the command; the form rests until the engine has answered."""
 
-    wanted = Signal(object)
+    submitted = Signal(object)
     declined = Signal()
 
     def __init__(self, look: Look) -> None:
@@ -55,7 +55,7 @@ class SwarmForm(QFrame):
         self._make_list()
         self._about, self._sample = Line(look, role="label"), text(look, "", "mono", wrap=True)
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._said = text(look, "", "small", "bad", wrap=True)
+        self._problem = text(look, "", "small", "bad", wrap=True)
         self._create = Button(look, tr("Create"), "primary")
         self._create.clicked.connect(self._ask)
         no = Button(look, tr("Cancel"))
@@ -67,37 +67,37 @@ class SwarmForm(QFrame):
 
     def _arranged(self, no: Button) -> QBoxLayout:
         look = self._look
-        left = column(
+        left_column = column(
             text(look, tr("Name"), "label"), self._name, 4, text(look, tr("Meant for (optional)"), "label"), self._hint, 4,
             text(look, tr("Difficulty"), "label"), self._level, 8, self._private,
             text(look, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
             None, gap=6,
         )  # fmt: skip
-        asked = frame("well", column(self._about, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
-        asked.setMinimumHeight(104)
-        right = column(row((text(look, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), asked, gap=8)
+        sample_box = frame("well", column(self._about, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
+        sample_box.setMinimumHeight(104)
+        right = column(row((text(look, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), sample_box, gap=8)
         foot = row((self._count, 1), no, self._create, gap=8)
         title = text(look, tr("Create a swarm"), "title")
-        asks = Shares((held(left), 2), (held(right), 3), gap=28)
-        return column(title, 4, (asks, 1), self._said, foot, gap=8, margins=(24, 18, 24, 18))
+        asks = Shares((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
+        return column(title, 4, (asks, 1), self._problem, foot, gap=8, margins=(24, 18, 24, 18))
 
     def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
-        made = QLineEdit()
-        made.setFont(self._look.font("body"))
-        made.setAccessibleName(name)
-        made.setPlaceholderText(hint)
-        made.setMaxLength(longest)
-        made.setFixedHeight(self._look.size["control"])
-        return made
+        edit = QLineEdit()
+        edit.setFont(self._look.font("body"))
+        edit.setAccessibleName(name)
+        edit.setPlaceholderText(hint)
+        edit.setMaxLength(longest)
+        edit.setFixedHeight(self._look.size["control"])
+        return edit
 
     def _make_list(self) -> None:
         self._model = QStandardItemModel(self)
-        self._found = QSortFilterProxyModel(self)
-        self._found.setSourceModel(self._model)
-        self._found.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self._filter.textChanged.connect(self._found.setFilterFixedString)
+        self._filtered = QSortFilterProxyModel(self)
+        self._filtered.setSourceModel(self._model)
+        self._filtered.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self._filter.textChanged.connect(self._filtered.setFilterFixedString)
         self._list = QListView()
-        self._list.setModel(self._found)
+        self._list.setModel(self._filtered)
         self._list.setFont(self._look.font("small"))
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
         self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -113,21 +113,21 @@ class SwarmForm(QFrame):
             return
         self._offers = offers
         self._model.clear()
-        for offer in sorted(offers, key=lambda one: ("easy" not in one.samples, tr_sentence(one.title).casefold())):
+        for offer in sorted(offers, key=lambda each: ("easy" not in each.samples, tr_sentence(each.title).casefold())):
             topic = "" if offer.title.lower() == offer.topic else f"  ·  {tr(offer.topic)}"
             item = QStandardItem(f"{tr_sentence(offer.title)}{topic}")
             item.setCheckable(True)
             item.setData(offer, OFFER)
             self._model.appendRow(item)
-        self._list.setCurrentIndex(self._found.index(0, 0))
+        self._list.setCurrentIndex(self._filtered.index(0, 0))
         self._changed()
 
     def refused(self, words: str) -> bool:
         """The engine could not do it: say why, and let it be mended."""
         self._waiting = False
-        self._said.setText(visible(words))
+        self._problem.setText(visible(words))
         self._changed()
-        return in_sight(self._said)
+        return in_sight(self._problem)
 
     def go_on(self, before: "SwarmForm") -> None:
         """Filled in as that one was; it rests, too, if that one waits for an answer."""
@@ -135,27 +135,27 @@ class SwarmForm(QFrame):
         take_along(self, before)
         self._private.setChecked(before._private.isChecked())
         self._level.choose(before._level.index)
-        chosen, seen = before._chosen(), before._list.currentIndex().data(OFFER)
+        chosen, current_offer = before._chosen(), before._list.currentIndex().data(OFFER)
         for item in self._items():
             item.setCheckState(Qt.CheckState.Checked if item.data(OFFER) in chosen else Qt.CheckState.Unchecked)
         for item in self._items():
-            if item.data(OFFER) == seen:
-                self._list.setCurrentIndex(self._found.mapFromSource(item.index()))
+            if item.data(OFFER) == current_offer:
+                self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
         self._waiting = before._waiting
-        self._said.setText(before._said.text())
+        self._problem.setText(before._problem.text())
         self._changed()
 
     def begin(self) -> None:
         """To be filled in, or mended; no answer is waited for."""
         self._waiting = False
-        self._said.setText("")
+        self._problem.setText("")
         self._changed()
         self._name.setFocus()
 
     def reset(self) -> None:
         """Empty, for the next one."""
         self._waiting = False
-        self._said.setText("")
+        self._problem.setText("")
         self._name.clear()
         self._hint.clear()
         self._private.setChecked(False)
@@ -171,13 +171,13 @@ class SwarmForm(QFrame):
     def _ticked(self, item: QStandardItem) -> None:
         """Its box alone was clicked: its question is the one to be seen."""
         if item.checkState() == Qt.CheckState.Checked:
-            self._list.setCurrentIndex(self._found.mapFromSource(item.index()))
+            self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
         self._changed()
 
     def _changed(self) -> None:
         count = len(self._chosen())
         lacks = self._lacks(count)
-        self._said.setVisible(bool(self._said.text()))
+        self._problem.setVisible(bool(self._problem.text()))
         if self._waiting:
             self._count.say(tr("Making its questions; a few seconds."))
         else:
@@ -207,11 +207,11 @@ class SwarmForm(QFrame):
 
     def _ask(self) -> None:
         level = LEVELS[self._level.index]
-        chosen = tuple((one.dataset, level_of(one, level)) for one in self._chosen())
+        chosen = tuple((offer.dataset, level_of(offer, level)) for offer in self._chosen())
         self._waiting = True
-        self._said.setText("")
+        self._problem.setText("")
         self._changed()
-        self.wanted.emit(
+        self.submitted.emit(
             CreateSwarm(
                 id=new_id(), name=self._name.text().strip(), specialties=chosen, model_hint=self._hint.text().strip(),
                 private=self._private.isChecked(),

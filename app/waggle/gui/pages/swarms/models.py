@@ -12,7 +12,7 @@ from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.confirm_button import SureLink
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.layout import card, column, empty, held, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.painted import Chip, Sign
 from waggle.gui.widgets.scroll_anchor import in_sight
 from waggle.gui.widgets.text import Line, say_in, set_tip, text
@@ -81,9 +81,9 @@ class ModelCard(QFrame):
     def _remover(self, look: Look, model: ModelShown) -> SureLink:
         name = tr("Remove %1 from this computer").replace("%1", name_of(model))
         sure = tr("Remove %1").replace("%1", size(model.bytes))
-        made = SureLink(look, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
-        made.meant.connect(lambda: self.removed.emit(model))
-        return made
+        button = SureLink(look, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
+        button.meant.connect(lambda: self.removed.emit(model))
+        return button
 
     def show_model(self, model: ModelShown, why_not: str) -> None:
         """The same model as it stands now."""
@@ -106,10 +106,10 @@ class ModelsView(QWidget):
         self._look, self._here, self._state = look, here, State()
         self._recorded = False
         self._shapes: list[object] = []  # of the cards that are there
-        self._made: list[ModelCard] = []
-        self._asked: object = None
+        self._model_cards: list[ModelCard] = []
+        self._asked_of: object = None
         self._asked_by, self._writing = "", False  # the id of what a person asked for last; whether an export has not ended
-        self._storage, self._said = Line(look, role="small", tone="text_soft"), text(look, "", "small", wrap=True)
+        self._storage, self._message = Line(look, role="small", tone="text_soft"), text(look, "", "small", wrap=True)
         self._bar, self._came = QProgressBar(), Line(look, role="small", tone="text_soft")
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
@@ -136,8 +136,10 @@ class ModelsView(QWidget):
             self._folder.hide()
         words = tr("A Llama, Qwen2 or Qwen3 model of the Hugging Face hub by its name, or a transformers folder. "
                    "Every model keeps what it has learned, and you can come back to it.")  # fmt: skip
-        fields = held(row((self._name, 1), self._use, self._folder))
-        return card(text(look, tr("Another model"), "heading"), text(look, words, "small", "soft", wrap=True), fields, self._said)
+        fields = as_widget(row((self._name, 1), self._use, self._folder))
+        return card(
+            text(look, tr("Another model"), "heading"), text(look, words, "small", "soft", wrap=True), fields, self._message
+        )
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
@@ -164,14 +166,14 @@ class ModelsView(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """What was trained may have grown meanwhile."""
         super().showEvent(event)
-        self._asked = None
+        self._asked_of = None
         self.show_state(self._state)
 
     def _list(self) -> None:
         """Asked again with each state that is saved, for that is what can be exported."""
         about = (self._state.ready, self._state.saved_round)
-        if about[0] is not None and about != self._asked:
-            self._asked = about
+        if about[0] is not None and about != self._asked_of:
+            self._asked_of = about
             self.commanded.emit(ListModels(id=new_id()))
 
     def refused(self, words: str, command: str) -> bool:
@@ -179,7 +181,7 @@ class ModelsView(QWidget):
             return False
         self._asked_by, self._writing = "", False
         self._say(visible(words), "bad")
-        return in_sight(self._said)
+        return in_sight(self._message)
 
     def _show_download(self) -> None:
         coming = self._state.downloading if self._state.phase in ("preparing", "paused") else None
@@ -193,27 +195,27 @@ class ModelsView(QWidget):
 
     def _draw(self, why_not: str) -> None:
         """A card stays while its model does: whoever is about to press its button does."""
-        told = self._state.models
+        listing = self._state.models
         self._waiting.setText(why_not or tr("Looking which models are here."))
-        self._empty.setVisible(told is None)
-        if told is None:
+        self._empty.setVisible(listing is None)
+        if listing is None:
             return
-        models = sorted(told.models, key=lambda one: not one.active)
-        if [shape(one) for one in models] != self._shapes:
-            self._shapes = [shape(one) for one in models]
+        models = sorted(listing.models, key=lambda model: not model.active)
+        if [shape(model) for model in models] != self._shapes:
+            self._shapes = [shape(model) for model in models]
             self._make_cards(models)
-        for made, model in zip(self._made, models, strict=True):
-            made.show_model(model, why_not)
-        self._storage.say(storage(told.models, told.free))
+        for model_card, model in zip(self._model_cards, models, strict=True):
+            model_card.show_model(model, why_not)
+        self._storage.say(storage(listing.models, listing.free))
 
     def _make_cards(self, models: list[ModelShown]) -> None:
         empty(self._cards)
-        self._made = [ModelCard(self._look, model) for model in models]
-        for made in self._made:
-            made.chosen.connect(lambda one: self._choose(one.name, one.folder))
-            made.removed.connect(lambda one: self._ask(RemoveModel(id=new_id(), name=one.name)))
-            made.export_wanted.connect(self._export_wanted)
-            self._cards.addWidget(made)
+        self._model_cards = [ModelCard(self._look, model) for model in models]
+        for model_card in self._model_cards:
+            model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
+            model_card.removed.connect(lambda chosen_model: self._ask(RemoveModel(id=new_id(), name=chosen_model.name)))
+            model_card.export_wanted.connect(self._export_wanted)
+            self._cards.addWidget(model_card)
 
     def _choose(self, name: str, folder: str) -> None:
         self._say("")
@@ -244,4 +246,4 @@ class ModelsView(QWidget):
         self._ask(ExportModel(id=new_id(), path=path))
 
     def _say(self, words: str, tone: str = "text") -> None:
-        say_in(self._said, words, tone)
+        say_in(self._message, words, tone)

@@ -23,7 +23,7 @@ from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.layout import card, column, empty, held, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.page_header import head_edges, titled
 from waggle.gui.widgets.scroll_anchor import in_sight
 from waggle.gui.widgets.scroll_area import Scrolled
@@ -52,7 +52,7 @@ class Swarms(Page):
         self._unheard = False  # a link came before there was an engine to ask
         self._written_for: object = None  # how this computer could be reached when the invite was asked for
         self._sheet: tuple[SwarmShown, Callable[[], str]] | None = None  # the one that was shown last, and who is there
-        self._waiting, self._asked = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
+        self._waiting, self._command = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
         self._line = Line(look, role="small", tone="text_soft")
         self._join = Button(look, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
@@ -61,7 +61,7 @@ class Swarms(Page):
         self._ask_others = Button(look, tr("Invite someone"), "primary", "invite")
         self._ask_others.clicked.connect(self.show_invitation)
         self._form, self._invitation = SwarmForm(look), Invitation(look)
-        self._form.wanted.connect(self._create)
+        self._form.submitted.connect(self._create)
         self._form.declined.connect(self._give_up)
         self._invitation.done.connect(self.show_list)
         self._invitation.save_wanted.connect(self._save_wanted)
@@ -190,13 +190,13 @@ class Swarms(Page):
         self.race.go_on(before.race)
         take_along(self._models, before._models)
         self._link.setText(before._link.text())
-        self._say(tr(ASKING) if before._waiting == "look" else before._said.text(), str(before._said.property("tone")))
+        self._say(tr(ASKING) if before._waiting == "look" else before._message.text(), str(before._message.property("tone")))
         view = before._views.currentIndex()
         if view == SHEET and before._sheet is not None:
             self._made_sheet(*before._sheet)
         self._turn_to(view)
         self._which.mark(max(0, view - MODELS + 1))
-        self._waiting, self._asked, self._unheard = before._waiting, before._asked, before._unheard
+        self._waiting, self._command, self._unheard = before._waiting, before._command, before._unheard
 
     def show_replay(self) -> None:
         """There is no engine to ask."""
@@ -209,7 +209,7 @@ class Swarms(Page):
 
     def put_off(self, command: str) -> bool:
         """Whether this was about a link: it is asked about again once there is somebody to ask."""
-        if self._waiting != "look" or command != self._asked:
+        if self._waiting != "look" or command != self._command:
             return False
         self._unheard, self._waiting = True, ""
         self._say(tr("The engine is not there yet; it is asked about the link once it is."), "soft")
@@ -217,21 +217,21 @@ class Swarms(Page):
 
     def refused(self, words: str, command: str) -> bool:
         """The engine did not do this, or, without an id, nothing that was asked; whether that is said here, where it is seen."""
-        seen = [self._models.refused(words, command), self.trying.refused(words, command)]
+        in_view = [self._models.refused(words, command), self.trying.refused(words, command)]
         waiting = ""
-        if command in ("", self._asked):
+        if command in ("", self._command):
             waiting, self._waiting = self._waiting, ""
         if waiting == "create":
-            seen.append(self._form.refused(words))
+            in_view.append(self._form.refused(words))
         elif waiting == "look":
             self._say(words)
-            seen.append(in_sight(self._said))
+            in_view.append(in_sight(self._message))
         elif waiting == "invite":
             self.show_list()
-        return any(seen)
+        return any(in_view)
 
     def _headline(self, why_not: str) -> str:
-        told = self._state.swarms
+        known_swarms = self._state.swarms
         if self._views.currentIndex() == RACE:
             return tr("Two practice swarms on this computer, one of which shares")
         if self._views.currentIndex() >= MODELS:
@@ -239,30 +239,30 @@ class Swarms(Page):
             return tr("Your model is %1").replace("%1", one_line(model.model)) if model else tr("No model is loaded.")
         if self._state.phase == "preparing" and self._state.swarms is not None:
             return tr("The engine is going there; your model comes along.")
-        if why_not or told is None:
+        if why_not or known_swarms is None:
             return why_not or tr("Asking which swarms are known.")
-        active = next((one_line(one.name) for one in told.swarms if one.active), tr("no swarm"))
-        known = plural(len(told.swarms), "%n swarm is remembered", "%n swarms are remembered")
+        active = next((one_line(swarm.name) for swarm in known_swarms.swarms if swarm.active), tr("no swarm"))
+        known = plural(len(known_swarms.swarms), "%n swarm is remembered", "%n swarms are remembered")
         return tr("You take part in %1; ").replace("%1", active) + known
 
     def _preview(self, charter: str) -> None:
         """Also a known swarm is shown before it is gone to."""
         known = self._state.swarms.swarms if self._state.swarms else ()
-        for one in known:
-            if one.charter == charter:
-                self._show_sheet(one, partial(as_remembered, one))
+        for swarm in known:
+            if swarm.charter == charter:
+                self._show_sheet(swarm, partial(as_remembered, swarm))
 
     def _show_sheet(self, swarm: SwarmShown, about: Callable[[], str]) -> None:
-        made = self._made_sheet(swarm, about)
+        sheet = self._made_sheet(swarm, about)
         self._turn_to(SHEET)
         self._which.mark(0)
-        made.no.setFocus()  # a key that was pressed for what came before joins nothing
+        sheet.no.setFocus()  # a key that was pressed for what came before joins nothing
 
     def _made_sheet(self, swarm: SwarmShown, about: Callable[[], str]) -> Sheet:
         self._sheet = swarm, about
         empty(self._sheets)
         leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
-        made = Sheet(
+        sheet = Sheet(
             self.look,
             swarm,
             about=about(),
@@ -270,23 +270,23 @@ class Swarms(Page):
             round_=self._state.round,
             why_not=tr_sentence(self._fixed()),
         )
-        made.accepted.connect(self._go)
-        made.declined.connect(self.show_list)
-        self._sheets.addWidget(made)
+        sheet.accepted.connect(self._go)
+        sheet.declined.connect(self.show_list)
+        self._sheets.addWidget(sheet)
         self._sheets.addStretch(1)
-        return made
+        return sheet
 
     def _fixed(self) -> str:
         return self._state.swarms.fixed if self._state.swarms else ""
 
     def _go(self, charter: str) -> None:
-        self._waiting, self._asked = "go", new_id()
-        self.commanded.emit(ChooseSwarm(id=self._asked, charter=charter))
+        self._waiting, self._command = "go", new_id()
+        self.commanded.emit(ChooseSwarm(id=self._command, charter=charter))
         if self._waiting:  # else there was nobody to ask, and the sheet stays
             self.show_list()
 
     def _create(self, command: CreateSwarm) -> None:
-        self._waiting, self._asked = "create", command.id
+        self._waiting, self._command = "create", command.id
         self.commanded.emit(command)
 
     def _show_form(self) -> None:
@@ -311,15 +311,15 @@ class Swarms(Page):
         reached = state.ready, state.address, state.way
         if reached != self._written_for:
             self._written_for = reached
-            self._waiting, self._asked = "invite", new_id()
-            self.commanded.emit(WriteInvite(id=self._asked))
+            self._waiting, self._command = "invite", new_id()
+            self.commanded.emit(WriteInvite(id=self._command))
 
     def _draw_invitation(self) -> None:
         if self._views.currentIndex() != INVITE:
             return
-        ready, told = self._state.ready, self._state.invite
-        mine = told if told is not None and ready is not None and told.charter == ready.charter else None
-        private = any(one.active and one.private for one in self._state.swarms.swarms) if self._state.swarms else False
+        ready, invite = self._state.ready, self._state.invite
+        mine = invite if invite is not None and ready is not None and invite.charter == ready.charter else None
+        private = any(swarm.active and swarm.private for swarm in self._state.swarms.swarms) if self._state.swarms else False
         self._invitation.show_invite(mine, one_line(ready.swarm) if ready else "", private=private)
 
     def _join_view(self) -> Scrolled:
@@ -333,27 +333,27 @@ class Swarms(Page):
         file.clicked.connect(self._file_wanted)
         back = Button(look, tr("Cancel"))
         back.clicked.connect(self.show_list)
-        self._said = text(look, "", "small", "bad", wrap=True)
+        self._message = text(look, "", "small", "bad", wrap=True)
         about = text(
             look, tr("You see what the swarm is and what would be shared; nothing is joined until you say so."), wrap=True
         )
-        made = card(
-            text(look, tr("Join by an invite"), "title"), about, held(row((self._link, 1), self._look_button)),
-            self._said, held(row(file, None, back)), gap=12, pad=24,
+        join_card = card(
+            text(look, tr("Join by an invite"), "title"), about, as_widget(row((self._link, 1), self._look_button)),
+            self._message, as_widget(row(file, None, back)), gap=12, pad=24,
         )  # fmt: skip
-        return Scrolled(column(made, None))
+        return Scrolled(column(join_card, None))
 
     def _look_at(self) -> None:
         link = self._link.text().strip()
         if not link:
             self._say(tr("Paste the link first."))
             return
-        self._waiting, self._asked = "look", new_id()
+        self._waiting, self._command = "look", new_id()
         self._say(tr(ASKING), "soft")
-        self.commanded.emit(ReadInvite(id=self._asked, link=(first_link(link) or link)[:8000]))
+        self.commanded.emit(ReadInvite(id=self._command, link=(first_link(link) or link)[:8000]))
 
     def _say(self, words: str, tone: str = "bad") -> None:
-        say_in(self._said, visible(words), tone)
+        say_in(self._message, visible(words), tone)
 
     def _file_wanted(self) -> None:
         file_dialog(self, tr("Open an invite"), lambda path: self.open_file(Path(path))).open()
@@ -378,6 +378,6 @@ class Swarms(Page):
             with open(path, "w", encoding="utf-8", opener=for_us) as file:  # it may hold the key of a private swarm
                 file.write(f"{self._invitation.link}\n")
         except OSError as error:  # the link is still on the screen
-            self.said.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")
+            self.notice_posted.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")
             return
-        self.said.emit(tr("Saved to %1").replace("%1", str(path)), "check")
+        self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")

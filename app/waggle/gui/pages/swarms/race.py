@@ -14,7 +14,7 @@ from waggle.gui.state.race_state import Race, detail, fold, headline, recent_sco
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
-from waggle.gui.widgets.layout import card, column, held, restyle, row
+from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted import Painted
 from waggle.gui.widgets.responsive_row import Shares
 from waggle.gui.widgets.text import Line, text
@@ -81,7 +81,7 @@ class RaceView(QWidget):
         self._more.setMinimumWidth(min(420, look.px(420)))  # else a page that scrolls takes it for a tall, narrow column
         self.button = Button(look, tr("Start the race"), "primary", "play")
         self.button.clicked.connect(self._act)
-        says, button = held(column(self._says, self._more, gap=4)), held(column(self.button, None))
+        says, button = as_widget(column(self._says, self._more, gap=4)), as_widget(column(self.button, None))
         self._top = card(Shares((says, 1), (button, 0), gap=24))
         self._chart: RaceChart | None = None
         self._room = column()
@@ -93,9 +93,9 @@ class RaceView(QWidget):
             "sharing": LaneBox(look, "sharing", tr("Sharing"), tr("right lately"), Stretch(look, "peer", Qt.PenStyle.SolidLine)),
             "alone": LaneBox(look, "alone", tr("Alone"), tr("right lately"), Stretch(look, "reference", Qt.PenStyle.DotLine)),
         }
-        found = row(Sample(look, "accent", "accent_line"), text(look, tr("found by itself"), "caption", "soft"), gap=4)
+        own_find = row(Sample(look, "accent", "accent_line"), text(look, tr("found by itself"), "caption", "soft"), gap=4)
         passed = row(Sample(look, "peer", "peer"), text(look, tr("after learning from another"), "caption", "soft"), gap=4)
-        self._side: QFrame = card(*self._lanes.values(), None, row(found, passed, None, gap=12), gap=10)
+        self._side: QFrame = card(*self._lanes.values(), None, row(own_find, passed, None, gap=12), gap=10)
         self._arena = Shares((self._curves, 1), (self._side, 0), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
         look.changed.connect(self._draw)
@@ -104,9 +104,9 @@ class RaceView(QWidget):
     def arrange(self, gap: int) -> None:
         self._arena.set_gap(gap)
 
-    def take(self, told: RaceEvent) -> None:
+    def take(self, line: RaceEvent) -> None:
         """One message of the race."""
-        self.race = fold(self.race, told)
+        self.race = fold(self.race, line)
         self._draw()
 
     def hideEvent(self, event: QHideEvent) -> None:

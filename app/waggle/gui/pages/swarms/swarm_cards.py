@@ -8,7 +8,7 @@ from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.confirm_button import OnceButton, SureLink
 from waggle.gui.widgets.copy_button import CopyButton
-from waggle.gui.widgets.layout import column, frame, held, row, rule
+from waggle.gui.widgets.layout import as_widget, column, frame, row, rule
 from waggle.gui.widgets.painted import Chip, Sign
 from waggle.gui.widgets.qr_code import QrCode
 from waggle.gui.widgets.responsive_row import Folding, Shares
@@ -28,13 +28,13 @@ STAYS = "Your files, your real name, the model itself, and what you type, unless
 
 def trains_on(swarm: SwarmShown) -> str:
     """Its specialties in one line, with their difficulty where it is one for all."""
-    titles = [tr_sentence(one_line(one.title)) for one in swarm.specialties]
-    shown = ", ".join(titles[:MOST_TITLES])
+    titles = [tr_sentence(one_line(specialty.title)) for specialty in swarm.specialties]
+    listed_titles = ", ".join(titles[:MOST_TITLES])
     if len(titles) > MOST_TITLES:
-        shown += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
-    levels = {one.difficulty for one in swarm.specialties}
+        listed_titles += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
+    levels = {specialty.difficulty for specialty in swarm.specialties}
     level = levels.pop() if len(levels) == 1 else ""
-    return f"{shown} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else shown
+    return f"{listed_titles} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else listed_titles
 
 
 def here(swarm: SwarmShown, members: int | None) -> str:
@@ -50,16 +50,16 @@ def here(swarm: SwarmShown, members: int | None) -> str:
 
 def chips(look: Look, swarm: SwarmShown) -> list[Chip]:
     """What sort of swarm it is."""
-    made = []
+    chip_widgets = []
     if swarm.active:
-        made.append(Chip(look, tr("You are here"), "accent", "on"))
+        chip_widgets.append(Chip(look, tr("You are here"), "accent", "on"))
     if swarm.private:
-        made.append(Chip(look, tr("Private"), "plain", "shield"))
+        chip_widgets.append(Chip(look, tr("Private"), "plain", "shield"))
     if swarm.shipped:
-        made.append(Chip(look, tr("Comes with Waggle"), "plain"))
+        chip_widgets.append(Chip(look, tr("Comes with Waggle"), "plain"))
     elif swarm.created:
-        made.append(Chip(look, tr("Created here"), "plain"))
-    return made
+        chip_widgets.append(Chip(look, tr("Created here"), "plain"))
+    return chip_widgets
 
 
 class Fact(QWidget):
@@ -81,17 +81,17 @@ class Fact(QWidget):
 
 def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
     """What is asked there, in its own words: plain text, cut short."""
-    found = [one for one in swarm.specialties if one.sample][:MOST_SAMPLES]
-    if not found:
+    with_samples = [specialty for specialty in swarm.specialties if specialty.sample][:MOST_SAMPLES]
+    if not with_samples:
         return None
     parts: list[QWidget] = []
-    for one in found:
-        words = " ".join(one.sample.split())
+    for specialty in with_samples:
+        words = " ".join(specialty.sample.split())
         cut = words if len(words) <= SAMPLE else f"{words[:SAMPLE]}…"
         parts.append(
-            held(
+            as_widget(
                 column(
-                    text(look, tr_sentence(one_line(one.title)), "tag", "soft"),
+                    text(look, tr_sentence(one_line(specialty.title)), "tag", "soft"),
                     text(look, visible(cut), "mono", wrap=True),
                     gap=1,
                 )
@@ -126,9 +126,9 @@ class SwarmCard(QFrame):
             facts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
         if swarm.active:
             facts.append(Fact(look, tr("Shared"), tr(SHARED)))
-        parts: list[QWidget] = [held(head), *facts]
-        if swarm.active and (asked := samples(look, swarm)) is not None:
-            parts += [text(look, tr("Questions of this kind are asked"), "label", "soft"), asked]
+        parts: list[QWidget] = [as_widget(head), *facts]
+        if swarm.active and (sample_box := samples(look, swarm)) is not None:
+            parts += [text(look, tr("Questions of this kind are asked"), "label", "soft"), sample_box]
         if not swarm.active:
             parts.append(self._buttons(look, swarm, why_not))
         self.setLayout(column(*parts, None, gap=7, margins=(20, 14, 20, 14)))
@@ -146,11 +146,11 @@ class SwarmCard(QFrame):
         forget, warning = forget_link(look, swarm), text(look, "", "small", "bad", wrap=True)
         say_in(warning, "", "bad")
         words = tr("Without an invite to it you can never come back.")
-        forget.asking.connect(lambda asked: say_in(warning, words if asked else "", "bad"))
+        forget.asking.connect(lambda is_asking: say_in(warning, words if is_asking else "", "bad"))
         forget.meant.connect(lambda: self.forgotten.emit(swarm.charter))
         if swarm.shipped:
             forget.hide()
-        return held(column(row(go, forget, None, gap=8), warning, gap=4, margins=(0, 4, 0, 0)))
+        return as_widget(column(row(go, forget, None, gap=8), warning, gap=4, margins=(0, 4, 0, 0)))
 
 
 def as_created() -> str:
@@ -188,8 +188,8 @@ class Sheet(QFrame):
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
         head = row(Sign(look, "swarms", "accent_text", 24), (Line(look, title, "title"), 1), *chips(look, swarm))
-        said = tr("You are in this swarm already.") if swarm.active else about
-        parts: list[QWidget | int | None] = [held(head), text(look, said, "body", "soft", wrap=True), 4]
+        introduction = tr("You are in this swarm already.") if swarm.active else about
+        parts: list[QWidget | int | None] = [as_widget(head), text(look, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(look, tr("It trains on"), trains_on(swarm)))
         if swarm.model_hint:
             parts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
@@ -197,13 +197,13 @@ class Sheet(QFrame):
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")
         parts += [Fact(look, shared, tr(SHARED)), Fact(look, tr("Never leaves"), tr(STAYS))]
-        if (asked := samples(look, swarm)) is not None:
-            parts += [2, text(look, questions, "label", "soft"), asked]
+        if (sample_box := samples(look, swarm)) is not None:
+            parts += [2, text(look, questions, "label", "soft"), sample_box]
         parts += [4, rule()]
         if not swarm.active:
             parts += [2, text(look, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
         hindrance = Line(look, "" if swarm.active else why_not, "small", "text_soft")
-        parts.append(held(row((hindrance, 1), *self._buttons(look, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
+        parts.append(as_widget(row((hindrance, 1), *self._buttons(look, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
 
     def _buttons(self, look: Look, swarm: SwarmShown, why_not: str) -> tuple[Button, ...]:
@@ -221,11 +221,11 @@ class Sheet(QFrame):
     @staticmethod
     def _what_happens(swarm: SwarmShown, leaving: str, round_: int) -> str:
         words = tr("Going there takes a few seconds: this step is finished and saved, %1 is left, and round %2 goes on there.")
-        kept = tr("Your model keeps all that it has learned. You can come back at any time.")
+        consequence = tr("Your model keeps all that it has learned. You can come back at any time.")
         alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
         private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
         going = words.replace("%1", leaving).replace("%2", str(round_))
-        return " ".join(filter(None, (alone, going, kept, private)))
+        return " ".join(filter(None, (alone, going, consequence, private)))
 
 
 class Invitation(QFrame):
@@ -251,10 +251,10 @@ class Invitation(QFrame):
         self._how = text(look, "", wrap=True)
         words = column(
             self._title, self._how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
-            held(row(None, back)), gap=8,
+            as_widget(row(None, back)), gap=8,
         )  # fmt: skip
-        self._scanned = held(column(row(self._code, None), None))
-        self.setLayout(column(Shares((self._scanned, 0), (held(words), 1), gap=28), margins=(24, 24, 24, 20)))
+        self._scanned = as_widget(column(row(self._code, None), None))
+        self.setLayout(column(Shares((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
 
     def show_invite(self, written: InviteWritten | None, swarm: str, *, private: bool) -> None:
         self._title.setText(tr("Invite someone to %1").replace("%1", swarm))
@@ -288,8 +288,8 @@ class Invitation(QFrame):
 
 
 def link_field(look: Look, name: str) -> QLineEdit:
-    made = QLineEdit()
-    made.setFont(look.font("mono"))
-    made.setAccessibleName(name)
-    made.setFixedHeight(look.size["control"])
-    return made
+    edit = QLineEdit()
+    edit.setFont(look.font("mono"))
+    edit.setAccessibleName(name)
+    edit.setFixedHeight(look.size["control"])
+    return edit

@@ -14,7 +14,7 @@ from waggle.protocol.state import State
 
 
 class SwarmList(QWidget):
-    """Cards are made anew when something about them changed, but for how many are there. `chosen`, `forgotten`: of a charter."""
+    """Cards are rebuilt when something about them changed, but for how many are there. `chosen`, `forgotten`: of a charter."""
 
     chosen = Signal(str)
     forgotten = Signal(str)
@@ -29,22 +29,22 @@ class SwarmList(QWidget):
 
     def show_state(self, state: State, why_not: str, gap: int) -> None:
         """`why_not`: why no swarm can be gone to now."""
-        told = state.swarms
-        drawn = (told and told.swarms, why_not, gap)
+        listing = state.swarms
+        drawn = (listing and listing.swarms, why_not, gap)
         if drawn != self._drawn:
             self._drawn = drawn
             empty(self._cards)
             self._cards.setSpacing(gap)
             self._fill(state, why_not, gap)
-        for made in self._active:
-            made.show_members(None if why_unavailable(state) else len(state.members) + 1)
+        for swarm_card in self._active:
+            swarm_card.show_members(None if why_unavailable(state) else len(state.members) + 1)
 
     def _fill(self, state: State, why_not: str, gap: int) -> None:
         known = state.swarms.swarms if state.swarms else ()
-        self._active = [self._card(one, why_not) for one in known if one.active]
-        others = [self._card(one, why_not) for one in known if not one.active]
-        for made in self._active:
-            self._cards.addWidget(made)
+        self._active = [self._card(swarm, why_not) for swarm in known if swarm.active]
+        others = [self._card(swarm, why_not) for swarm in known if not swarm.active]
+        for swarm_card in self._active:
+            self._cards.addWidget(swarm_card)
         if others:
             self._cards.addWidget(text(self._look, tr("Others you know"), "heading"))
             self._cards.addLayout(_grid(others, gap))
@@ -55,10 +55,10 @@ class SwarmList(QWidget):
         self._cards.addStretch(1)
 
     def _card(self, swarm: SwarmShown, why_not: str) -> SwarmCard:
-        made = SwarmCard(self._look, swarm, why_not)
-        made.chosen.connect(self.chosen)
-        made.forgotten.connect(self.forgotten)
-        return made
+        swarm_card = SwarmCard(self._look, swarm, why_not)
+        swarm_card.chosen.connect(self.chosen)
+        swarm_card.forgotten.connect(self.forgotten)
+        return swarm_card
 
 
 def _awaited(state: State) -> str:
@@ -73,8 +73,8 @@ def _awaited(state: State) -> str:
 def _grid(cards: list[SwarmCard], gap: int) -> QGridLayout:
     grid = QGridLayout()
     grid.setSpacing(gap)
-    for i, made in enumerate(cards):
-        grid.addWidget(made, i // 2, i % 2)
+    for i, swarm_card in enumerate(cards):
+        grid.addWidget(swarm_card, i // 2, i % 2)
     for i in range(2):
         grid.setColumnStretch(i, 1)
     return grid

@@ -18,7 +18,7 @@ from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.buttons import Button, Segments
 from waggle.gui.widgets.inputs import Field, Switch
-from waggle.gui.widgets.layout import FLUSH, column, frame, held, restyle, row
+from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
 from waggle.gui.widgets.painted import Painted, Sign
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import announce, say_in, text
@@ -138,7 +138,7 @@ class Welcome(QWidget):
     def _computer(self) -> QWidget:
         look, cores = self._look, os.cpu_count() or 1
         memory = round(psutil.virtual_memory().total / 2**30)
-        found = plural(cores, "%n core", "%n cores") + tr(" and %1 GB of memory").replace("%1", str(memory))
+        hardware = plural(cores, "%n core", "%n cores") + tr(" and %1 GB of memory").replace("%1", str(memory))
         self._profile_words = text(look, tr(PROFILE_WORDS["quiet"]), "body", "soft", wrap=True)
         self._profile.chosen.connect(lambda place: self._profile_words.setText(tr(list(PROFILE_WORDS.values())[place])))
         battery = row((column(text(look, tr("Not on battery"), "strong"),
@@ -149,7 +149,7 @@ class Welcome(QWidget):
             margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
             look, tr("This computer does it easily"),
-            tr("Found: %1. A graphics processor is used where there is one, and none is needed.").replace("%1", found),
+            tr("Found: %1. A graphics processor is used where there is one, and none is needed.").replace("%1", hardware),
             well, frame("well", column(battery, margins=(16, 14, 16, 14))),
             text(look, tr("Nothing starts with the computer by itself. All of this can be changed at any time."), "small",
                  "faint", wrap=True),
@@ -177,7 +177,7 @@ class Welcome(QWidget):
         ]
         for place, choice in enumerate(self._choices):
             choice.chosen.connect(self._chooser(place))
-        self._choices[2].add(held(column(self._link, self._refused, gap=6)))
+        self._choices[2].add(as_widget(column(self._link, self._refused, gap=6)))
         self._link.textChanged.connect(self._allow)
         self._choose(0)
         return _page(
@@ -293,7 +293,7 @@ class Choice(QFrame):
         self.setLayout(self._box)
 
     def add(self, widget: QWidget) -> None:
-        self._more = held(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
+        self._more = as_widget(row(34, (widget, 1), gap=0, margins=(0, 6, 0, 0)))
         self._box.addWidget(self._more)
 
     def show_chosen(self, chosen: bool) -> None:
@@ -317,9 +317,11 @@ def _page(look: Look, title: str, line: str, *parts: QWidget | int) -> QWidget:
 def _point(look: Look, icon: str, title: str, line: str) -> QWidget:
     badge = frame("badge", row(None, Sign(look, icon, "accent_text", 20), None))
     badge.setFixedSize(40, 40)
-    return held(row(badge, (column(text(look, title, "heading"), text(look, line, "body", "soft", wrap=True), gap=2), 1), gap=16))
+    return as_widget(
+        row(badge, (column(text(look, title, "heading"), text(look, line, "body", "soft", wrap=True), gap=2), 1), gap=16)
+    )
 
 
 def _listed(look: Look, title: str, tone: str, icon: str, lines: Sequence[str]) -> QWidget:
     rows = [row(Sign(look, icon, tone, 16), (text(look, line, "small", "soft", wrap=True), 1)) for line in lines]
-    return held(column(text(look, title, "label"), *rows, None, gap=6))
+    return as_widget(column(text(look, title, "label"), *rows, None, gap=6))

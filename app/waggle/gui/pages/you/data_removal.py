@@ -13,7 +13,7 @@ from waggle.core.stored_data import KEPT_BY_DEFAULT, Belonging, Kind, Removed
 from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.layout import column, empty, frame, held, row, rule
+from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
 from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import Line, say_in, text
@@ -39,50 +39,50 @@ NOTES: dict[Kind, str] = {
 MOST_SPARED = 20  # files that are named
 
 
-def chosen_words(found: Sequence[Belonging], kinds: frozenset[Kind]) -> str:
+def chosen_words(stored: Sequence[Belonging], kinds: frozenset[Kind]) -> str:
     """How much would be removed."""
-    wanted = [one for one in found if one.kind in kinds]
-    count = sum(len(one.files) for one in wanted)
+    chosen = [each for each in stored if each.kind in kinds]
+    count = sum(len(each.files) for each in chosen)
     if not count:
         return tr("Nothing is chosen; everything stays.")
-    return plural(count, "%n file, %1", "%n files, %1").replace("%1", size(sum(one.size for one in wanted)))
+    return plural(count, "%n file, %1", "%n files, %1").replace("%1", size(sum(each.size for each in chosen)))
 
 
-def done_words(one: Removed) -> str:
+def done_words(removed: Removed) -> str:
     """What became of one kind."""
-    words = plural(one.files, "%1: %n file removed, %2", "%1: %n files removed, %2")
-    return words.replace("%1", tr(TITLES[one.kind])).replace("%2", size(one.size))
+    words = plural(removed.files, "%1: %n file removed, %2", "%1: %n files removed, %2")
+    return words.replace("%1", tr(TITLES[removed.kind])).replace("%2", size(removed.size))
 
 
 class Keep(QWidget):
     """One kind: whether it goes, what it is, how large."""
 
-    def __init__(self, look: Look, one: Belonging, *, goes: bool) -> None:
+    def __init__(self, look: Look, stored: Belonging, *, goes: bool) -> None:
         super().__init__()
-        self.kind = one.kind
-        self.box = QCheckBox(tr(TITLES[one.kind]))
+        self.kind = stored.kind
+        self.box = QCheckBox(tr(TITLES[stored.kind]))
         self.box.setFont(look.font("strong"))
-        self.box.setAccessibleName(tr("Remove: %1, %2").replace("%1", tr(TITLES[one.kind])).replace("%2", size(one.size)))
-        self.box.setAccessibleDescription(tr(NOTES[one.kind]))
+        self.box.setAccessibleName(tr("Remove: %1, %2").replace("%1", tr(TITLES[stored.kind])).replace("%2", size(stored.size)))
+        self.box.setAccessibleDescription(tr(NOTES[stored.kind]))
         self.box.setChecked(goes)
         self.box.setFixedWidth(look.px(230))
-        note = Line(look, tr(NOTES[one.kind]), "small", "text_soft")
-        amount = Line(look, size(one.size), "label", right=True)
+        note = Line(look, tr(NOTES[stored.kind]), "small", "text_soft")
+        amount = Line(look, size(stored.size), "label", right=True)
         amount.setFixedWidth(look.px(80))
         self.setLayout(row(self.box, (note, 1), amount, gap=12))
 
 
 class GoodbyeView(QFrame):
-    """`wanted` carries the kinds that were chosen and confirmed; `backup_wanted` comes before, `done` is a change of mind."""
+    """`confirmed` carries the kinds that were chosen twice; `backup_wanted` comes before, `done` is a change of mind."""
 
-    wanted = Signal(object)
+    confirmed = Signal(object)
     backup_wanted = Signal()
     done = Signal()
 
     def __init__(self, look: Look) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._look, self._found, self._keeps = look, tuple[Belonging, ...](), list[Keep]()
+        self._look, self._stored, self._keeps = look, tuple[Belonging, ...](), list[Keep]()
         about = text(look, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
                               "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
         self._backup = Button(look, tr("Back up who you are"), icon="save")
@@ -94,22 +94,22 @@ class GoodbyeView(QFrame):
         self._cancel, self._go = Button(look, tr("Keep everything")), Button(look, tr("Remove these"))
         self._cancel.clicked.connect(self._back)
         self._go.clicked.connect(self._forward)
-        foot = held(row((self._sum, 1), self._cancel, self._go))
+        foot = as_widget(row((self._sum, 1), self._cancel, self._go))
         title = text(look, tr("Say goodbye"), "title")
         self.setLayout(column(
             title, about, self._first, 2, self._rows, rule(), self._warning, foot, gap=10, margins=(24, 18, 24, 18)
         ))  # fmt: skip
-        self._asked = False
+        self._confirming = False
 
-    def show_found(self, found: tuple[Belonging, ...], *, no_backup: str, kept: tuple[Kind, ...] = KEPT_BY_DEFAULT) -> None:
-        """List what is here; all of it is chosen but what is kept. `no_backup`: why none can be made now."""
-        self._found, self._asked = found, False
+    def show_found(self, stored: tuple[Belonging, ...], *, no_backup: str, unticked: tuple[Kind, ...] = KEPT_BY_DEFAULT) -> None:
+        """List what is here; all kinds start ticked except `unticked`. `no_backup`: why none can be made now."""
+        self._stored, self._confirming = stored, False
         empty(self._rows)
-        self._keeps = [Keep(self._look, one, goes=one.kind not in kept) for one in found]
+        self._keeps = [Keep(self._look, each, goes=each.kind not in unticked) for each in stored]
         for keep in self._keeps:
             keep.box.toggled.connect(lambda _on: self._changed())
             self._rows.addWidget(keep)
-        self._first.setVisible(any(one.kind in KEPT_BY_DEFAULT for one in found))
+        self._first.setVisible(any(each.kind in KEPT_BY_DEFAULT for each in stored))
         self._backup.setEnabled(not no_backup)
         self._backup.setToolTip(no_backup)
         self._changed()
@@ -124,40 +124,40 @@ class GoodbyeView(QFrame):
         return frozenset(keep.kind for keep in self._keeps if keep.box.isChecked())
 
     def _changed(self) -> None:
-        self._asked = False
+        self._confirming = False
         self._show()
 
     def _show(self) -> None:
         kinds = self.chosen()
-        self._sum.say(chosen_words(self._found, kinds))
+        self._sum.say(chosen_words(self._stored, kinds))
         self._go.setEnabled(bool(kinds))
-        self._go.say(tr("Remove them now") if self._asked else tr("Remove these"))
-        self._cancel.say(tr("Not yet") if self._asked else tr("Keep everything"))
-        words = tr("They are removed for good. The engine stops first, and Waggle closes afterwards.") if self._asked else ""
+        self._go.say(tr("Remove them now") if self._confirming else tr("Remove these"))
+        self._cancel.say(tr("Not yet") if self._confirming else tr("Keep everything"))
+        words = tr("They are removed for good. The engine stops first, and Waggle closes afterwards.") if self._confirming else ""
         if any(kind in KEPT_BY_DEFAULT for kind in kinds):
             words = f"{tr('Your key is chosen too: without a backup nobody can be you again.')} {words}".strip()
         say_in(self._warning, words, "bad")
 
     def _forward(self) -> None:
         """A first press asks, a second one does it."""
-        if self._asked:
-            self.wanted.emit(self.chosen())
+        if self._confirming:
+            self.confirmed.emit(self.chosen())
             return
-        self._asked = True
+        self._confirming = True
         self._show()
         self._cancel.setFocus()  # a key pressed once more must not be the second word
 
     def _back(self) -> None:
-        if self._asked:
+        if self._confirming:
             self._changed()
         else:
             self.done.emit()
 
 
 class Farewell(QWidget):
-    """In place of the whole window: the engine stops, things are removed, and what was done is said. `left` closes Waggle."""
+    """In place of the whole window: the engine stops, things are removed, and what was done is said. `closed` closes Waggle."""
 
-    left = Signal()
+    closed = Signal()
     finished = Signal()
 
     def __init__(self, look: Look, home: Path, kinds: frozenset[Kind]) -> None:
@@ -169,7 +169,7 @@ class Farewell(QWidget):
         self._about = text(look, tr("It finishes its step first."), "body", "soft", wrap=True)
         self._rows = column(gap=8)
         self._close = Button(look, tr("Close Waggle"), "primary")
-        self._close.clicked.connect(self.left)
+        self._close.clicked.connect(self.closed)
         self._close.hide()
         inner = column(self._title, self._about, 4, self._rows, None, row(None, self._close), gap=10, margins=(32, 28, 32, 28))
         box = frame("card", inner)
@@ -185,17 +185,17 @@ class Farewell(QWidget):
         self._title.say(tr("Removing"))
         self._about.setText("")
         program, *arguments = paths.program("waggle")
-        wanted = ",".join(sorted(self._kinds))
-        self._process.start(program, [*arguments, "goodbye", "--home", str(self._home), "--remove", wanted, "--json"])
+        kinds = ",".join(sorted(self._kinds))
+        self._process.start(program, [*arguments, "goodbye", "--home", str(self._home), "--remove", kinds, "--json"])
 
     def words(self) -> str:
         return self._about.text()
 
     def _finished(self, _code: int) -> None:
-        said, complaint = (bytes(read().data()) for read in (self._process.readAllStandardOutput,
+        output, complaint = (bytes(read().data()) for read in (self._process.readAllStandardOutput,
                                                              self._process.readAllStandardError))  # fmt: skip
         try:
-            self._say(msgspec.json.decode(said, type=tuple[Removed, ...]))
+            self._say(msgspec.json.decode(output, type=tuple[Removed, ...]))
         except UNREADABLE:  # it was refused before anything went, in words that are shown instead; or it broke
             refused = complaint.startswith(b"waggle: ")
             words = (
@@ -210,19 +210,19 @@ class Farewell(QWidget):
             self._end(tr("Nothing was removed"), tr("It cannot be started. Install Waggle again."))
 
     def _say(self, done: tuple[Removed, ...]) -> None:
-        for one in done:
-            self._add("check", "good", text(self._look, done_words(one), wrap=True))
-        spared = [each for one in done for each in one.spared]
+        for removed in done:
+            self._add("check", "good", text(self._look, done_words(removed), wrap=True))
+        spared = [each for removed in done for each in removed.spared]
         for each in spared[:MOST_SPARED]:
             self._add("warn", "bad", Line(self._look, f"{visible(each.reason)}: {visible(each.path)}"))
         self._title.say(plural(len(spared), "%n file could not be removed", "%n files could not be removed") if spared
                         else tr("Goodbye, and thank you"))  # fmt: skip
-        kept = tr("The key that makes you who you are is still here.") if "identity" not in self._kinds else ""
+        identity_note = tr("The key that makes you who you are is still here.") if "identity" not in self._kinds else ""
         token = tr("A token of the model hub, if you stored one, goes with `waggle token --forget`.")
-        self._end(self._title.words(), f"{kept} {token}".strip())
+        self._end(self._title.words(), f"{identity_note} {token}".strip())
 
     def _add(self, icon: str, tone: str, words: QWidget) -> None:
-        self._rows.addWidget(held(row(Sign(self._look, icon, tone, 18), (words, 1), gap=10)))
+        self._rows.addWidget(as_widget(row(Sign(self._look, icon, tone, 18), (words, 1), gap=10)))
 
     def _end(self, title: str, words: str) -> None:
         self.over = True

@@ -11,7 +11,7 @@ from waggle.gui.i18n.formatting import one_line, tr, visible
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.scroll_anchor import in_sight
 from waggle.gui.widgets.text import Line, say_in, text
 from waggle.protocol.commands import BackUpIdentity, CheckBackup, RenewIdentity, RestoreIdentity, new_id
@@ -45,8 +45,8 @@ class IdentityView(QFrame):
     def __init__(self, look: Look, *, here: bool) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._look, self._waiting, self._found = look, False, ""
-        self._asked = ""  # the id of the command that is waited for
+        self._look, self._waiting, self._backup_owner = look, False, ""
+        self._command = ""  # the id of the command that is waited for
         self._of = ""  # the path whose backup is being looked into, as long as nothing is typed
         self._act: Act = "backup"
         self._mine = ""
@@ -57,29 +57,29 @@ class IdentityView(QFrame):
         if not here:
             self._choose.hide()
         self._choose.clicked.connect(self._file_wanted)
-        self._words, self._again = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
-        self._hint, self._said = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)
+        self._words, self._repeated = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
+        self._hint, self._message = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)
         self._go, self._back = Button(look, "", "primary"), Button(look, tr("Cancel"))
         self._go.clicked.connect(self._ask)
         self._back.clicked.connect(self.done)
-        self._file_row = self._named(self._path, held(row((self._path, 1), self._choose)))
-        self._words_row, self._again_row = (self._named(field, field) for field in (self._words, self._again))
-        for field in (self._path, self._words, self._again):
+        self._file_row = self._named(self._path, as_widget(row((self._path, 1), self._choose)))
+        self._words_row, self._again_row = (self._named(field, field) for field in (self._words, self._repeated))
+        for field in (self._path, self._words, self._repeated):
             field.textChanged.connect(self._typed)
             field.returnPressed.connect(self._ask)
         self.setLayout(column(
-            self._title, self._about, 4, self._file_row, self._words_row, self._again_row, self._hint, self._said,
-            held(row(None, self._back, self._go)), gap=10, margins=(24, 20, 24, 20),
+            self._title, self._about, 4, self._file_row, self._words_row, self._again_row, self._hint, self._message,
+            as_widget(row(None, self._back, self._go)), gap=10, margins=(24, 20, 24, 20),
         ))  # fmt: skip
 
         self.show_act("backup", "")
 
     def show_act(self, act: Act, mine: str) -> None:
         """Ready to do this, for the identity with this name."""
-        self._act, self._mine, self._waiting, self._found = act, mine, False, ""
+        self._act, self._mine, self._waiting, self._backup_owner = act, mine, False, ""
         self._title.say(tr(TITLES[act]))
         self._about.setText(tr(ABOUT[act]))
-        for field in (self._path, self._words, self._again):
+        for field in (self._path, self._words, self._repeated):
             field.clear()
         self._file_row.setVisible(act != "renew")
         self._words_row.setVisible(act != "renew")
@@ -97,9 +97,9 @@ class IdentityView(QFrame):
 
     def forget(self) -> None:
         self._words.clear()  # which is as if something else were typed
-        self._again.clear()
+        self._repeated.clear()
 
-    def told(self, event: BackupWritten | BackupRead) -> None:
+    def show_result(self, event: BackupWritten | BackupRead) -> None:
         """The engine has done it."""
         self._waiting = False
         if isinstance(event, BackupWritten):
@@ -119,25 +119,25 @@ class IdentityView(QFrame):
         elif self._act == "check":
             self.say(tr("This backup opens. It holds %1, somebody other than you now.").replace("%1", name))
         else:
-            self._found = name
+            self._backup_owner = name
             words = tr("It holds %1. You would be %1 from now on, and %2 would be kept beside it. Your model and history stay.")
             self.say(words.replace("%1", name).replace("%2", self._mine))
 
     def refused(self, words: str, command: str) -> bool:
-        if not self._waiting or command not in ("", self._asked):
+        if not self._waiting or command not in ("", self._command):
             return False
         self._waiting = False
         self.say(visible(words), "bad")
         self._changed()
-        return in_sight(self._said)
+        return in_sight(self._message)
 
     def say(self, words: str, tone: str = "text") -> None:
-        say_in(self._said, words, tone)
+        say_in(self._message, words, tone)
 
     def _typed(self) -> None:
         """What was found holds for what stood here before."""
         if self._of:
-            self._of = self._found = ""
+            self._of = self._backup_owner = ""
             self.say("")
         self._changed()
 
@@ -146,27 +146,31 @@ class IdentityView(QFrame):
         hint = ""
         if act == "backup" and words and len(words) < SHORTEST:
             hint = tr("At least 8 characters; four words nobody would guess are good.")
-        elif act == "backup" and self._again.text() and words != self._again.text():
+        elif act == "backup" and self._repeated.text() and words != self._repeated.text():
             hint = tr("The two are not the same yet.")
         self._hint.setText(hint)
         self._hint.setVisible(bool(hint))
-        complete = bool(self._path.text().strip() and words) and (act != "backup" or (not hint and words == self._again.text()))
+        complete = bool(self._path.text().strip() and words) and (
+            act != "backup" or (not hint and words == self._repeated.text())
+        )
         self._go.setEnabled((complete or act == "renew") and not self._waiting)
-        self._go.say(tr("Become %1").replace("%1", self._found) if self._found else tr(VERBS[act]))
+        self._go.say(tr("Become %1").replace("%1", self._backup_owner) if self._backup_owner else tr(VERBS[act]))
 
     def _ask(self) -> None:
         if not self._go.isEnabled():
             return
-        self._waiting, self._asked = True, new_id()
+        self._waiting, self._command = True, new_id()
         path, words = self._path.text().strip(), self._words.text()
         self._of = path
         makes: dict[Act, Callable[[], object]] = {
-            "backup": lambda: BackUpIdentity(id=self._asked, path=path, passphrase=words),
-            "check": lambda: CheckBackup(id=self._asked, path=path, passphrase=words),
-            "restore": lambda: (RestoreIdentity if self._found else CheckBackup)(id=self._asked, path=path, passphrase=words),
-            "renew": lambda: RenewIdentity(id=self._asked),
+            "backup": lambda: BackUpIdentity(id=self._command, path=path, passphrase=words),
+            "check": lambda: CheckBackup(id=self._command, path=path, passphrase=words),
+            "restore": lambda: (RestoreIdentity if self._backup_owner else CheckBackup)(
+                id=self._command, path=path, passphrase=words
+            ),
+            "renew": lambda: RenewIdentity(id=self._command),
         }
-        leaves = self._act == "renew" or bool(self._found)
+        leaves = self._act == "renew" or bool(self._backup_owner)
         self.commanded.emit(makes[self._act]())
         self._changed()
         if leaves and self._waiting:  # the engine starts again
@@ -177,20 +181,20 @@ class IdentityView(QFrame):
         file_dialog(self, tr(TITLES[self._act]), self._path.setText, saves=name).open()
 
     def _field(self, name: str, hint: str) -> QLineEdit:
-        made = QLineEdit()
-        made.setFont(self._look.font("body"))
-        made.setAccessibleName(name)
-        made.setPlaceholderText(hint)
-        made.setFixedHeight(self._look.size["control"])
-        return made
+        edit = QLineEdit()
+        edit.setFont(self._look.font("body"))
+        edit.setAccessibleName(name)
+        edit.setPlaceholderText(hint)
+        edit.setFixedHeight(self._look.size["control"])
+        return edit
 
     def _named(self, field: QLineEdit, line: QWidget) -> QWidget:
         """A field with its name above it, which stays when something is written."""
         name = text(self._look, field.accessibleName(), "small", "soft")
         name.setBuddy(field)
-        return held(column(name, line, gap=4))
+        return as_widget(column(name, line, gap=4))
 
     def _secret(self, name: str) -> QLineEdit:
-        made = self._field(name, "")
-        made.setEchoMode(QLineEdit.EchoMode.Password)
-        return made
+        edit = self._field(name, "")
+        edit.setEchoMode(QLineEdit.EchoMode.Password)
+        return edit

@@ -23,7 +23,7 @@ from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.energy import EnergyCard
 from waggle.gui.widgets.figure import Figure
 from waggle.gui.widgets.file_dialogs import ended, file_dialog
-from waggle.gui.widgets.layout import card, column, empty, frame, held, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.page_header import head_edges, page_head
 from waggle.gui.widgets.painted import Avatar, Sign
 from waggle.gui.widgets.responsive_row import Even, Folding
@@ -42,12 +42,12 @@ OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 def aha_words(aha: Aha) -> tuple[str, str]:
     """What was found, and from whom it came."""
-    found = tr_sentence(one_line(aha.specialty))
+    specialty = tr_sentence(one_line(aha.specialty))
     if aha.origin:
         whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
     else:
         whose = tr("round %1, found alone")
-    return found, whose.replace("%1", figure(aha.round))
+    return specialty, whose.replace("%1", figure(aha.round))
 
 
 def cells(day: Day) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class You(Page):
         self._identity.commanded.connect(self.commanded)
         self._identity.done.connect(self._identity_done)
         self._goodbye = GoodbyeView(look)
-        self._goodbye.wanted.connect(self.goodbye_wanted)
+        self._goodbye.confirmed.connect(self.goodbye_wanted)
         self._goodbye.done.connect(self.show_overview)
         self._goodbye.backup_wanted.connect(self._back_up_first)
         self._pairs = Even(*self._figures[:2]), Even(*self._figures[2:])
@@ -93,7 +93,7 @@ class You(Page):
         self._views = QStackedWidget()
         self._area, self._alone = Scrolled(self._body), column(self._identity, None)
         self._last = Scrolled(column(self._goodbye, None))
-        for view in (self._area, held(self._alone), self._last):
+        for view in (self._area, as_widget(self._alone), self._last):
             self._views.addWidget(view)
         self._head = page_head(look, tr("You"), self._line, self._share)
         self.setLayout(column(self._head, (self._views, 1), gap=0))
@@ -138,7 +138,7 @@ class You(Page):
         self._rows.show_rows(self._days.days[::-1])
         self._show_ahas(state.ahas)
         if state.backup is not None and state.backup is not before.backup:
-            self._identity.told(state.backup)
+            self._identity.show_result(state.backup)
 
     def show_overview(self) -> None:
         self._leaving = False
@@ -151,7 +151,7 @@ class You(Page):
             return
         self._leaving = True
         why_not = why_unavailable(self._state) or waiting_for_engine(self._state)
-        self._goodbye.show_found(found_in(self._home), no_backup=why_not, kept=kept_by_default(self._home))
+        self._goodbye.show_found(found_in(self._home), no_backup=why_not, unticked=kept_by_default(self._home))
         self._views.setCurrentIndex(GOODBYE)
 
     def _back_up_first(self) -> None:
@@ -220,19 +220,19 @@ class You(Page):
         self._map.read.connect(self._day.say)
         self._as_table = Button(look, tr("Show as table"), icon="table", small=True)
         self._as_table.setCheckable(True)
-        self._rows = Rows(look, [tr(name) for name in COLUMNS], lambda day: day.date, cells, left=1)
+        self._rows = Rows(look, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
         table = _table(look, self._rows)
-        shown = QStackedWidget()
-        calendar = held(column(self._map, self._day, None, gap=6))
-        shown.addWidget(calendar)
-        shown.addWidget(table)
-        shown.setFixedHeight(calendar.sizeHint().height())
-        self._as_table.toggled.connect(lambda on: shown.setCurrentIndex(int(on)))
+        stack = QStackedWidget()
+        calendar = as_widget(column(self._map, self._day, None, gap=6))
+        stack.addWidget(calendar)
+        stack.addWidget(table)
+        stack.setFixedHeight(calendar.sizeHint().height())
+        self._as_table.toggled.connect(lambda on: stack.setCurrentIndex(int(on)))
         self._as_table.toggled.connect(
             lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
         )
         head = row((text(look, tr("The last year"), "heading"), 1), self._as_table)
-        return frame("card", column(head, shown, gap=6, margins=(20, 12, 20, 12)))
+        return frame("card", column(head, stack, gap=6, margins=(20, 12, 20, 12)))
 
     def _aha_card(self) -> QWidget:
         head = row(Sign(self.look, "on", "accent_line", 18), (text(self.look, tr("Aha: first right answers"), "heading"), 1))
@@ -244,10 +244,10 @@ class You(Page):
                      wrap=True)  # fmt: skip
         see = Button(look, tr("Say goodbye"), small=True)
         see.clicked.connect(self.show_goodbye)
-        made = card(row((column(text(look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        leaving_card = card(row((column(text(look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
         if self._home is None:
-            made.hide()
-        return made
+            leaving_card.hide()
+        return leaving_card
 
     def _show_ahas(self, ahas: tuple[Aha, ...]) -> None:
         if ahas == self._ahas:
@@ -255,10 +255,10 @@ class You(Page):
         self._ahas = ahas
         empty(self._ahas_box)
         for aha in list(reversed(ahas))[:MOST_AHAS]:
-            found, whose = aha_words(aha)
+            description, whose = aha_words(aha)
             sign = Sign(self.look, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
             line = Line(self.look, whose, "small", "text_soft", right=True)
-            self._ahas_box.addWidget(held(row(sign, (Line(self.look, found, "body"), 1), line, gap=10)))
+            self._ahas_box.addWidget(as_widget(row(sign, (Line(self.look, description, "body"), 1), line, gap=10)))
         if not ahas:
             words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
             self._ahas_box.addWidget(text(self.look, words, "body", "soft", wrap=True))
@@ -290,7 +290,7 @@ class You(Page):
         path = ended(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
         done = picture(self.look, self._state).save(str(path))
         words = tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")
-        self.said.emit(words.replace("%1", str(path)), "check" if done else "warn")
+        self.notice_posted.emit(words.replace("%1", str(path)), "check" if done else "warn")
 
     def sizeHint(self) -> QSize:
         return QSize(900, 600)

@@ -38,9 +38,9 @@ def picture(look: Look, state: State) -> QImage:
     painter.setPen(QPen(look.colour("border"), 2))
     painter.drawLine(EDGE, 330, SIZE.width() - EDGE, 330)
     for i, (number, words) in enumerate(figures(state)):
-        left = EDGE + i * 360
-        _write(painter, look, "figure", 66, "accent_text" if i == 0 else "text", QRectF(left, 352, 350, 84), number)
-        _write(painter, look, "body", 26, "text_soft", QRectF(left, 436, 350, 40), words)
+        x = EDGE + i * 360
+        _write(painter, look, "figure", 66, "accent_text" if i == 0 else "text", QRectF(x, 352, 350, 84), number)
+        _write(painter, look, "body", 26, "text_soft", QRectF(x, 436, 350, 40), words)
     draw_mark(painter, look, QPointF(EDGE + 24, 556), 26)
     line = tr("Waggle: ordinary computers learn together, peer to peer")
     _write(painter, look, "heading", 26, "text", QRectF(EDGE + 66, 534, 990, 44), line)

@@ -119,7 +119,7 @@ def backing_up(shell: Controller) -> IdentityView:
 
 
 def type_passphrase(form: IdentityView) -> None:
-    for field in (form._words, form._again):
+    for field in (form._words, form._repeated):
         field.setText("correct horse battery")
 
 
@@ -142,12 +142,12 @@ def test_what_an_engine_that_died_was_asked_can_be_asked_again(begun: Begun, qtb
     shell.window.show_page("home")
     phase_is(shell, "problem", qtbot)
     shell._current.flush()
-    assert (form._said.text(), form._go.isEnabled()) == ("The engine ended before it answered.", False)
+    assert (form._message.text(), form._go.isEnabled()) == ("The engine ended before it answered.", False)
     type_passphrase(form)  # it was forgotten when the page was left
     assert form._go.isEnabled()
     form._go.click()
     assert form._go.isEnabled()
-    assert shell.window.status._notice._shown[0] == form._said.text() == "The engine is not running: nothing was done."
+    assert shell.window.status._notice._content[0] == form._message.text() == "The engine is not running: nothing was done."
 
 
 def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun: Begun, qtbot: QtBot) -> None:
@@ -156,7 +156,7 @@ def test_a_swarm_that_was_being_made_when_the_engine_died_is_made_no_more(begun:
     assert form._count.words() == "Making its questions; a few seconds."
     phase_is(shell, "problem", qtbot)
     shell._current.flush()
-    assert (form._said.text(), form._count.words()) == ("The engine ended before it answered.", "1 kind of question chosen")
+    assert (form._problem.text(), form._count.words()) == ("The engine ended before it answered.", "1 kind of question chosen")
 
 
 def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: QtBot) -> None:
@@ -168,18 +168,18 @@ def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: Qt
     phase_is(shell, "problem", qtbot)
     swarms.findChild(Sheet).join.click()  # type: ignore[union-attr]
     assert swarms._views.currentIndex() == SHEET
-    assert shell.window.status._notice._shown[0] == "The engine is not running: nothing was done."
+    assert shell.window.status._notice._content[0] == "The engine is not running: nothing was done."
 
 
 def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
     shell = begun("silent")
     backup, swarm = backing_up(shell), creating(shell, qtbot)
     shell.send(ChoosePeer(id="another", peer="12D3KooWUnknown", choice="muted"))
-    qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._shown[0], timeout=20_000)
-    assert (backup._said.text(), backup._go.isEnabled()) == ("", False)
-    assert (swarm._said.text(), swarm._create.isEnabled()) == ("", False)
-    shell.window.refused("The disk is full.", "", backup._asked)
-    assert (backup._said.text(), bool(backup._waiting)) == ("The disk is full.", False)
+    qtbot.waitUntil(lambda: "no peer's id" in shell.window.status._notice._content[0], timeout=20_000)
+    assert (backup._message.text(), backup._go.isEnabled()) == ("", False)
+    assert (swarm._problem.text(), swarm._create.isEnabled()) == ("", False)
+    shell.window.refused("The disk is full.", "", backup._command)
+    assert (backup._message.text(), bool(backup._waiting)) == ("The disk is full.", False)
     assert not swarm._create.isEnabled()
 
 
@@ -187,11 +187,11 @@ def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, 
     shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
     shell.send(ListSwarms(id="by itself"))
-    assert shell.window.status._notice._shown[0] == ""
+    assert shell.window.status._notice._content[0] == ""
     shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
-    assert shell.window.status._notice._shown[0] == "This is a recorded run: nothing was done."
+    assert shell.window.status._notice._content[0] == "This is a recorded run: nothing was done."
     shell.open_invite("waggle://join?charter=ab")
-    assert shell.window.swarms._said.text() == "This is a recorded run: nothing was done."
+    assert shell.window.swarms._message.text() == "This is a recorded run: nothing was done."
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

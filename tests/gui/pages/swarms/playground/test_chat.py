@@ -109,14 +109,14 @@ def test_a_long_conversation_takes_its_newest_turns_along_and_ends_in_words(chat
     assert isinstance(said, commands.Say)
     assert (said.number, len(said.earlier), said.earlier[-1].words) == (TURNS - 1, SENT, str(TURNS - 2))
     tell(window, TurnGrew(number=TURNS - 1, turn=turn("last")))
-    assert "as long as one can be" in view._said.words()
+    assert "as long as one can be" in view._message.words()
     assert not view.button.isEnabled()
 
 
 def test_a_message_that_is_too_long_is_kept_and_not_sent(chat: Chat) -> None:
     _, view, sent = chat
     say(view, "x" * (LONGEST + 2))
-    assert view._said.words() == "This message is 2 characters too long."
+    assert view._message.words() == "This message is 2 characters too long."
     assert isinstance(sent[-1], commands.OfferTalk)
     assert len(view.message.toPlainText()) == LONGEST + 2
     view.message.setPlainText("x" * LONGEST)
@@ -128,7 +128,7 @@ def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
     say(view, "Hello")
     window.refused("This model is too large.", "")
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", [])
-    assert view._said.words() == "This model is too large."
+    assert view._message.words() == "This model is too large."
     say(view, "Hello")
     tell(window, TurnGrew(number=0, turn=turn(now="H", finished=False)), events.EngineGone(code=9, restarts=1))
     assert (view.message.toPlainText(), boxes(view)) == ("Hello", []), "the engine is gone"

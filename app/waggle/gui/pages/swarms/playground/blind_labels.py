@@ -26,10 +26,10 @@ def letter(place: int) -> str:
 
 def blind_box(look: Look) -> QCheckBox:
     """Whether names are left out."""
-    made = QCheckBox(tr("Without names: guess which is which"))
-    made.setFont(look.font("small"))
-    made.setAccessibleName(made.text())
-    return made
+    box = QCheckBox(tr("Without names: guess which is which"))
+    box.setFont(look.font("small"))
+    box.setAccessibleName(box.text())
+    return box
 
 
 class Prose(QPlainTextEdit):
@@ -52,9 +52,9 @@ class Prose(QPlainTextEdit):
         self._fit()
 
     def say(self, words: str) -> None:
-        shown = visible_lines(words.strip())
-        if shown != self.toPlainText():
-            self.setPlainText(shown)
+        visible_text = visible_lines(words.strip())
+        if visible_text != self.toPlainText():
+            self.setPlainText(visible_text)
             self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -12,7 +12,7 @@ from waggle.gui.pages.swarms.playground.blind_labels import blind_box, moment
 from waggle.gui.pages.swarms.playground.chat_turn import Guess, TurnBox
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button, menu_button
-from waggle.gui.widgets.layout import card, column, held, restyle, row, rule
+from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
 from waggle.gui.widgets.scroll_anchor import in_sight
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import Line, announce, text
@@ -40,11 +40,11 @@ def about(state: State) -> str:
 
 def tally(guesses: list[Guess]) -> str:
     """What a person preferred without knowing; empty before they have."""
-    chosen = [one.chosen == one.now for one in guesses if one.chosen is not None]
+    chosen = [guess.chosen == guess.now for guess in guesses if guess.chosen is not None]
     if not chosen:
         return ""
-    said = plural(len(chosen), "Of %n choice, %1 fell on the model of now.", "Of %n choices, %1 fell on the model of now.")
-    return said.replace("%1", str(sum(chosen)))
+    sentence = plural(len(chosen), "Of %n choice, %1 fell on the model of now.", "Of %n choices, %1 fell on the model of now.")
+    return sentence.replace("%1", str(sum(chosen)))
 
 
 class Message(QPlainTextEdit):
@@ -89,7 +89,7 @@ class ChatView(QWidget):
         self.blind.toggled.connect(self._set_blind)
         self._clear = Button(look, tr("Clear"), small=True)
         self._clear.clicked.connect(self._forget)
-        self.tools = held(row(self._moments, self.blind, self._clear, gap=12))
+        self.tools = as_widget(row(self._moments, self.blind, self._clear, gap=12))
         self._about = Line(look, "", "small", "text_soft")
         self._tally = Line(look, "", "small", "text_soft")
         self._turns = column(None, gap=16)
@@ -107,12 +107,12 @@ class ChatView(QWidget):
         self.message.textChanged.connect(self._draw_length)
         self.button = Button(look, tr("Send"), "primary")
         self.button.clicked.connect(self._act)
-        self._said = Line(look, "", "small")
+        self._message = Line(look, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
-        made = card(
-            self._about, (self._empty, 1), (self._room, 1), rule(), writing, row((self._said, 1), self._tally), gap=10
+        chat_card = card(
+            self._about, (self._empty, 1), (self._room, 1), rule(), writing, row((self._message, 1), self._tally), gap=10
         )  # fmt: skip
-        self.setLayout(column((made, 1)))
+        self.setLayout(column((chat_card, 1)))
         self._complain("")
         self._draw()
 
@@ -175,7 +175,7 @@ class ChatView(QWidget):
         self._end_waiting(lost=True)
         self._draw()
         self._complain(visible(words))
-        return in_sight(self._said)
+        return in_sight(self._message)
 
     def _answered(self) -> bool:
         return bool(self.state.talk) and self.state.talk[-1].finished
@@ -194,8 +194,8 @@ class ChatView(QWidget):
     def _fill_moments(self) -> None:
         """All that are kept, but for the one of now."""
         offered = self.state.offered
-        kept = offered.moments if offered else ()
-        choices = kept[:-1] or kept
+        moments = offered.moments if offered else ()
+        choices = moments[:-1] or moments
         if self._before not in choices:
             self._before = 0
         self._menu.clear()
@@ -248,9 +248,9 @@ class ChatView(QWidget):
 
     def _draw(self) -> None:
         state, why_not = self.state, self._why_not()
-        said = about(state)
-        self._about.say(said)
-        self._about.setVisible(bool(said))
+        status_line = about(state)
+        self._about.say(status_line)
+        self._about.setVisible(bool(status_line))
         self._draw_turns()
         self._draw_button(why_not)
         chosen = moment(self._before, -1)
@@ -311,14 +311,14 @@ class ChatView(QWidget):
         many = self._too_many()
         too_long = many > 0
         if too_long:
-            said = plural(many, "This message is %n character too long.", "This message is %n characters too long.")
-            self._complain(said)
-        elif self._said.property("length"):
+            complaint = plural(many, "This message is %n character too long.", "This message is %n characters too long.")
+            self._complain(complaint)
+        elif self._message.property("length"):
             self._complain("")
-        self._said.setProperty("length", too_long)
+        self._message.setProperty("length", too_long)
         may_say = bool(self._waiting) or not (self._full() or too_long)
         self.button.setEnabled(may_say and not self._why_not())
 
     def _complain(self, words: str) -> None:
         private = tr("What you write is kept nowhere and shared with nobody.")
-        self._said.say(words or private, "bad" if words else "text_faint")
+        self._message.say(words or private, "bad" if words else "text_faint")

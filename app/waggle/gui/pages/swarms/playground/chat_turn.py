@@ -9,7 +9,7 @@ from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.pages.swarms.playground.blind_labels import Prose, letter, moment
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.layout import column, held, row
+from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import Line, text
 from waggle.protocol.events_chat import Reply, Turn
 
@@ -64,7 +64,7 @@ class TurnBox(QWidget):
         super().__init__()
         self.guess, self._revealed = guess, False
         self._turn: Turn | None = None
-        self._asked = Prose(look, "body")
+        self._prompt = Prose(look, "body")
         you = Line(look, tr("You"), "label", "accent_text")
         you.setFixedWidth(look.px(40))
         self._tiles = (Tile(look), Tile(look))
@@ -72,17 +72,17 @@ class TurnBox(QWidget):
         self._asks = [Button(look, words, small=True) for words in (letter(0), letter(1), tr("Neither"))]
         for place, ask in enumerate(self._asks):
             ask.clicked.connect(lambda _on=False, place=place: self._choose(place if place < 2 else -1))
-        self._question = held(row(text(look, tr("Which is better?"), "small", "soft"), *self._asks, None))
+        self._question = as_widget(row(text(look, tr("Which is better?"), "small", "soft"), *self._asks, None))
         self._question.hide()
         tiles = row(*((tile, 1) for tile in self._tiles), gap=12)
-        self.setLayout(column(row(column(2, you, None), (self._asked, 1)), self._note, tiles, self._question, gap=6))
+        self.setLayout(column(row(column(2, you, None), (self._prompt, 1)), self._note, tiles, self._question, gap=6))
 
     def show_turn(self, turn: Turn) -> None:
         if turn == self._turn:
             return
         self._turn = turn
-        self._asked.say(turn.words)
-        self._asked.setAccessibleName(tr("You: %1").replace("%1", visible(turn.words)))
+        self._prompt.say(turn.words)
+        self._prompt.setAccessibleName(tr("You: %1").replace("%1", visible(turn.words)))
         self._note.say(
             plural(turn.left_out, "%n earlier turn was left out: there was no room for it.",
                    "%n earlier turns were left out: there was no room for them.") if turn.left_out else ""

@@ -14,7 +14,7 @@ from waggle.gui.widgets.buttons import Button, menu_button
 from waggle.gui.widgets.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.highlighted_text import SpanText
-from waggle.gui.widgets.layout import card, column, empty, frame, held, row
+from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row
 from waggle.gui.widgets.painted import Chip, Sign
 from waggle.gui.widgets.scroll_anchor import in_sight
 from waggle.gui.widgets.text import Line, text
@@ -29,7 +29,7 @@ JUDGED, MOST_JUDGED = 210, 360  # pixels of a row, of words as large as they are
 
 def verdict(answers: QuestionAnswered) -> str:
     """What the answers show, in one sentence."""
-    right = [one for one in answers.answers if one.completion.reward >= RIGHT]
+    right = [answer for answer in answers.answers if answer.completion.reward >= RIGHT]
     newest = answers.answers[-1]
     if newest.completion.reward >= RIGHT and answers.answers[0].completion.reward < RIGHT:
         first = right[0].rounds
@@ -69,7 +69,7 @@ class AnswerRow(QWidget):
 
     guessed = Signal()
 
-    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool, asked: bool = False) -> None:
+    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False) -> None:
         super().__init__()
         name = Line(look, who, "label")
         name.setFixedWidth(min(look.px(160), 240))  # where words are largest, the answer keeps some room between the two
@@ -82,9 +82,9 @@ class AnswerRow(QWidget):
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
         guess = Button(look, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
-        self._judged = held(row(chip, guess, None))
+        self._judged = as_widget(row(chip, guess, None))
         chip.setVisible(not hidden)
-        guess.setVisible(hidden and asked)
+        guess.setVisible(hidden and by_model)
         self.wants = (guess if hidden else chip).sizeHint().width()
         self.setLayout(row(name, (well, 1), self._judged, gap=12))
 
@@ -106,7 +106,7 @@ class AskView(QWidget):
         self._asked_by = ""  # the id of what is waited for
         self._posed: QuestionPosed | None = None  # what is shown, and asked
         self._denied: object = None  # who refused to pose a question, and of which specialty
-        self._shown: tuple[object, bool] | None = None
+        self._drawn_from: tuple[object, bool] | None = None
         self._guess = ""  # what is said of a guess
         self._recorded = False
         self._menu = menu_button(look, tr("Specialty"), small=True)
@@ -130,21 +130,21 @@ class AskView(QWidget):
         self._go.clicked.connect(self._ask)
         self._blind = blind_box(look)
         self._blind.toggled.connect(lambda _on: self._draw())
-        self._verdict, self._said = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
+        self._verdict, self._message = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
         self._rows = column(gap=8)
         self._title = Line(look, tr("A question it never trains on"), "heading")
         head = row((self._title, 1), self._menu, self._next)
         self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
         self._well.hide()
-        asking = card(head, self._about, self._well, held(row((self._mine, 1), self._go)), self._sharing_row(),
-                      self._said, gap=10)  # fmt: skip
+        asking = card(head, self._about, self._well, as_widget(row((self._mine, 1), self._go)), self._sharing_row(),
+                      self._message, gap=10)  # fmt: skip
         self._truth, self._outcome = text(look, "", "mono", wrap=True), text(look, "", "small", "soft", wrap=True)
         self._copy = CopyButton(look, tr("Copy"), small=True)
         head = row((self._verdict, 1), self._blind, self._copy)
         self._answers = card(head, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
         self._answers.hide()
-        self._said.hide()
+        self._message.hide()
 
     def show_state(self, state: State) -> None:
         before, self._state = self._state, state
@@ -177,8 +177,8 @@ class AskView(QWidget):
         self._menu.say(self._titles.get(self._specialty, tr("Specialty")), "down")
         self._waiting, self._asked_by = before._waiting, before._asked_by
         take_along(self, before)
-        self._said.setText(before._said.text())
-        self._said.setVisible(not before._said.isHidden())
+        self._message.setText(before._message.text())
+        self._message.setVisible(not before._message.isHidden())
         self._blind.setChecked(before._blind.isChecked())
         if not before._answers.isHidden():
             self._draw()
@@ -204,17 +204,17 @@ class AskView(QWidget):
         if self._waiting == "pose":
             self._denied = (self._state.ready, self._specialty)
         self._waiting = ""
-        self._said.setText(visible(words))
-        self._said.show()
+        self._message.setText(visible(words))
+        self._message.show()
         self.show_state(self._state)
-        return in_sight(self._said)
+        return in_sight(self._message)
 
     def _sharing_row(self) -> QWidget:
         """Below the answer, while answers are shared."""
         words = tr("Your answer is shared when you ask the model: everybody can read it, marked human.")
         keep = Button(self._look, tr("Keep my answers here"), "link")
         keep.clicked.connect(lambda: self._set_sharing("no"))
-        self._sharing = held(
+        self._sharing = as_widget(
             row(Sign(self._look, "share", "accent_text", 16), (text(self._look, words, "small", wrap=True), 1), keep)
         )
         self._sharing.hide()
@@ -227,8 +227,8 @@ class AskView(QWidget):
         share, keep = Button(self._look, tr("Share my answers"), small=True), Button(self._look, tr("Keep them here"), small=True)
         share.clicked.connect(lambda: self._set_sharing("yes"))
         keep.clicked.connect(lambda: self._set_sharing("no"))
-        asked = text(self._look, words, "small", wrap=True)
-        self._asking = frame("well", column(asked, row(share, keep, None, gap=10), gap=8, margins=(14, 10, 14, 10)))
+        prompt = text(self._look, words, "small", wrap=True)
+        self._asking = frame("well", column(prompt, row(share, keep, None, gap=10), gap=8, margins=(14, 10, 14, 10)))
         self._asking.hide()
         return self._asking
 
@@ -255,7 +255,7 @@ class AskView(QWidget):
 
     def _offer(self) -> None:
         ready = self._state.ready
-        titles = {one.dataset: tr_sentence(one_line(one.title)) for one in ready.specialties} if ready else {}
+        titles = {info.dataset: tr_sentence(one_line(info.title)) for info in ready.specialties} if ready else {}
         if titles == self._titles:
             return
         self._titles = titles
@@ -280,7 +280,7 @@ class AskView(QWidget):
 
     def _pose(self) -> None:
         self._waiting, self._asked_by = "pose", new_id()
-        self._said.hide()
+        self._message.hide()
         sharing = shares(self._state)
         self.commanded.emit(PoseQuestion(id=self._asked_by, specialty=self._specialty, number=self._number, to_share=sharing))
 
@@ -294,14 +294,14 @@ class AskView(QWidget):
         words = (fresh if posed.epoch else pinned).replace("%1", tr_sentence(one_line(posed.title)))
         self._about.say(words.replace("%2", str(posed.number)))
         self._mine.clear()
-        self._shown = None
+        self._drawn_from = None
         self._answers.hide()
 
     def _ask(self) -> None:
         if not self._go.isEnabled() or self._posed is None:
             return
         self._waiting, self._asked_by = "ask", new_id()
-        self._said.hide()
+        self._message.hide()
         mine, posed = self._mine.text().strip(), self._posed
         self.commanded.emit(
             AskModel(id=self._asked_by, specialty=posed.specialty, number=posed.number, mine=mine, epoch=posed.epoch)
@@ -310,36 +310,36 @@ class AskView(QWidget):
 
     def _draw(self) -> None:
         tried, posed, blind = self._state.tried, self._posed, self._blind.isChecked()
-        if tried is None or posed is None or self._shown == (tried, blind):
+        if tried is None or posed is None or self._drawn_from == (tried, blind):
             return
         if (tried.specialty, tried.number) != (posed.specialty, posed.number):
             return
-        self._shown = (tried, blind)
+        self._drawn_from = (tried, blind)
         empty(self._rows)
         answers = list(tried.answers)
         newest = answers[-1].rounds
         if blind:
             random.Random(tried.number).shuffle(answers)
         rows = list[AnswerRow]()
-        for i, one in enumerate(answers):
-            who = letter(i) if blind else moment(one.rounds, newest)
-            made = AnswerRow(self._look, who, one.completion, hidden=blind, asked=True)
-            made.guessed.connect(lambda rounds=one.rounds: self._guessed(right=rounds == newest))
-            rows.append(made)
+        for i, answer in enumerate(answers):
+            who = letter(i) if blind else moment(answer.rounds, newest)
+            answer_row = AnswerRow(self._look, who, answer.completion, hidden=blind, by_model=True)
+            answer_row.guessed.connect(lambda rounds=answer.rounds: self._guessed(right=rounds == newest))
+            rows.append(answer_row)
         if tried.mine is not None:
             rows.append(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
-        room = min(max(one.wants for one in rows), self._look.px(JUDGED), MOST_JUDGED)
+        room = min(max(answer_row.wants for answer_row in rows), self._look.px(JUDGED), MOST_JUDGED)
         for one_row in rows:
             one_row.set_room(room)  # all end where the widest does
             self._rows.addWidget(one_row)
         truth = "" if blind else visible_lines(tried.truth.strip())
         self._truth.setText(truth and tr("A right answer: %1").replace("%1", truth))
         self._truth.setVisible(bool(truth))
-        seen = (self._question.text(), *(one.as_text for one in rows), self._truth.text())
-        self._copy.offer("\n\n".join(filter(None, seen)))
-        said = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
-        self._outcome.setText(said)
-        self._outcome.setVisible(bool(said))
+        visible_texts = (self._question.text(), *(answer_row.as_text for answer_row in rows), self._truth.text())
+        self._copy.offer("\n\n".join(filter(None, visible_texts)))
+        sentence = outcome(tried, posed.epoch if tried.shared or shares(self._state) else 0)
+        self._outcome.setText(sentence)
+        self._outcome.setVisible(bool(sentence))
         self._verdict.say(tr("Which one is the model of now?") if blind else f"{self._guess} {verdict(tried)}".strip())
         self._guess = ""
         self._answers.show()
