@@ -31,7 +31,7 @@ from waggle.gui.pages.swarms.page import Swarms
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Segments
+from waggle.gui.widgets.controls.buttons import Segments
 from waggle.gui.widgets.page_header import Top
 from waggle.gui.widgets.painted import Chip, Mark
 from waggle.gui.widgets.text import LARGE, Line, text

@@ -24,7 +24,7 @@ from waggle.gui.pages.peers.peer_table import PeerTable
 from waggle.gui.pages.progress.page import Progress, verdict
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTable, RoundTableView, rows
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.pause_menu import tomorrow_morning
+from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
 from waggle.gui.widgets.text import Line
 from waggle.protocol import events

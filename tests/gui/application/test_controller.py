@@ -36,8 +36,9 @@ from waggle.gui.state.notifications import new_notices
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets import pause_menu, system_tray
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets import system_tray
+from waggle.gui.widgets.controls import pause_menu
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, Resume
 from waggle.protocol.state import AnyEvent, Snapshot, State

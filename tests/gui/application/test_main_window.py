@@ -29,7 +29,7 @@ from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
 from waggle.protocol.events_identity import Day, DaysTold

@@ -21,7 +21,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events, json_lines
 from waggle.protocol.commands import Pause, QueryHistory, Resume
 from waggle.protocol.state import AnyEvent

@@ -53,8 +53,8 @@ from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.inputs import Number, Picker
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import Number, Picker
 from waggle.gui.widgets.painted import Stages
 from waggle.network.messages import handshake
 from waggle.network.messages.handshake import Greeting

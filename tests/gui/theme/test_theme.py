@@ -14,8 +14,8 @@ from waggle.core import paths
 from waggle.gui.pages.settings.rows import PARTS, control
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Look, Theme, load_fonts, tokens
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.inputs import Picker
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import Picker
 
 GROUNDS = ("window", "rail", "surface", "sunken")
 TINTED = ("accent_soft", "peer_soft", "match", "match_peer")

@@ -11,7 +11,7 @@ from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.state.notifications import warning_words
 from waggle.gui.state.pages import AT_THE_FOOT, PAGES
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted import Chip, Mark, Sign
 from waggle.gui.widgets.text import Line, set_tip, text

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets import pause_menu
+from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.system_tray import mark_icon
 from waggle.protocol.commands import Resume, new_id
 from waggle.protocol.state import State

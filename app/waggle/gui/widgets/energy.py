@@ -8,10 +8,10 @@ from waggle.core.settings import Settings
 from waggle.gui.i18n.formatting import decimal, duration, tr, tr_sentence, whole_day
 from waggle.gui.state.daily_totals import day_on, totals
 from waggle.gui.theme.theme import Look
+from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.text import text
-from waggle.gui.widgets.usage_profile import threads_now
 from waggle.protocol.energy_estimate import formula, kwh, watts
 from waggle.protocol.state import State
 

@@ -27,9 +27,9 @@ from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.week_schedule import ALWAYS, Week
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
+from waggle.gui.widgets.controls.week_schedule import ALWAYS, Week
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
 from waggle.protocol.events_outbox import SentMessage

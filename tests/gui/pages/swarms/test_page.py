@@ -28,8 +28,8 @@ from waggle.gui.pages.swarms.swarm_cards import Sheet, SwarmCard, trains_on
 from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import qr_code
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.confirm_button import SureLink
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.confirm_button import SureLink
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.highlighted_text import SpanText
 from waggle.gui.widgets.page_header import Top

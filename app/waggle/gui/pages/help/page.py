@@ -17,9 +17,9 @@ from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.problem_report import replacement_names, report
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.copy_button import CopyButton
-from waggle.gui.widgets.inputs import Field
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.copy_button import CopyButton
+from waggle.gui.widgets.controls.inputs import Field
 from waggle.gui.widgets.layout import card, column, row
 from waggle.gui.widgets.page_header import head_edges, page_head
 from waggle.gui.widgets.scroll_anchor import Place, being_read

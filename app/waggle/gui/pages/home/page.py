@@ -14,7 +14,7 @@ from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
 from waggle.gui.state.daily_totals import QuerySchedule, day_on, taken_words, totals
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy import of_today
 from waggle.gui.widgets.figure import Figure
 from waggle.gui.widgets.highlighted_text import SpanText

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.inputs import Switch
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import Switch
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.text import text

@@ -13,14 +13,14 @@ from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets import pause_menu
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.confirm_button import OnceButton
-from waggle.gui.widgets.copy_button import SAID_MS
+from waggle.gui.widgets.controls import pause_menu
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.confirm_button import OnceButton
+from waggle.gui.widgets.controls.copy_button import SAID_MS
+from waggle.gui.widgets.controls.usage_profile import Profile, threads_now
 from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
 from waggle.gui.widgets.painted import Chip, Sign, Stages
 from waggle.gui.widgets.text import Line, set_tip, text
-from waggle.gui.widgets.usage_profile import Profile, threads_now
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HELD, STAGES, State

@@ -15,7 +15,7 @@ from waggle.gui.pages.page import Page
 from waggle.gui.state.feed_pacing import FeedPacer
 from waggle.gui.state.spoken_summary import summary_text
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button, Segments, menu_button
+from waggle.gui.widgets.controls.buttons import Button, Segments, menu_button
 from waggle.gui.widgets.layout import card, column
 from waggle.gui.widgets.page_header import head_edges, page_head
 from waggle.gui.widgets.scroll_area import Scrolled

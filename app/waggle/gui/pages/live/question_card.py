@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, reward, tr, tr_sentence, visible, visible_lines
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
 from waggle.gui.widgets.highlighted_text import CARET, draw_span_text, line_height, lines_of
 from waggle.gui.widgets.layout import column, row

@@ -13,8 +13,8 @@ from waggle.gui.pages.peers.peer_details import PeerStrip
 from waggle.gui.pages.peers.peer_table import PeerTable, PeerView
 from waggle.gui.state.traffic_flow import Flow
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.copy_button import CopyButton
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.drawing import draw_cell
 from waggle.gui.widgets.layout import as_widget, card, column, frame, row
 from waggle.gui.widgets.page_header import head_edges, page_head

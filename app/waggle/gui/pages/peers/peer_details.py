@@ -11,7 +11,7 @@ from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.peers.peer_table import SIGNS, name_of
 from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted import Avatar, Chip
 from waggle.gui.widgets.text import Line, set_tip, text

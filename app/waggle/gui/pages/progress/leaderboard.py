@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import figure, one_line, percent, tr
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import Line, text

@@ -16,7 +16,7 @@ from waggle.gui.pages.progress.round_table import RoundTable, RoundTableView, ro
 from waggle.gui.state import chart_series
 from waggle.gui.state.daily_totals import QuerySchedule
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button, Segments
+from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
 from waggle.gui.widgets.layout import card, column, frame, row
 from waggle.gui.widgets.page_header import head_edges, page_head

@@ -12,7 +12,7 @@ from waggle.core.errors import UNREADABLE
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import say_in, text
 

@@ -15,14 +15,14 @@ from waggle.gui.pages.settings.rows import PARTS, Part, Row, control, is_wide
 from waggle.gui.pages.settings.sent_messages import Privacy
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.inputs import Field
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.inputs import Field
+from waggle.gui.widgets.controls.usage_profile import Profile
 from waggle.gui.widgets.layout import as_widget, card, column, row, rule
 from waggle.gui.widgets.page_header import head_edges, page_head
 from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import Line, text
-from waggle.gui.widgets.usage_profile import Profile
 from waggle.protocol.state import State
 
 ABOVE = 60  # what is gone to does not stand at the very edge

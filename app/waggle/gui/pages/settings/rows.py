@@ -9,8 +9,8 @@ from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.i18n.translator import NAMES, number_format
 from waggle.gui.theme import reduced_motion
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.week_schedule import Week
+from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
+from waggle.gui.widgets.controls.week_schedule import Week
 
 
 class Toggle(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit
 
 from waggle.gui.i18n.formatting import clock, date_of, later, plural, size, tr, visible, whole_day
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.text import text
 from waggle.protocol.commands import QuerySent, new_id

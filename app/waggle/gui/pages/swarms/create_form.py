@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, 
 
 from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button, Segments
+from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.layout import as_widget, column, frame, row
 from waggle.gui.widgets.responsive_row import Shares

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWid
 from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.confirm_button import SureLink
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.confirm_button import SureLink
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.painted import Chip, Sign

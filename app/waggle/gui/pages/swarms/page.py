@@ -20,7 +20,7 @@ from waggle.gui.pages.swarms.swarm_cards import Invitation, Sheet, as_answered, 
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.state.invite_link import first_link, first_link_in_file
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button, Segments
+from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row

@@ -12,7 +12,7 @@ from waggle.gui.engine_client.race_process import RaceProcess
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.race_state import Race, detail, fold, headline, recent_score, solved_words, transfer_words
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
 from waggle.gui.widgets.painted import Painted

@@ -5,9 +5,9 @@ from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
 
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
-from waggle.gui.widgets.confirm_button import OnceButton, SureLink
-from waggle.gui.widgets.copy_button import CopyButton
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.confirm_button import OnceButton, SureLink
+from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.layout import as_widget, column, frame, row, rule
 from waggle.gui.widgets.painted import Chip, Sign
 from waggle.gui.widgets.qr_code import QrCode

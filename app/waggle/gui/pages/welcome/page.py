@@ -16,13 +16,13 @@ from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import is_invite
 from waggle.gui.theme.theme import Look
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.buttons import Button, Segments
-from waggle.gui.widgets.inputs import Field, Switch
+from waggle.gui.widgets.controls.buttons import Button, Segments
+from waggle.gui.widgets.controls.inputs import Field, Switch
+from waggle.gui.widgets.controls.usage_profile import PROFILE_WORDS, PROFILES
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
 from waggle.gui.widgets.painted import Painted, Sign
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import announce, say_in, text
-from waggle.gui.widgets.usage_profile import PROFILE_WORDS, PROFILES
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
 SWARM = 2  # the step

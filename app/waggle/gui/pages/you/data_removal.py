@@ -12,7 +12,7 @@ from waggle.core.errors import UNREADABLE
 from waggle.core.stored_data import KEPT_BY_DEFAULT, Belonging, Kind, Removed
 from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
 from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.scroll_area import Scrolled

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
 from waggle.gui.i18n.formatting import one_line, tr, visible
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.scroll_anchor import in_sight

@@ -18,7 +18,7 @@ from waggle.gui.pages.you.identity_backup import Act, IdentityView
 from waggle.gui.pages.you.share_card import picture
 from waggle.gui.state.daily_totals import QuerySchedule, taken_words, totals
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.energy import EnergyCard
 from waggle.gui.widgets.figure import Figure

@@ -11,7 +11,7 @@ from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import blind_box, moment
 from waggle.gui.pages.swarms.playground.chat_turn import Guess, TurnBox
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button, menu_button
+from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
 from waggle.gui.widgets.scroll_anchor import in_sight
 from waggle.gui.widgets.scroll_area import Scrolled

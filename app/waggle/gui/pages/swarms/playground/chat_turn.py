@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.pages.swarms.playground.blind_labels import Prose, letter, moment
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import Line, text
 from waggle.protocol.events_chat import Reply, Turn

@@ -10,8 +10,8 @@ from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import blind_box, letter, moment
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button, menu_button
-from waggle.gui.widgets.copy_button import CopyButton
+from waggle.gui.widgets.controls.buttons import Button, menu_button
+from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.highlighted_text import SpanText
 from waggle.gui.widgets.layout import as_widget, card, column, empty, frame, row

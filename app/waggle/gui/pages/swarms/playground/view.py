@@ -7,7 +7,7 @@ from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.swarms.playground.chat import ChatView
 from waggle.gui.pages.swarms.playground.question import AskView
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Segments
+from waggle.gui.widgets.controls.buttons import Segments
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.protocol.state import State

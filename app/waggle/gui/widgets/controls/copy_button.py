@@ -5,7 +5,7 @@ from PySide6.QtGui import QGuiApplication
 
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Button
+from waggle.gui.widgets.controls.buttons import Button
 
 SAID_MS = 4000  # how long it says that it did
 

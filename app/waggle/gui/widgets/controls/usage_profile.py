@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 from waggle.core.settings import Settings, profile_of, profiles
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.buttons import Segments
+from waggle.gui.widgets.controls.buttons import Segments
 from waggle.gui.widgets.layout import row
 from waggle.gui.widgets.text import Line, set_tip
 from waggle.protocol.state import State
