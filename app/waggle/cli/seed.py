@@ -51,7 +51,7 @@ async def _serve(home: paths.Home, chosen: settings.Settings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl+C arrives as KeyboardInterrupt instead
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    key = membership.read_certificate(home.admission(charter.digest.hex()))
+    key = membership.read_key(home.admission(charter.digest.hex()))
     options = swarm_connection.options_of(home, chosen, key, charter.digest.hex())
     # Its address is written down in invites: the port it found free at first stays its own.
     options = dataclasses.replace(options, relay=True, port=options.port or _port_of_old(home, options.host))

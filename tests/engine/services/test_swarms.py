@@ -216,7 +216,7 @@ def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
 @pytest.mark.parametrize("chosen_before", [True, False])
 async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
     digest = OTHER.digest.hex()
-    membership.keep(home.admission(digest), membership.new_key())
+    membership.write_key(home.admission(digest), membership.new_key())
     await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     if chosen_before:  # the engine has started again, and is not there yet
         known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)

@@ -85,10 +85,10 @@ def test_a_certificate_is_renewed_long_before_it_ends(private: Charter) -> None:
 
 def test_a_key_is_kept_for_its_owner_only_and_shown_nowhere(tmp_path: Path) -> None:
     path = tmp_path / "swarm.key"
-    assert membership.read_certificate(path) == b""
-    membership.keep(path, OTHER_KEY)
-    membership.keep(path, KEY)
-    assert membership.read_certificate(path) == KEY
+    assert membership.read_key(path) == b""
+    membership.write_key(path, OTHER_KEY)
+    membership.write_key(path, KEY)
+    assert membership.read_key(path) == KEY
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(tmp_path.iterdir()) == [path]
     assert repr(KEY) not in repr(options(key=KEY))

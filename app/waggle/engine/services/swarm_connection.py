@@ -106,7 +106,7 @@ async def join(
         return SoloSwarm()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
-    key, me = membership.read_certificate(home.admission(digest)), text_of(myself.peer_id)
+    key, me = membership.read_key(home.admission(digest)), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
     read = Quota(READ_RATE, READ_BURST)
 

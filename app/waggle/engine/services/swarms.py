@@ -319,7 +319,7 @@ class SwarmService:
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
-        key = membership.read_certificate(self._home.admission(digest.hex())) if self.charter.is_private else b""
+        key = membership.read_key(self._home.admission(digest.hex())) if self.charter.is_private else b""
         link = invite.write(invite.Invite(charter=digest, seeds=seeds, gateways=gateways, key=key))
         return events_swarms.InviteWritten(charter=digest.hex(), link=link, reach=_reach((*seeds, *gateways)))
 
@@ -330,7 +330,7 @@ class SwarmService:
         """The key first: a private swarm without it could only be looked at."""
         try:
             if key:
-                membership.keep(self._home.admission(charter.digest.hex()), key)
+                membership.write_key(self._home.admission(charter.digest.hex()), key)
             paths.put(self._path(charter.digest.hex()), charters.encode(charter))
         except OSError as error:
             raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error

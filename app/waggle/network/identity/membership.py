@@ -93,12 +93,12 @@ def require(charter: Charter, key: bytes) -> None:
         raise SwarmError(f"The key that is here does not open {charter.name}.", ASK)
 
 
-def keep(path: Path, key: bytes) -> None:
+def write_key(path: Path, key: bytes) -> None:
     """Put a key where only this person can read it; raises OSError."""
     paths.put(path, key, mode=0o600)
 
 
-def read_certificate(path: Path) -> bytes:
+def read_key(path: Path) -> bytes:
     """The key in a file; empty where there is none. Raises SwarmError for a file that cannot be read."""
     try:
         with path.open("rb") as file:
