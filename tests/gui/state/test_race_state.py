@@ -135,7 +135,7 @@ def test_every_phase_is_told_in_german(qapp: object) -> None:
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so
 def test_a_real_race_is_told_and_ends_with_the_page(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    monkeypatch.setattr("waggle.gui.engine_client.json_process.STOP_TIMEOUT_MS", 60_000)  # it runs when nobody else does
+    monkeypatch.setattr("waggle.gui.engine_client.line_process.STOP_TIMEOUT_MS", 60_000)  # it runs when nobody else does
     view = RaceView(look)
     qtbot.addWidget(view)
     view.show()
