@@ -552,7 +552,7 @@ async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_sha
 async def test_a_plain_seed_gives_new_names_of_one_address_range_no_new_shares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.network.transport.hivemind.node.source_of", lambda address, *, relayed: "8.8.4.0/24")
+    monkeypatch.setattr("waggle.network.transport.interface.source_of", lambda address, *, relayed: "8.8.4.0/24")
     monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_RATE", 0.0)
     monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.FOUND_BURST", 8000.0)
     async with serving(fresh_identity(tmp_path, "plain seed"), first_swarm()) as address:
@@ -572,7 +572,7 @@ async def test_names_that_have_come_just_now_are_counted_with_their_address_rang
     honest = fresh_identity(tmp_path, "honest")
     text = text_of(honest.peer_id)
     monkeypatch.setattr(
-        "waggle.network.transport.hivemind.node.source_of", lambda address, *, relayed: "" if text in address else "8.8.4.0/24"
+        "waggle.network.transport.interface.source_of", lambda address, *, relayed: "" if text in address else "8.8.4.0/24"
     )
     monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_RATE", 0.0)
     monkeypatch.setattr("waggle.network.transport.hivemind.rpc_handlers.CALLS_BURST", 30.0)

@@ -32,12 +32,12 @@ from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDrop
 from waggle.network.messages.gateway_frames import PROOF, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
 from waggle.network.messages.rollout_record import MAX_BLOB, Record
 from waggle.network.open_node import open_node
+from waggle.network.transport import interface
 from waggle.network.transport.gateway import bounded_connection
 from waggle.network.transport.gateway import server as gateway
 from waggle.network.transport.gateway.client import LightConnection
 from waggle.network.transport.gateway.pool import Gates
 from waggle.network.transport.gateway.server import AT_ONCE, DONE
-from waggle.network.transport.hivemind import node as dhts
 from waggle.network.transport.hivemind.node import open_dht
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.network.web import server as web
@@ -622,7 +622,7 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
     monkeypatch.setattr("waggle.network.node.BYTES_RATE", 0.0)
     monkeypatch.setattr("waggle.network.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))  # half is for who wants little
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
-    monkeypatch.setattr(dhts, "source_of", lambda address, *, relayed: RELAYED)
+    monkeypatch.setattr(interface, "source_of", lambda address, *, relayed: RELAYED)
     lender = await start("lender", web_port=0, gateway=True)
     async with AsyncExitStack() as stack:
 

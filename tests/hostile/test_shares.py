@@ -17,7 +17,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.directory import OVER_SAMPLE
 from waggle.network.messages.events import GroupsArrived, ReachFound
 from waggle.network.messages.rollout_record import MAX_GROUPS
-from waggle.network.transport.hivemind import node
+from waggle.network.transport import interface
 from waggle.sapo import stages
 from waggle.sapo.stages import UNBOUNDED
 from waggle.tasks.charter import Charter
@@ -143,7 +143,7 @@ def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPa
     def source(address: str, *, relayed: bool) -> str:
         return "8.8.4.0/24" if address.endswith(tuple(texts)) else source_of(address, relayed=relayed)
 
-    monkeypatch.setattr(node, "source_of", source)
+    monkeypatch.setattr(interface, "source_of", source)
 
 
 def _places(played: stages.Learned, names: set[bytes]) -> int:

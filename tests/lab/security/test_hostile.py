@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from waggle.core.errors import VerifierError
-from waggle.network.node import SwarmNode
+from waggle.network.open_node import open_node
 from waggle.practice.results import Book
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 from waggle.tasks.questions import Question
@@ -68,8 +68,8 @@ async def test_the_honest_play_on_until_a_slow_attack_was_made_as_often_as_asked
         played.append(number)
 
     monkeypatch.setattr(Besieged, "play", count)
-    held = partial(SwarmNode, is_resting=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
-    monkeypatch.setattr("waggle_lab.security.siege.SwarmNode", held)
+    resting = partial(open_node, is_resting=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
+    monkeypatch.setattr("waggle_lab.security.siege.open_node", resting)
     key = Key(attack="crowd of made-up names", honest=2, hostile=1, rounds=2, seed=1)
     came = await lay(key, charter, (), "commit", told.append)
     assert told == [1, 2]
