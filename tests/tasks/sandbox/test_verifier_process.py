@@ -27,7 +27,7 @@ verifier_process.CACHED_CHARACTERS = 40_000
 name, most = sys.argv[1:]
 bench = verifier_process.Bench((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
 first, *_, last = [bench.question((name, seed)) for seed in range(30)]
-seeds, held = [seed for _, seed in bench._made], sum(len(repr(made)) for made, _ in bench._made.values())
+seeds, held = [seed for _, seed in bench._entries], sum(len(repr(made)) for made, _ in bench._entries.values())
 print(len(seeds), seeds[-1], held, bench.question((name, 0)) == first != last, file=out, sep="\\n")
 """
 
