@@ -60,12 +60,14 @@ def run_part(part: str, arguments: Sequence[str], python: Python) -> Iterator[Ru
     latest = run_once(part, arguments, python, only=None)
     yield latest
     while latest.lost_workers and latest.not_run != [] and latest.code not in STOPPED:
-        left = latest.not_run
-        print(f"{'All' if left is None else len(left)} tests were not run as a worker was lost. Now they are:", flush=True)
-        latest = run_once(part, arguments, python, only=left)
+        remaining = latest.not_run
+        print(
+            f"{'All' if remaining is None else len(remaining)} tests were not run as a worker was lost. Now they are:", flush=True
+        )
+        latest = run_once(part, arguments, python, only=remaining)
         yield latest
-        if latest.not_run == left:
-            print("Not run, as workers were lost before any test began:", *(left or [PARTS[part]]), sep="\n    ", flush=True)
+        if latest.not_run == remaining:
+            print("Not run, as workers were lost before any test began:", *(remaining or [PARTS[part]]), sep="\n    ", flush=True)
             return
 
 

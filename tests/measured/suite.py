@@ -3,8 +3,9 @@
 
     python3 tests/measured/suite.py
 
-Start it again to go on after an interruption: runs of the same source count, those of an older one do not. A run that was
-interrupted is not written. The load is processes that do nothing but compute; `load_before` is that of other programs, too.
+Start it again after an interruption: it continues with the next run. Runs of the same source count, those of an older one do
+not, and an interrupted run is not written. `load` counts processes that only compute, beside the tests; `load_before` is the
+load average of the computer before the run, caused by other programs. `house.py` counts the green ones of the last ten lines.
 """
 
 import argparse
@@ -37,12 +38,12 @@ def main() -> int:
         with LINES.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(line) + "\n")
         print(f"Run {number + 1} of {runs}:", json.dumps(line), flush=True)
-    print(json.dumps({"suite_green_of_10": green_of_10()}))
+    print(sum(line["green"] is True for line in of_this_source()[-runs:]), "of", runs, "green")
     return 0
 
 
 def measured(load: int) -> dict[str, object]:
-    """Run the test command once beside so many busy processes."""
+    """Run the test command once, beside `load` busy processes."""
     began, before = time.time(), os.getloadavg()[0]
     output: list[str] = []
     with busy(load), subprocess.Popen(COMMAND, cwd=keep.ROOT, stdout=subprocess.PIPE, text=True) as command:
@@ -53,16 +54,18 @@ def measured(load: int) -> dict[str, object]:
     summaries = [match for line in output if (match := SUMMARY.fullmatch(line))]
     passed, failed, skipped, lost_workers = map(int, summaries[-1].groups()) if summaries else (0, 0, 0, 0)
     return {
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)), "commit": commit(), "load": load,
-        "load_before": round(before, 1), "cores": os.cpu_count(), "exit_code": command.returncode, "passed": passed,
-        "failed": failed, "skipped": skipped, "lost_workers": lost_workers, "seconds": round(time.time() - began),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)), "commit": commit(),
+        "load": load, "load_before": round(before, 1), "cores": os.cpu_count(),
+        "green": command.returncode == 0 and lost_workers == 0, "exit_code": command.returncode,
+        "passed": passed, "failed": failed, "skipped": skipped, "lost_workers": lost_workers,
+        "seconds": round(time.time() - began),
         "failures": [line for line in output if line.startswith(("FAILED ", "ERROR "))],
     }  # fmt: skip
 
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Keep the processors busy with so many processes."""
+    """Keep the processors busy with this number of processes."""
     with ExitStack() as stack:
         for _ in range(processes):
             process = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
@@ -71,7 +74,7 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def commit() -> str:
-    """The last commit that changed anything but figures: those of one run do not make another source for the next."""
+    """The last commit that changed anything outside tests/measured: committing a run does not make another source."""
     return keep.said("git", "log", "-1", "--format=%H", "--", ".", ":!tests/measured").strip()
 
 
@@ -79,11 +82,6 @@ def of_this_source() -> list[dict[str, object]]:
     """The lines of runs of today's source, oldest first."""
     text = LINES.read_text(encoding="utf-8") if LINES.exists() else ""
     return [line for line in map(json.loads, text.splitlines()) if line["commit"] == commit()]
-
-
-def green_of_10() -> int:
-    """How many of the last ten runs of this source ended with exit code 0 and without a lost worker."""
-    return sum(line["exit_code"] == 0 and line["lost_workers"] == 0 for line in of_this_source()[-RUNS:])
 
 
 if __name__ == "__main__":
