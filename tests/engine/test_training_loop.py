@@ -13,13 +13,13 @@ import pytest
 
 from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.core.errors import CheckpointError, HistoryError, VerifierGone, WaggleError
+from waggle.core.peer_id import text_of
 from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, days_of
 from waggle.engine.training_loop import TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import Saved
-from waggle.network.identity.keys import text_of
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing

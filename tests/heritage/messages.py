@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waggle.cli import update
+from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.identity import keys, membership
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement, answer_sheet, directory, gateway_frames, invite, rollout_record
@@ -151,7 +152,7 @@ def packed_sheet() -> bytes:
 def facts() -> dict[str, Any]:
     """What every node works out for itself, and all have to agree on."""
     return {
-        "peer id": keys.text_of(ME.peer_id),
+        "peer id": text_of(ME.peer_id),
         "name of a peer": keys.name_of(ME.peer_id),
         "hash of the charter that ships with Waggle": PUBLIC.digest.hex(),
         "hash of a private charter": PRIVATE.digest.hex(),
@@ -182,4 +183,4 @@ def signed_updates() -> str:
 
 
 def update_key() -> str:
-    return ME.peer_id[len(keys.PEER_ID_PREFIX) :].hex()
+    return ME.peer_id[len(PEER_ID_PREFIX) :].hex()

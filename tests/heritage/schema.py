@@ -23,6 +23,7 @@ from msgspec import inspect
 import waggle
 from waggle.cli import update
 from waggle.core import hub_token, settings
+from waggle.core.peer_id import PEER_ID_PREFIX
 from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removed
 from waggle.engine.control import windows_loopback
 from waggle.engine.runtime.model_source import ModelRecord
@@ -128,7 +129,7 @@ def names() -> dict[str, str]:
         "head of a backup": backup.HEAD,
         "cost of a backup's key": backup.COST,
         "head of a key file": keys.FILE_PREFIX,
-        "head of a peer id": keys.PEER_ID_PREFIX,
+        "head of a peer id": PEER_ID_PREFIX,
         "greeting of the control port": windows_loopback.GREETING,
         "service in the keychain": hub_token.SERVICE,
         "user in the keychain": hub_token.USER,

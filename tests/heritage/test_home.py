@@ -33,6 +33,7 @@ from heritage.continuation import (
 )  # fmt: skip
 from waggle.core.errors import IdentityError
 from waggle.core.paths import Home
+from waggle.core.peer_id import text_of
 from waggle.gui.application import window_state
 from waggle.network import joined_swarms
 from waggle.network.identity import backup, keys, membership
@@ -164,7 +165,7 @@ def test_the_window_opens_where_it_stood(person: Person, expected: dict[str, Any
 
 def test_who_a_person_is_stays_the_same(person: Person, expected: dict[str, Any]) -> None:
     me = keys.load_or_create(person.home / "identity.key")
-    assert (keys.text_of(me.peer_id), keys.name_of(me.peer_id)) == (expected["node"], expected["name"])
+    assert (text_of(me.peer_id), keys.name_of(me.peer_id)) == (expected["node"], expected["name"])
     assert keys.verify(me.peer_id, b"domain", b"words", me.sign(b"domain", b"words"))
     earlier = sorted(person.home.glob("identity.*.key"))
     assert {keys.load_or_create(path).peer_id == me.peer_id for path in earlier} == {True, False}, "both keys of before"
@@ -173,7 +174,7 @@ def test_who_a_person_is_stays_the_same(person: Person, expected: dict[str, Any]
 def test_a_backup_opens_with_its_passphrase_alone(person: Person, expected: dict[str, Any]) -> None:
     path = person.root / "me.identity"
     opened = backup.read(path, PASSPHRASE)
-    assert keys.text_of(opened.peer_id) == expected["node"]
+    assert text_of(opened.peer_id) == expected["node"]
     assert opened.content == (person.home / "identity.key").read_bytes()
     with pytest.raises(IdentityError, match="passphrase"):
         backup.read(path, PASSPHRASE.upper())
@@ -202,11 +203,11 @@ def test_what_was_learned_about_peers_and_models_is_kept(person: Person, expecte
     home, digest = Home(person.home), expected["private"]["charter"]
     by_name = {peer.name: peer for peer in reputation_file.read(home.standings) or ()}
     peer = by_name[expected["peer"]["name"]]
-    assert (keys.text_of(peer.id), peer.choice) == (expected["peer"]["id"], "muted")
+    assert (text_of(peer.id), peer.choice) == (expected["peer"]["id"], "muted")
     assert peer.used > 0
     assert peer.taken == expected["days"]["taken"]
     marks = scores_file.read(home.marks(digest), expected["continued"]["starter"]["clock"])
-    assert {keys.text_of(mark.origin) for mark in marks} == {expected["node"], expected["peer"]["id"]}
+    assert {text_of(mark.origin) for mark in marks} == {expected["node"], expected["peer"]["id"]}
     assert any(address.endswith(expected["peer"]["id"]) for address in peer_cache.read(home.known_peers_of(digest)))
 
 
@@ -248,7 +249,7 @@ def test_a_seed_is_found_at_its_address(person: Person) -> None:
         if probe.connect_ex(("127.0.0.1", int(port))) == 0:
             pytest.skip(f"another program listens at port {port}")
     with running(Seed(home)) as seed:
-        assert seed.address().endswith(f"/tcp/{port}/p2p/{keys.text_of(who.peer_id)}")
+        assert seed.address().endswith(f"/tcp/{port}/p2p/{text_of(who.peer_id)}")
 
 
 def _waggle(person: Person, *arguments: str) -> str:

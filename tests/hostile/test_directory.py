@@ -16,7 +16,8 @@ import pytest
 
 from network.loopback import SOON, Start, fresh_identity, serving
 from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, signed
-from waggle.network.identity.keys import PEER_ID_PREFIX, Identity, text_of
+from waggle.core.peer_id import PEER_ID_PREFIX, text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.bandwidth import Traffic
 from waggle.network.messages import announcement

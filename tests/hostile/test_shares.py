@@ -10,7 +10,7 @@ import pytest
 
 from hostile.conftest import StartAttacker, round_of
 from network.loopback import SOON, Start, answered, be_of_use, fresh_identity, question_ids, share
-from waggle.network.identity.keys import text_of
+from waggle.core.peer_id import text_of
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement

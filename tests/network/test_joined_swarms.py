@@ -7,8 +7,8 @@ import pytest
 
 from network.loopback import fresh_identity
 from waggle.core.errors import SwarmError
+from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network import joined_swarms
-from waggle.network.identity.keys import PEER_ID_PREFIX, text_of
 from waggle.network.joined_swarms import Book, Entry
 from waggle.network.messages import invite
 from waggle.network.messages.invite import Invite

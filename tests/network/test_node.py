@@ -15,8 +15,9 @@ import msgspec
 import pytest
 
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, serving, share
+from waggle.core.peer_id import PEER_ID_PREFIX, short_id, text_of
 from waggle.network.exchange.verification import Judged
-from waggle.network.identity.keys import PEER_ID_PREFIX, Identity, short_id, text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.limits.rate_limits import Shares
 from waggle.network.limits.reputation import MAX_PEERS
 from waggle.network.messages import announcement as announcements

@@ -9,7 +9,7 @@ import pytest
 
 from network.loopback import SOON, fresh_identity
 from waggle.core.errors import CharterError, SwarmError
-from waggle.network.identity.keys import text_of
+from waggle.core.peer_id import text_of
 from waggle.network.messages.invite import MAX_SEEDS, Invite
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.swarm_preview import Visited, visit

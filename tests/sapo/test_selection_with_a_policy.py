@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from waggle.core import paths
+from waggle.core.peer_id import short_id
 from waggle.models.tokenizer import Tokenizer, load
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import Floats, SampleParams, Written, nothing
@@ -315,6 +316,6 @@ def test_every_refusal_and_every_lowered_weight_has_its_reason_in_the_selection_
     assert gathered.refused == {"too_long": 1, "teaches_nothing": 1, "unfamiliar": 1}
     assert not {long.key, half_long.key, strange.key} & {each.group.key for each in learned.lessons if each.batch}
     lines = {(record.levelname, record.getMessage()) for record in caplog.records if record.name == selection.log.name}
-    assert ("INFO", f"round 0: refused 1 groups of {(b'a' * 6).hex()}: too_long") in lines
-    assert ("INFO", f"round 0: refused 1 groups of {(b'c' * 6).hex()}: unfamiliar") in lines
+    assert ("INFO", f"round 0: 1 refused from {short_id(b'a' * 38)}: too_long") in lines
+    assert ("INFO", f"round 0: 1 refused from {short_id(b'c' * 38)}: unfamiliar") in lines
     assert any(level == "DEBUG" and line.endswith("over_share_of_pull") for level, line in lines)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import waggle
 from waggle.core import paths
+from waggle.core.peer_id import text_of
 from waggle.core.settings import Computer, Settings
 from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
@@ -306,7 +307,7 @@ def _ready(prepared: PreparedNode, myself: keys.Identity, charter: Charter, note
     return events.Ready(
         protocol=PROTOCOL,
         version=waggle.__version__,
-        node=keys.text_of(myself.peer_id),
+        node=text_of(myself.peer_id),
         name=keys.name_of(myself.peer_id),
         swarm=charter.name,
         charter=charter.digest.hex(),

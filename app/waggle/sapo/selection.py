@@ -33,6 +33,7 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
+from waggle.core.peer_id import short_id
 from waggle.rl.batch import Floats, Sampled
 from waggle.rl.random_streams import generator
 from waggle.sapo.interfaces import Policy, Tokenizer
@@ -387,9 +388,9 @@ def _log(number: int, decisions: Sequence[Decision]) -> None:
         key = decision.group.group.origin, decision.reason, decision.is_refusal
         by_peer.setdefault(key, []).append(decision.weight)
     for (origin, reason, is_refusal), weights in by_peer.items():
-        peer = origin[-6:].hex()  # as in the keys of events: peer ids differ at their end
+        peer = short_id(origin)
         if is_refusal:
-            log.info("round %d: refused %d groups of %s: %s", number, len(weights), peer, reason.value)
+            log.info("round %d: %d refused from %s: %s", number, len(weights), peer, reason.value)
         else:
             percent = 100 * sum(weights) / len(weights)
-            log.debug("round %d: %d groups of %s count %.0f%%: %s", number, len(weights), peer, percent, reason.value)
+            log.debug("round %d: %d from %s count %.0f%%: %s", number, len(weights), peer, percent, reason.value)

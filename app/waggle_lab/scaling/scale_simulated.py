@@ -11,8 +11,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.network.exchange.collector import MAX_READ
-from waggle.network.identity.keys import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.network.limits.reputation import Trust
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement

@@ -12,12 +12,12 @@ from network.loopback import fresh_identity, serving
 from waggle.cli import ctl
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
+from waggle.core.peer_id import text_of
 from waggle.core.settings import Settings, Swarm
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services import swarm_connection
-from waggle.network.identity.keys import text_of
 from waggle.network.limits.reputation import Standing
 from waggle.network.messages import rollout_record
 from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point

@@ -23,6 +23,7 @@ from waggle.core.errors import (
     SwarmError,
     VerifierError,
 )
+from waggle.core.peer_id import text_of
 from waggle.core.settings import Learning, Settings, Swarm, Web
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.runtime.event_publisher import EventPublisher
@@ -31,7 +32,6 @@ from waggle.engine.services import swarm_connection, swarms
 from waggle.engine.services.swarms import SwarmService
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
-from waggle.network.identity.keys import text_of
 from waggle.network.joined_swarms import Book, Entry
 from waggle.network.messages import invite
 from waggle.network.open_node import open_node

@@ -12,9 +12,10 @@ import pytest
 
 from network.loopback import Ear, answered, be_of_use, fresh_identity, judged, options, question_ids
 from waggle.core.errors import VerifierGone
+from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL, REST_S, Gathering, Unanswered, promising, resters
-from waggle.network.identity.keys import PEER_ID_BYTES, SIGNATURE_BYTES, Identity
+from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
 from waggle.network.limits.address_ranges import Route
 from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, Accounts, Joint
 from waggle.network.messages import rollout_record

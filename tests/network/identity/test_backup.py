@@ -8,6 +8,7 @@ import pytest
 
 from network.loopback import fresh_identity
 from waggle.core.errors import IdentityError
+from waggle.core.peer_id import text_of
 from waggle.network.identity import backup, keys
 
 WORDS = "correct horse battery"
@@ -84,7 +85,7 @@ def test_another_passphrase_opens_nothing(tmp_path):
 def test_a_backup_that_names_somebody_else_is_noticed(tmp_path, line):
     mine, other = fresh_identity(tmp_path, "mine"), fresh_identity(tmp_path, "other")
     lines = backup.seal(mine, WORDS).decode().splitlines()
-    lines[line] = ("name: Somebody Else", f"peer: {keys.text_of(other.peer_id)}")[line - 1]
+    lines[line] = ("name: Somebody Else", f"peer: {text_of(other.peer_id)}")[line - 1]
     with pytest.raises(IdentityError, match="was changed"):
         backup.open_("\n".join(lines).encode(), WORDS)
 

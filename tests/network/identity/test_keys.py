@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import IdentityError
+from waggle.core.peer_id import peer_id_of, text_of
 from waggle.network.identity import friendly_names
-from waggle.network.identity.keys import Identity, load_or_create, name_of, peer_id_of, text_of, verify
+from waggle.network.identity.keys import Identity, load_or_create, name_of, verify
 
 # A vector of the libp2p peer id specification: an Ed25519 key and what it is written as.
 KNOWN_ID = bytes.fromhex("0024080112201ed1e8fae2c4a144b8be8fd4b47bf3d3b34b871c3cacf6010f0e42d474fce27e")

@@ -12,8 +12,9 @@ import pytest
 from network.loopback import Live, Start, answered, be_of_use, fresh_identity, options, question_ids, share
 from network.messages.test_answer_sheet import packed
 from waggle.core.errors import VerifierError
+from waggle.core.peer_id import text_of
 from waggle.network.exchange.publisher import Offer
-from waggle.network.identity.keys import Identity, text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.leaderboard.exchange import right_of
 from waggle.network.limits.rate_limits import TOGETHER, Joint
 from waggle.network.messages import announcement as announcements

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from waggle.network.identity.keys import PEER_ID_PREFIX
+from waggle.core.peer_id import PEER_ID_PREFIX
 from waggle.network.leaderboard import scores_file
 from waggle.network.leaderboard.scores import FARTHEST, MARKS_PER_NODE, MAX_MARKS, MAX_NODES, PLACES, RECENT, Mark, Marks
 from waggle.network.limits.address_ranges import RELAYED

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import SwarmError, plain
-from waggle.network.identity.keys import text_of
+from waggle.core.peer_id import text_of
 from waggle.network.messages import addresses
 from waggle.network.messages.addresses import is_address, own_port, peer_of
 from waggle.network.transport.hivemind.node import load_hivemind

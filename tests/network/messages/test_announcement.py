@@ -6,7 +6,7 @@ import pytest
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
-from waggle.network.identity.keys import PEER_ID_BYTES
+from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake, rollout_record

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import SwarmError
-from waggle.network.identity.keys import PEER_ID_PREFIX, text_of
+from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.messages import invite
 from waggle.network.messages.invite import Invite
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from waggle.network.identity.keys import name_of, text_of
+from waggle.core.peer_id import text_of
+from waggle.network.identity.keys import name_of
 from waggle.protocol import events
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.sapo import stages

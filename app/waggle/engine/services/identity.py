@@ -8,6 +8,7 @@ from typing import assert_never
 
 from waggle.core import paths
 from waggle.core.errors import IdentityError
+from waggle.core.peer_id import text_of
 from waggle.engine.storage.history import days_of
 from waggle.network.identity import backup, keys
 from waggle.network.limits import reputation_file
@@ -68,7 +69,7 @@ class IdentityService:
 
     def _read(self, path: str, opened: backup.Opened) -> events_identity.BackupRead:
         mine = keys.load_or_create(self._home.identity).peer_id
-        node, name = keys.text_of(opened.peer_id), keys.name_of(opened.peer_id)
+        node, name = text_of(opened.peer_id), keys.name_of(opened.peer_id)
         return events_identity.BackupRead(path=path, node=node, name=name, mine=opened.peer_id == mine)
 
     async def _restore(self, command: commands.RestoreIdentity) -> tuple[events_identity.PersonEvent, ...]:

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, SettingsError
+from waggle.core.peer_id import peer_id_of, text_of
 from waggle.core.settings import Settings
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.network.exchange.outbox_log import readable, written_by_hand
 from waggle.network.identity import membership
-from waggle.network.identity.keys import Identity, load_or_create, name_of, peer_id_of, text_of
+from waggle.network.identity.keys import Identity, load_or_create, name_of
 from waggle.network.limits.rate_limits import Quota
 from waggle.network.limits.reputation import Choice
 from waggle.network.messages import events as news

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from waggle.core.errors import BadRecord, VerifierError
+from waggle.core.peer_id import short_id
 from waggle.network.exchange.pool import Pool
 from waggle.network.exchange.verification import Judged, Watch, judge
 from waggle.network.identity.duplicate_node import Twins
-from waggle.network.identity.keys import short_id
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.bandwidth import PAY_S, Traffic
 from waggle.network.limits.rate_limits import Accounts, Payers

@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from waggle.core import paths
 from waggle.core.errors import IdentityError
+from waggle.core.peer_id import peer_id_of, text_of
 from waggle.network.identity import keys
-from waggle.network.identity.keys import Identity, name_of, text_of
+from waggle.network.identity.keys import Identity, name_of
 
 SHORTEST = 8  # characters of a passphrase
 MAX_BYTES = 4096
@@ -57,7 +58,7 @@ def open_(blob: bytes, passphrase: str) -> Opened:
     if match is None:
         raise IdentityError("This is no backup of an identity.", "It begins with the words: Waggle identity.")
     try:
-        peer_id = keys.peer_id_of(match[2])
+        peer_id = peer_id_of(match[2])
         packed = base64.b64decode(match[3], validate=False)
         salt, nonce, sealed = packed[:SALT], packed[SALT : SALT + NONCE], packed[SALT + NONCE :]
         content = ChaCha20Poly1305(_key(passphrase, salt)).decrypt(nonce, sealed, _head(match[1], match[2]).encode())

@@ -12,15 +12,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from waggle.core.errors import IdentityError
+from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
 from waggle.network.identity.friendly_names import ADJECTIVES, CREATURES
 
-PEER_ID_BYTES = 38
 SIGNATURE_BYTES = 64
 FILE_BYTES = 68
 FILE_PREFIX = b"\x08\x01\x12\x40"  # protobuf PrivateKey: type 1 (Ed25519), 64 bytes of data: seed, then public key
-PEER_ID_PREFIX = b"\x00\x24\x08\x01\x12\x20"  # identity multihash of protobuf PublicKey: type 1, 32 bytes
-SHORT_ID = 8  # characters: 58**8 ids, so that two peers of one swarm hardly share one
-BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 MOVE_AWAY = "Restore it from a copy, or move it away: Waggle then makes a new identity, which peers will not know."
 
 
@@ -49,11 +46,6 @@ def verify(peer_id: bytes, domain: bytes, message: bytes, signature: bytes) -> b
     return True
 
 
-def is_peer_id(candidate: bytes) -> bool:
-    """Whether these bytes have the form of an Ed25519 peer id."""
-    return len(candidate) == PEER_ID_BYTES and candidate.startswith(PEER_ID_PREFIX)
-
-
 def load_or_create(path: Path) -> Identity:
     """Read the key file, or make one (mode 0400) where none is. Never overwrites; raises IdentityError."""
     try:
@@ -62,35 +54,6 @@ def load_or_create(path: Path) -> Identity:
         return _create(path)
     except OSError as error:
         raise IdentityError(f"The identity file {path} cannot be opened.", "Check who owns it and its folder.") from error
-
-
-def text_of(peer_id: bytes) -> str:
-    """The peer id as people and addresses write it: base58."""
-    number = int.from_bytes(peer_id, "big")
-    digits = ""
-    while number:
-        number, digit = divmod(number, 58)
-        digits = BASE58[digit] + digits
-    return "1" * (len(peer_id) - len(peer_id.lstrip(b"\0"))) + digits
-
-
-def peer_id_of(text: str) -> bytes:
-    """The peer id that `text` writes in base58; raises ValueError where it is none of an Ed25519 key."""
-    if not 0 < len(text) <= 64:  # longer numbers would only cost time
-        raise ValueError("not a peer id")
-    number = 0
-    for character in text:
-        number = number * 58 + BASE58.index(character)
-    zeros = len(text) - len(text.lstrip("1"))
-    peer_id = b"\0" * zeros + number.to_bytes((number.bit_length() + 7) // 8, "big")
-    if not is_peer_id(peer_id):
-        raise ValueError("not a peer id")
-    return peer_id
-
-
-def short_id(peer_id: bytes) -> str:
-    """The last characters of a peer id, for the log: enough to find it among the peers here. All ids begin alike."""
-    return text_of(peer_id)[-SHORT_ID:]
 
 
 def name_of(peer_id: bytes) -> str:

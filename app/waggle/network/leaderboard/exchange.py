@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
+from waggle.core.peer_id import short_id
 from waggle.network.exchange.verification import Watch
-from waggle.network.identity.keys import Identity, short_id
+from waggle.network.identity.keys import Identity
 from waggle.network.identity.membership import Admission
 from waggle.network.leaderboard import scores_file
 from waggle.network.leaderboard.scores import MAX_NODES, Mark, Marks

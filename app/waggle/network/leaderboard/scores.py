@@ -11,7 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.network.identity.keys import name_of, text_of
+from waggle.core.peer_id import text_of
+from waggle.network.identity.keys import name_of
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.rate_limits import Party, of_most
 from waggle.network.messages.announcement import PeerId

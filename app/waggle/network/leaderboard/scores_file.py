@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.network.identity.keys import is_peer_id
+from waggle.core.peer_id import is_peer_id
 from waggle.network.leaderboard.scores import MAX_MARKS, Mark
 from waggle.network.limits import bounded_file
 from waggle.tasks.questions import epoch_at

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from waggle.network.identity.keys import is_peer_id, name_of
+from waggle.core.peer_id import is_peer_id
+from waggle.network.identity.keys import name_of
 from waggle.network.limits import bounded_file
 from waggle.network.limits.reputation import MAX_PEERS, Standing
 

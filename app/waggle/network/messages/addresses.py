@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from waggle.core.errors import SwarmError
-from waggle.network.identity.keys import peer_id_of
+from waggle.core.peer_id import peer_id_of
 
 PORTS = 65_535
 ADDRESS_FORM = "It looks like /ip4/203.0.113.7/tcp/4001/p2p/12D3Koo...: copy it whole from the seed."

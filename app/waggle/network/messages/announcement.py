@@ -5,7 +5,8 @@ from typing import Annotated
 import msgspec
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.network.identity.keys import PEER_ID_BYTES, SIGNATURE_BYTES, Identity, verify
+from waggle.core.peer_id import PEER_ID_BYTES
+from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import rollout_record
 from waggle.tasks.charter import PROTOCOL

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from waggle.network.identity.keys import PEER_ID_BYTES, SIGNATURE_BYTES
+from waggle.core.peer_id import PEER_ID_BYTES
+from waggle.network.identity.keys import SIGNATURE_BYTES
 from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from google.protobuf.message import DecodeError
 
-from waggle.network.identity.keys import PEER_ID_PREFIX, is_peer_id
+from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
 from waggle.network.transport.hivemind import patches
 from waggle_lab.security.decoders import Decoder
 

@@ -10,6 +10,7 @@ import msgspec
 import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord, SwarmError
+from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id, text_of
 from waggle.network.identity import keys as identities
 from waggle.network.identity import membership as admissions
 from waggle.network.identity.keys import Identity
@@ -150,7 +151,7 @@ def sheet(scratch: Path) -> Decoder:
 def address(scratch: Path) -> Decoder:
     """Addresses that peers, settings and links name."""
     peer = owner(scratch).peer_id
-    text = identities.text_of(peer)
+    text = text_of(peer)
 
     def check(data: bytes) -> None:
         found = data.decode("utf-8", "surrogateescape")
@@ -160,8 +161,8 @@ def address(scratch: Path) -> Decoder:
             assert not addresses.is_address(found)
             return
         assert addresses.is_address(found)
-        assert identities.is_peer_id(peer_id)
-        assert found.endswith(f"/p2p/{identities.text_of(peer_id)}")
+        assert is_peer_id(peer_id)
+        assert found.endswith(f"/p2p/{text_of(peer_id)}")
 
     places = ("/ip4/192.0.2.1/tcp/4001", "/ip6/2001:db8::1/udp/4001/quic-v1", "/dns4/seed.example.org/tcp/443/wss")
     relayed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text}/p2p-circuit/p2p/{text}"
@@ -170,7 +171,7 @@ def address(scratch: Path) -> Decoder:
 
 def invite(scratch: Path) -> Decoder:
     """Links that somebody sent."""
-    seed = f"/dns4/seed.example.org/tcp/4001/p2p/{identities.text_of(owner(scratch).peer_id)}"
+    seed = f"/dns4/seed.example.org/tcp/4001/p2p/{text_of(owner(scratch).peer_id)}"
 
     def check(data: bytes) -> None:
         try:
@@ -198,7 +199,7 @@ def invite(scratch: Path) -> Decoder:
 def lan(scratch: Path) -> Decoder:
     """What others on the local network say of themselves: an address, a line feed, a charter, and the next of them."""
     own, suggested = owner(scratch), list[str]()
-    place = f"/ip4/192.168.1.2/tcp/4001/p2p/{identities.text_of(identities.PEER_ID_PREFIX + bytes(32))}"
+    place = f"/ip4/192.168.1.2/tcp/4001/p2p/{text_of(PEER_ID_PREFIX + bytes(32))}"
 
     def check(data: bytes) -> None:
         suggested.clear()
@@ -210,7 +211,7 @@ def lan(scratch: Path) -> Decoder:
         assert all(len(each) <= MAX_ADDRESS and addresses.is_address(each) for each in suggested)
         assert not any(addresses.peer_of(each) == own.peer_id for each in suggested)
 
-    own_place = f"/ip4/192.168.1.2/tcp/4001/p2p/{identities.text_of(own.peer_id)}"
+    own_place = f"/ip4/192.168.1.2/tcp/4001/p2p/{text_of(own.peer_id)}"
     said = f"{place}\n{CHARTER.digest.hex()}\n"
     return Decoder((said.encode(), (said + said.replace("4001", "4002")).encode(), own_place.encode()), check)
 

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waggle.core.errors import IdentityError, SwarmError
+from waggle.core.peer_id import peer_id_of, text_of
 from waggle.network import joined_swarms as books
 from waggle.network.identity import backup as backups
 from waggle.network.identity import keys as identities
@@ -40,7 +41,7 @@ def identity(scratch: Path) -> Decoder:
                 assert refused.advice
                 continue
             assert identities.verify(found.peer_id, b"fuzz\0", b"message", found.sign(b"fuzz\0", b"message"))
-            assert identities.peer_id_of(identities.text_of(found.peer_id)) == found.peer_id
+            assert peer_id_of(text_of(found.peer_id)) == found.peer_id
 
     return Decoder((own.path.read_bytes(),), check)
 
@@ -67,7 +68,7 @@ def backup(scratch: Path) -> Decoder:
 def swarm_book(scratch: Path) -> Decoder:
     """The file of the swarms that a person joined: a damaged one is set aside whole."""
     path, digest = scratch / "swarms.json", "0f" * 32
-    seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{identities.text_of(owner(scratch).peer_id)}"
+    seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(owner(scratch).peer_id)}"
     entry = books.Entry(charter=digest, seeds=(seed,), gateways=("wss://a.example.org/gateway",), created=True, port=4001)
 
     def check(data: bytes) -> None:

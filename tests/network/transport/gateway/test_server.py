@@ -21,11 +21,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, options, question_ids, share
 from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
+from waggle.core.peer_id import text_of
 from waggle.core.settings import Settings, Swarm
 from waggle.engine.services import swarm_connection
 from waggle.network.exchange.collector import Gathering
 from waggle.network.exchange.pool import Pool
-from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, text_of, verify
+from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import Admission, issue, new_key, public_of
 from waggle.network.limits.bandwidth import Traffic
 from waggle.network.limits.rate_limits import Accounts

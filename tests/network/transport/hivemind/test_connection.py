@@ -17,7 +17,8 @@ import pytest
 
 from network.loopback import SOON, Start, be_of_use, free_port, fresh_identity, options, serving
 from waggle.core.errors import SwarmError
-from waggle.network.identity.keys import Identity, text_of
+from waggle.core.peer_id import text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.messages.clock_skew import MOST_S
 from waggle.network.messages.events import ClockSkewed, NetworkRestarted, News, ReachFound
 from waggle.network.transport.hivemind import connection as connecting

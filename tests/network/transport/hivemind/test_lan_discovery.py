@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from network.loopback import SOON, Live, Start, fresh_identity
-from waggle.network.identity.keys import Identity, text_of
+from waggle.core.peer_id import text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.transport.hivemind.lan_discovery import FORGET_S, KIND, MAX_FOUND, MAX_OF_ONE, Lan
 
 SWARM = secrets.token_bytes(32)  # its own: the same tests may run beside these, on the same network

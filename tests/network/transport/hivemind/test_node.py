@@ -21,7 +21,8 @@ import pytest
 
 from network.loopback import SOON, free_port, fresh_identity, options
 from waggle.core.errors import SwarmError
-from waggle.network.identity.keys import Identity, text_of
+from waggle.core.peer_id import text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import MAX_LIFETIME_S, Announcement

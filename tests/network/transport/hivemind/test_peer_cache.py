@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from network.loopback import fresh_identity
-from waggle.network.identity.keys import text_of
+from waggle.core.peer_id import text_of
 from waggle.network.transport.hivemind import peer_cache
 
 A, B, C = (f"/ip4/192.0.2.{number}/tcp/1/p2p/{number}" for number in range(3))

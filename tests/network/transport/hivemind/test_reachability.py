@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from network.loopback import Ear, free_port, fresh_identity, options, serving
+from waggle.core.peer_id import text_of
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services.swarm_connection import event_of
-from waggle.network.identity.keys import Identity, text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import NetworkRestarted, ReachFound
 from waggle.network.transport.hivemind.connection import Connection
 from waggle.network.transport.hivemind.node import EVERYWHERE, open_dht

@@ -15,8 +15,9 @@ import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
 from waggle.core.errors import CharterError, SwarmError
+from waggle.core.peer_id import peer_id_of
 from waggle.core.resumable_download import require_way_out
-from waggle.network.identity.keys import Identity, peer_id_of, verify
+from waggle.network.identity.keys import Identity, verify
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.bandwidth import Traffic
 from waggle.network.messages import handshake

@@ -20,7 +20,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.network.identity.keys import Identity, short_id, verify
+from waggle.core.peer_id import short_id
+from waggle.network.identity.keys import Identity, verify
 from waggle.network.identity.membership import Admission
 from waggle.network.limits.address_ranges import HIDDEN, source_of
 from waggle.network.limits.rate_limits import Joint, Quota, all_allow, of_most

@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from waggle.core.errors import SwarmError
-from waggle.network.identity.keys import Identity, text_of
+from waggle.core.peer_id import text_of
+from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import is_address, own_port, peer_of
 from waggle.network.messages.clock_skew import Skew
 from waggle.network.messages.events import NetworkRestarted, News, Reach, ReachFound, Way

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from waggle.core.errors import BadRecord
-from waggle.network.identity.keys import PEER_ID_BYTES
+from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement, directory

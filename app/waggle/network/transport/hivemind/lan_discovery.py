@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from waggle.core.errors import SwarmError
-from waggle.network.identity.keys import text_of
+from waggle.core.peer_id import text_of
 from waggle.network.messages.addresses import is_address
 from waggle.network.transport.hivemind.node import EVERYWHERE
 from waggle.network.transport.hivemind.peer_cache import MAX_KEPT

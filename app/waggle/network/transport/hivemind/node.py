@@ -17,8 +17,9 @@ from contextlib import suppress
 from typing import Any
 
 from waggle.core.errors import SwarmError
+from waggle.core.peer_id import is_peer_id
 from waggle.core.process_memory import held_by
-from waggle.network.identity.keys import Identity, is_peer_id
+from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import relay

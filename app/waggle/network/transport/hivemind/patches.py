@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from waggle.core.errors import SwarmError
-from waggle.network.identity.keys import is_peer_id
+from waggle.core.peer_id import is_peer_id
 from waggle.network.messages import announcement
 from waggle.network.transport.hivemind import dht_validator
 

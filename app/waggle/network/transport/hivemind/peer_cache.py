@@ -9,7 +9,7 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import UNREADABLE
-from waggle.network.identity.keys import text_of
+from waggle.core.peer_id import text_of
 from waggle.network.limits.address_ranges import source_of
 
 MAX_KEPT = 64

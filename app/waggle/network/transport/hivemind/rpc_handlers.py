@@ -4,7 +4,7 @@ import logging
 import time
 from typing import Any
 
-from waggle.network.identity.keys import is_peer_id, short_id
+from waggle.core.peer_id import is_peer_id, short_id
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.limits.rate_limits import Quota, Shares, all_allow
 from waggle.network.transport.hivemind.peer_polling import Looks
