@@ -4,6 +4,7 @@ import signal
 
 from end_to_end.programs import GENTLE, Engine, Seed, child_named, running
 from waggle.protocol import commands, events
+from waggle.tasks.sandbox import verifier_process
 
 SOON = 60.0
 
@@ -52,7 +53,7 @@ def kill_the_network_process(engine: Engine, mine: str, peer: Engine, theirs: st
 
 
 def kill_the_verifier(engine: Engine, theirs: str) -> None:
-    killed = kill_child(engine, "verifier_process")
+    killed = kill_child(engine, verifier_process.__name__)
     said = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "verifier", killed)
     assert said.reason == "it ended with signal 9"
     back = len(engine.lines)

@@ -30,6 +30,7 @@ from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing
 from waggle.rl.update_rules import rule, table
 from waggle.sapo.sharing.replay import Replay
+from waggle.tasks.sandbox import verifier_process
 from waggle.tasks.sandbox.verifier import Verifier
 
 
@@ -116,10 +117,10 @@ async def test_a_window_may_pause_while_rounds_are_learned_again(tmp_path, monke
 async def test_a_model_that_cannot_be_opened_is_named_and_the_checker_that_started_beside_it_ends(tmp_path):
     folder = shutil.copytree(paths.starter(), tmp_path / "model")
     (folder / "model.safetensors").write_bytes(b"damage")
-    before = children_named(os.getpid(), "verifier_process")  # of other tests
+    before = children_named(os.getpid(), verifier_process.__name__)  # of other tests
     with pytest.raises(ModelError, match="cannot be read"):
         await prepared(tmp_path, Learning(held_out_questions=1), model=Model(folder=str(folder)))
-    assert children_named(os.getpid(), "verifier_process") == before
+    assert children_named(os.getpid(), verifier_process.__name__) == before
 
 
 @pytest.mark.usefixtures("lent")

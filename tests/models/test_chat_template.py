@@ -12,6 +12,7 @@ from end_to_end.programs import children_named
 from waggle.core.errors import ModelError
 from waggle.models import chat_template
 from waggle.models.tokenizer import load
+from waggle.tasks.sandbox import template_process
 
 QWEN = (
     "{%- if messages[0]['role'] == 'system' %}{{- '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}"
@@ -164,7 +165,7 @@ def test_a_template_that_will_not_do_is_refused_in_words(tmp_path, template, why
 def test_a_template_that_never_ends_is_ended(tmp_path, template):
     with pytest.raises(ModelError, match="no answer within 3 s of work"):
         chat_template.read(folder_with(tmp_path, template))
-    assert not children_named(os.getpid(), "template_child")
+    assert not children_named(os.getpid(), template_process.__name__)
 
 
 def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):

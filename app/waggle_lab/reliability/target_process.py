@@ -20,7 +20,7 @@ from waggle.protocol import commands, events, json_lines
 from waggle.protocol.state import AnyEvent, State, apply
 
 PATIENCE = 300.0  # seconds for what takes a few on an idle computer
-CHILDREN = {"p2pd": "p2pd", "verifier": "verifier_process"}
+CHILDREN = {"p2pd": "p2pd", "verifier": "waggle.tasks.sandbox.verifier_process"}  # words of their command lines
 
 
 class Victim:
