@@ -37,6 +37,9 @@ TO_BE_WRITTEN = re.compile(r"^`([^`]+)`:\n\n```python", re.MULTILINE)  # by whoe
 # What `waggle --help` lists.
 DOORS = {name for action in cli.parser()._actions if isinstance(action.choices, dict) for name in action.choices}
 
+FILE_NAME = re.compile(r"(?<![\w./*-])([a-z_0-9]+(?:/[a-z_0-9]+)*\.py)\b")
+WRITTEN_BY_PYTHON = {"sitecustomize.py"}  # a name that Python itself looks for
+
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -146,3 +149,21 @@ def test_the_glossary_has_one_line_for_each_term():
     rows = re.findall(r"^\| (?!term |---)([^|]+) \|", (ROOT / "docs/glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
     terms = [term.strip() for row in rows for term in row.split(",")]
     assert len(terms) == len(set(terms))
+
+
+def missing_files(source: Path) -> set[str]:
+    """The Python files that a source file names and that are neither beside it nor in a package, the laboratory or the root."""
+    folders = (source.parent, ROOT / "app/waggle", ROOT / "app/waggle_lab", ROOT)
+    named = set(FILE_NAME.findall(source.read_text(encoding="utf-8"))) - WRITTEN_BY_PYTHON
+    return {name for name in named if not any((folder / name).exists() for folder in folders)}
+
+
+@pytest.mark.parametrize("room", sorted(path for path in (ROOT / "app").glob("*/*") if path.is_dir()), ids=lambda room: room.name)
+def test_every_file_that_the_code_names_exists(room):
+    assert {source: names for source in room.rglob("*.py") if (names := missing_files(source))} == {}
+
+
+def test_a_file_that_has_moved_is_missed(tmp_path):
+    (tmp_path / "beside.py").write_text("", encoding="utf-8")
+    (tmp_path / "source.py").write_text('"""See beside.py, core/paths.py and policy/elsewhere.py."""', encoding="utf-8")
+    assert missing_files(tmp_path / "source.py") == {"policy/elsewhere.py"}

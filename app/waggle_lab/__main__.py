@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import sys
+from types import ModuleType
 
 from waggle.cli.outcome import exit_code, open_streams
 from waggle.core.errors import LabError
@@ -48,7 +49,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return int(_module(arguments.name).run(options.parse_args(arguments.rest)))
 
 
-def _module(name: str):  # type: ignore[no-untyped-def]  # a module with add_arguments and run
+def _module(name: str) -> ModuleType:
+    """A module with `add_arguments(parser)` and `run(arguments)`."""
     try:
         return importlib.import_module(f"waggle_lab.{COMMANDS[name]}")
     except ModuleNotFoundError as error:

@@ -1,6 +1,7 @@
-"""hivemind is entered past its `__init__` (swarm/shim.py), imports its codecs and messages by name, and starts p2pd.
+"""What PyInstaller cannot see of hivemind: codecs and messages that it imports by name, and p2pd, which it starts.
 
-p2pd is collected as a binary: so it keeps its exec bit and is signed on a Mac.
+Waggle enters hivemind without its `__init__` (network/transport/hivemind/patches.py). p2pd is collected as a binary, so that it
+keeps its exec bit and is signed on a Mac.
 """
 
 import sys

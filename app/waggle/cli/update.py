@@ -1,7 +1,7 @@
 """`waggle update`: is there a newer version? Asked for by a person, shown to them, and never installed by itself.
 
 The feed is a small JSON file, signed by the key whose public half ships with Waggle; without that key nothing is believed.
-A newer version is shown with its address and its sum. Whoever serves the feed can hide one, and can never show an older one.
+A newer version is shown with its address and its sum. The server of the feed can hide one, but cannot offer an older one.
 Left out: downloading it. Installers are for the person and the system, who check a signature of their own.
 """
 

@@ -3,8 +3,8 @@
     CACHE/cuda/.downloading-2.13.0/  what has come of it
     CACHE/cuda/2.13.0/               the same, complete and checked: from its next start the installed app computes with it
 
-The list of its files ships with Waggle, with their sums, so whoever serves them cannot change them. Left out: triton, which
-compiles kernels that Waggle does not ask for; other systems than Linux, whose package index has no CUDA.
+The list of its files ships with Waggle, with their sums, so their server cannot change them. Left out: triton, which compiles
+kernels that Waggle does not use; other systems than Linux, whose package index has no CUDA.
 """
 
 import errno

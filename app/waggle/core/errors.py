@@ -111,7 +111,7 @@ class VerifierError(WaggleError):
 
 
 class VerifierGone(VerifierError):
-    """There is no such process, and none can be started: whoever wrote the text is not to blame."""
+    """The process is gone and cannot be started again. The author of the text is not to blame."""
 
 
 class VerifierKilled(VerifierGone):

@@ -1,6 +1,6 @@
 """Takes an invite out of this process's own command line, which on Linux everybody who uses the computer can read.
 
-A link to a private swarm holds its key. Whoever launches links writes them there; windows on a Mac get them by an event.
+A link to a private swarm holds its key. Systems pass a clicked link as an argument, except macOS, which sends an event.
 """
 
 import ctypes

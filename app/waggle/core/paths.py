@@ -136,9 +136,9 @@ def for_us(name: str, flags: int) -> int:
 
 
 def put(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Write a file whole or not at all, also through a power cut; raises OSError. `mode` is that of a new file.
+    """Write a file completely or not at all, also through a power cut; raises OSError. A new file gets this `mode`.
 
-    Whatever lies beside it under the name of the new one goes: a link there, in a folder of many, may lead anywhere.
+    Anything that has the temporary name is removed first: in a shared folder it may be a link to anywhere.
     """
     beside = path.with_name(f"{path.name}.new")
     try:

@@ -108,17 +108,13 @@ class Computer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     priority: Literal["lowest", "low", "normal"] = "lowest"  # who goes first when others want the processor too
     cpu_percent: Percent = 100  # of the time
     gpu_percent: Percent = 50  # of the time; a screen that is drawn by the same GPU stutters above
-    watts: Annotated[float, msgspec.Meta(ge=0.0, le=5000.0)] = (
-        0.0  # while it contributes; 0: estimated, see protocol/footprint.py
-    )
+    # while it contributes; 0: estimated, see protocol/energy_estimate.py
+    watts: Annotated[float, msgspec.Meta(ge=0.0, le=5000.0)] = 0.0
     price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 0.0  # in your own currency; 0: not known
     memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs
-    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = (
-        0  # kB a second, each way, but for a little to stay in touch; 0: what there is
-    )
-    disk_gb: Annotated[float, msgspec.Meta(ge=0.0, le=10_000.0)] = (
-        20.0  # saved states and models; the oldest go first, the last good one never; 0: no limit
-    )
+    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB a second, each way, beside a little to stay connected; 0: no limit
+    # saved states and models; the oldest go first, the last good one never; 0: no limit
+    disk_gb: Annotated[float, msgspec.Meta(ge=0.0, le=10_000.0)] = 20.0
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

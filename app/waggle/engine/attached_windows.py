@@ -33,7 +33,7 @@ ANSWER = b'{"type":"Command'
 
 
 def follower(publisher: EventPublisher, queue: CommandQueue) -> server.Follow:
-    """What a control socket does for whoever follows: everything is told to that connection, from the State of now on."""
+    """How the control socket serves an attached window: it sends the current State, then every event."""
 
     def follow(writer: asyncio.StreamWriter) -> Callable[[], None]:
         if queue.stopped:

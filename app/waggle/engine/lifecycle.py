@@ -205,7 +205,7 @@ class Lifecycle:
         return "finishing" if self._wishes.after_round else "contributing"
 
     def _release(self) -> None:
-        """Whoever waits for a pause that will not come any more goes on."""
+        """Let those continue that wait for a pause that has been cancelled."""
         self._reached.set()
         self._reached = asyncio.Event()
 

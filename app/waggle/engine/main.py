@@ -115,7 +115,7 @@ async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
 
 
 def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
-    """Say why before there is anything that tells events: to a window, and to whoever looks after a service."""
+    """Report a failure before the event publisher exists: to the window, and on stderr for a service."""
     writer(json_lines.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
     log.error("failed: %s", error)
     return 1

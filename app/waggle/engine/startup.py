@@ -173,9 +173,9 @@ async def _open_fitted(
 
 
 def _lock_model(folder: Path, stack: AsyncExitStack) -> None:
-    """No engine of another home removes it meanwhile."""
+    """Keep engines of other homes from removing the model."""
     if folder.is_relative_to(paths.models()):
-        with suppress(OSError):  # removed this very moment: whoever loads it says so
+        with suppress(OSError):  # it has just been removed: loading it will report that
             stack.callback(hub_cache.hold(folder).close)
 
 
@@ -238,7 +238,7 @@ async def _restored(
         return share_of_time(computer(), opened.device)
 
     def pause_point() -> None:
-        """Learning a journal again may take hours: the share of the time is that of now."""
+        """Replaying a journal may take hours, so the current share of the time applies."""
         gate.percent = share()
         gate()
 

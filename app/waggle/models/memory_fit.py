@@ -17,7 +17,7 @@ from waggle.models.shared.training_mode import Method, Precision, Training
 
 SPARE = 0.85  # of the free memory may be used: other programs go on living
 PROGRAM = 600_000_000  # bytes of Python and its libraries, before any model
-SCORE = 12  # bytes of a score and what is made of it, see torch_head.py
+SCORE = 12  # bytes of a score and what is made of it, see models/torch/fused_head.py
 SCORES = 6  # further copies of the scores of attention, while one layer's gradient is made
 SMALL = 10_000_000  # weights
 FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
@@ -176,12 +176,15 @@ def _activations(model: Configuration, machine: Machine, work: Work, way: Traini
     answers = completions * read * 2 * model.num_key_value_heads * model.head_dim  # each with its prompt's keys and values
     scores = model.num_attention_heads * (work.prompt**2 + completions * work.longest * read)
     if machine.backend == "torch" and (machine.device == "cuda" or (machine.device == "cpu" and way.precision == "float32")):
-        scores = 0  # there they are made a few at a time, see torch_packing.py
+        scores = 0  # there they are made a few at a time, see models/torch/packing.py
     return tokens + together * size * (layers * answers + (layers + SCORES) * scores)
 
 
 def _pass(model: Configuration, work: Work, way: Training) -> tuple[int, int]:
-    """The completions of a piece, a whole group where there is room, and how many pieces run together; see batch_size.py."""
+    """How many completions a piece has (a whole group if there is room) and how many pieces run together.
+
+    See models/shared/adaptive_batch.py.
+    """
     usual = PASS_BYTES // model.bytes_per_token(BYTES[way.precision], recompute=way.recompute)
     room = max(usual, work.group_tokens) // way.parts
     completions = max(1, min(work.group_size, (room - work.prompt) // work.longest))

@@ -11,7 +11,7 @@ from waggle.core.settings import Settings
 from waggle.protocol.schedule import Decision, Moment
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
-Way = Literal["", "direct", "relay", "gateway"]  # others call it: unknown yet, straight, through seeds, never (see light.py)
+Way = Literal["", "direct", "relay", "gateway"]  # others call it: unknown yet, straight, through seeds, never
 Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
 Choice = Literal["", "muted", "blocked"]  # of a person, about a peer

@@ -17,13 +17,13 @@ from waggle.protocol import commands, events, json_lines
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
-UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see loopback.py
+UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see windows_loopback.py
 CONNECT_SECONDS = 5.0  # seconds for an engine that runs to be noticed
 RESTART_SECONDS = 60.0  # for an engine that starts again to leave the old swarm and take commands
 PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
 ANSWER_SECONDS = (
     RESTART_SECONDS + PAUSE_SECONDS + CONNECT_SECONDS
-)  # whoever asks waits longer than the engine, and hears its own words
+)  # a client waits longer than the engine, so that it gets the engine's own answer
 DRAIN_SECONDS = 1.0  # for who is connected to read the last that an engine said
 NOT_LISTENING = (FileNotFoundError, ConnectionError)  # listens
 log = logging.getLogger(__name__)

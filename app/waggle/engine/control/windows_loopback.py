@@ -1,7 +1,7 @@
-"""A control socket where there are no unix sockets (Windows): a port of this computer's own, and a secret beside it.
+"""The control socket for Windows, which has no Unix sockets: a loopback port, and a secret in this user's folder.
 
-Any program of any user can reach the port; only who can read this user's folder knows the secret that must come first. The engine
-greets whoever said it: after a kill the port of the note may be another program's.
+Every program of every user can reach the port, but only this user can read the secret, which a client must send first. The
+engine answers it with a greeting: after a kill, the port in the file may belong to another program.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
-    """Listen, and write port and secret into the folder; whoever does not begin with the secret is cut off."""
+    """Listen, and write port and secret into the folder. A client that does not begin with the secret is disconnected."""
     secret = secrets.token_hex(32).encode()
 
     async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

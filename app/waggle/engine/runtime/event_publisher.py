@@ -77,7 +77,7 @@ class EventPublisher:
         self._send(line)
 
     def pass_on(self, event: AnyEvent) -> None:
-        """Pass it on to whoever listens; nothing of it is kept, here or on file."""
+        """Pass an event on to the listeners without keeping it, in memory or on file."""
         self._send(json_lines.line(self.stamp(event)))
 
     def _send(self, line: bytes) -> None:
@@ -187,7 +187,7 @@ def _log(event: AnyEvent) -> None:
             log.info("%s was set aside: %s", event.folder, event.reason)
         case events.EngineFailed():
             text = f"{event.title} {event.advice}\n{event.detail}".strip()
-            log.error("failed: %s", text)  # on stderr, too: whoever looks after a service sees nothing else
+            log.error("failed: %s", text)  # also on stderr, which is all that the administrator of a service sees
         case events.EngineStopped():
             log.info("stopped after round %d", event.round)
         case _:

@@ -17,7 +17,7 @@ DEFAULT_ANSWER_TOKENS = 160  # of other models, who think before they answer
 
 
 def measure_machine(chosen: Settings) -> Machine:
-    """What there is to train with and may be used, found by a short benchmark; in the thread that will use the device."""
+    """The memory and speed that training may use, by a short benchmark. Call it in the thread that will use the device."""
     device = backend.choose(chosen.computer.device)
     machine = memory_fit.measure(device.backend, device.device, backend.threads_for(chosen.computer.threads))
     allowed = chosen.computer.memory_gb
@@ -32,7 +32,7 @@ def fit_model(
     `divided` says into how many parts work is divided of which so many fit.
     """
     method, precision = chosen.model.training, chosen.model.precision
-    if settled == "lean" and machine.backend == "MLX":  # which has no such way, and goes on with what it needs beside the weights
+    if settled == "lean" and machine.backend == "MLX":  # MLX has no lean way: it continues with full training
         settled = "full"
 
     def as_trained(method: Method | None) -> Fit:

@@ -125,7 +125,7 @@ def _base(chosen: Model) -> str:
     """Empty for a model that is not on this computer."""
     try:
         return checkpoint.base_of(folder_of(chosen))
-    except (ModelError, OSError):  # whoever opens it says what is wrong
+    except (ModelError, OSError):  # opening it will report what is wrong
         return ""
 
 
@@ -147,7 +147,7 @@ def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
     def run() -> None:
         try:
             folder = work()
-        except BaseException as error:  # noqa: BLE001 - carried to whoever waits: one that nobody hears of is waited for for ever
+        except BaseException as error:  # noqa: BLE001 - raised in the waiting task, which would otherwise wait for ever
             outcome = partial(done.set_exception, error)
         else:
             outcome = partial(done.set_result, folder)

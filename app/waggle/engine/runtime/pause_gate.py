@@ -28,7 +28,7 @@ class PauseGate:
         self._owed = 0.0  # seconds of rest
         self._changed = threading.Condition()
         self._closed = False
-        self._opened = 0  # times; whoever waits may wake only when it is closed again, and has to say so again
+        self._opened = 0  # how often: a waiting thread may wake only after the gate has closed again, and must then report again
         self._stopping = False
         self._waiting = waiting
 

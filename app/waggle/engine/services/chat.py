@@ -64,7 +64,7 @@ class TurnTaking:
 
 @dataclass(frozen=True)
 class ReplyProgress:
-    """Tells a turn while it grows; whoever writes is alone with it."""
+    """Reports a reply while it is being written. Only the thread that writes the reply may use it."""
 
     command: commands.Say
     tell: Callable[[events_chat.TurnGrew], object]

@@ -48,7 +48,7 @@ class IdentityService:
         return self._days_and_newest()[0]
 
     def _days(self) -> events_identity.DaysTold:
-        """Of many rounds they take their time; whoever writes them meanwhile is not waited for."""
+        """Adding up many rounds takes a while; it does not wait for rounds that are written meanwhile."""
         days, newest = self._days_and_newest()
         met = [standing for standing in reputation_file.read(self._home.standings) or () if standing.taken or standing.received]
         return events_identity.DaysTold(

@@ -116,7 +116,7 @@ class PlaygroundService:
         return (*shared, answered)
 
     def _truth(self, question: Question) -> str:
-        """A right answer; empty where that of the dataset is none by its own scorer, as some in propositional_logic are."""
+        """The dataset's answer; empty if its own scorer rejects it, as it does for some questions of propositional_logic."""
         (named,) = self.node.verifier.answers([(question.dataset, question.seed)])
         (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
         return named if verdict.reward >= RIGHT else ""

@@ -38,7 +38,7 @@ class ModelSnapshot:
 
 
 def never() -> bool:
-    """Whether the engine leaves, to whoever is asked without one."""
+    """The default for `is_leaving`: no engine is there to leave."""
     return False
 
 

@@ -42,7 +42,7 @@ HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: str = "") -> SwarmOptions:
-    """The network part of the settings, under this charter (its hash in hex); `key` is that of a private swarm."""
+    """The network options for the swarm of this charter (its hash in hex). `key` is the key of a private swarm."""
     return SwarmOptions(
         host=chosen.swarm.host,
         port=chosen.swarm.port,

@@ -136,7 +136,7 @@ class SwarmService:
         self._active = joined_swarms.read(
             home.swarms
         ).active  # as it was begun with: what is chosen meanwhile is for the next start
-        self.charter: Charter | None = None  # that of now
+        self.charter: Charter | None = None  # the active swarm's
         self.addresses: Addresses = _no_addresses
 
     async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
@@ -273,7 +273,7 @@ class SwarmService:
         if here and not alone and active == known.active and known == joined_swarms.read(self._home.swarms):
             return (self._list(),)  # already there
         be_as_before: Callable[[], object] = nothing
-        if alone:  # whoever joins others does not stay by itself
+        if alone:  # joining others ends training alone
             be_as_before = self._change({"swarm.solo": False})
         try:
             joined_swarms.write(self._home.swarms, replace(known, active=active))

@@ -64,7 +64,7 @@ order by round
 
 
 class History:
-    """Open it and use it in one thread. A damaged row is left out; of a damaged file see `rebuilding.py`."""
+    """Open it and use it in one thread. A damaged row is left out; of a damaged file see `history_recovery.py`."""
 
     def __init__(self, path: Path) -> None:
         """Raises HistoryDamaged, and HistoryError where the disk says no."""

@@ -16,7 +16,7 @@ from waggle.protocol.state import AnyEvent, Snapshot, State
 
 log = logging.getLogger(__name__)
 
-SIDE_FILES = ("-wal", "-shm")  # what SQLite keeps beside a database; it would take it for that of the next one of this name
+SIDE_FILES = ("-wal", "-shm")  # SQLite's files beside a database; it would apply them to the next database of this name
 
 
 @dataclass(frozen=True)

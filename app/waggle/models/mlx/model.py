@@ -1,8 +1,8 @@
 """The forward pass of Llama, Qwen2 and Qwen3 in MLX over packed tokens, with the weights of a transformers folder.
 
 Weights are a value that is handed in: a pass is a pure function of them, so that gradients and recomputation need no modules.
-Activations are (T, D), as in causal_lm.py. mlx-lm is the reference in the tests and no more: importing it loads torch where
-torch is installed, and lowers this process's limit of open files.
+Activations are (T, D), as in models/torch/model.py. mlx-lm serves only as the reference in tests: importing it loads torch if
+that is installed, and lowers the limit of open files of this process.
 """
 
 from collections.abc import Callable, Mapping

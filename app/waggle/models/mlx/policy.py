@@ -1,6 +1,6 @@
 """The MLX policy: samples with noise from outside, learns from packed groups with every prompt run once.
 
-It does what torch_policy.py does, on a CPU but for rounding, on Metal within 2e-3: both obey one contract in
+It does what models/torch/policy.py does, on a CPU but for rounding, on Metal within 2e-3: both obey one contract in
 tests/models/contract. Left out: the lean way of training.
 """
 

@@ -1,6 +1,6 @@
 """Packing: where each token of a batch stands. Products see the real tokens in a line, attention padded rows of like length.
 
-Numpy alone: torch_packing.py and mlx_packing.py put it onto a device.
+Numpy alone: models/torch/packing.py and models/mlx/packing.py put it onto a device.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,10 +2,11 @@
 
     rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names)  state.json  SHA256SUMS (last)
 
-Weights stand there in the precision they are kept in; format 1 had bfloat16 widened to fp32, and is read as well.
-Of a LoRA adapters.safetensors (see adapters.py) takes the place of model.safetensors: the frozen weights are those of the base.
-A value head, where there is one, lies among the moments: model.safetensors is a plain transformers file.
-Written into a temporary folder, flushed, then renamed. A folder whose sums do not match is set aside, never deleted.
+Weights are stored in the precision in which they are kept. Format 1 widened bfloat16 to fp32; it can still be read. With LoRA
+(models/shared/lora.py), adapters.safetensors takes the place of model.safetensors: the base keeps its frozen weights. A value
+head is stored with the moments, so that model.safetensors stays a plain transformers file.
+
+A checkpoint is written to a temporary folder, flushed, then renamed. One whose sums do not match is set aside, never deleted.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The models that were downloaded: held while they are in use, removed whole or not at all. See hub.py for their folders."""
+"""Downloaded models: locked while in use, removed completely or not at all. hub_download.py says where they lie."""
 
 import os
 import shutil

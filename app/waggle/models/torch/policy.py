@@ -147,7 +147,7 @@ class TorchPolicy:
             parameter.grad = None
 
     def state(self) -> tuple[Arrays, Arrays]:
-        """(what is trained, moments) under Hugging Face names; of a LoRA the adapters only, see adapters.py.
+        """(what is trained, moments) under Hugging Face names; of a LoRA the adapters only, see models/shared/lora.py.
 
         Weights are in the precision they are kept in, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
         `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, and the `steps` they have seen. A value head stands whole among them,

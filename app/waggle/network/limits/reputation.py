@@ -34,7 +34,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: bytes
     name: str
     connection: Route = "gone"
-    source: str = RELAYED  # its address range, or empty: itself (see sources.py); unknown counts as relayed
+    source: str = RELAYED  # its address range, or empty: itself (see address_ranges.py); unknown counts as relayed
     model: str = ""
     round: Count = 0
     records: Count = 0  # of it that brought something new and were judged

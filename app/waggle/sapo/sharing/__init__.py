@@ -13,8 +13,6 @@ from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
 from waggle.sapo.sharing.interface import Sharing
 
-DEFAULT = "adaptive"
-
 
 @dataclass(frozen=True)
 class Strategy:

@@ -53,8 +53,8 @@ class PeerGroup:
 class Sharing(Protocol):
     """One strategy. Each node has an instance of its own, so it may have a memory.
 
-    In each round it is called once to choose, then once for each external group that it chose. If selection.py refuses some of
-    these, others take their places, and `temper` is called again for all.
+    In each round it is called once to choose, then once for each external group that it chose. If sapo/selection.py refuses
+    some of these, others take their places, and `temper` is called again for all.
     """
 
     @property

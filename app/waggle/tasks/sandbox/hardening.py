@@ -7,7 +7,8 @@ Left out: a library for the filter, for none is kept well enough to stand here: 
 small publisher, first released in September 2026; `pyseccomp` had its last release in January 2021 and wants the system's
 libseccomp; `landlock` has pre-releases only, and Landlock itself leaves modes, owners and (before Linux 6.12) signals alone.
 macOS has the limits alone, which let a file be moved, emptied or removed, and a program be started in the child's own place.
-Windows has a job object (see job.py), which bounds memory and lets no process start; files and sockets are left to the tripwire.
+Windows has a job object (see windows_job.py), which bounds memory and lets no process start. Only the tripwire watches files and
+sockets there.
 """
 
 import os
@@ -29,7 +30,7 @@ HARMLESS = frozenset({"builtins.id", "sys._getframe", "sys._getframemodulename",
 def limit_memory() -> None:
     """A formula with 2^n rows ends in MemoryError here instead of in the computer's swap.
 
-    macOS ignores this limit: there the parent ends a child that took as much (see child.py)."""
+    macOS ignores this limit: there the parent ends a child that took as much (see child_process.py)."""
     if sys.platform == "win32":
         windows_job.enter(windows_job.limits(memory_bytes=MEMORY_BYTES))
     if sys.platform == "linux":

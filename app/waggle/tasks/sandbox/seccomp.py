@@ -1,7 +1,7 @@
 """The filter of system calls (seccomp) that the verifier child puts on, on Linux: what it gives up there for good, without root.
 
 It names what is refused: processes, programs, signals, sockets, memory and queues of other programs, the computer's own state,
-and whatever makes, moves, changes or removes a file. Reading, writing and opening are left to the limits of `armour.py`.
+and whatever makes, moves, changes or removes a file. Reading, writing and opening are left to the limits of `hardening.py`.
 Whatever came to Linux after version 5.0 is refused unseen.
 """
 

@@ -2,7 +2,7 @@
 
 It runs in Jinja's sandbox, as in transformers, which keeps it from Python but not from taking all memory, or for ever. So it
 runs here, behind the same closed doors as the text of strangers, and the parent ends it where it takes too much of either (see
-child.py). Without the tripwire: Jinja compiles a template, which no scorer may. It is started for one request.
+child_process.py). Without the tripwire: Jinja compiles a template, which no scorer may. It is started for one request.
 """
 
 import json
@@ -17,8 +17,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from waggle.tasks.sandbox import hardening
-from waggle.tasks.sandbox import messages as wire
+from waggle.tasks.sandbox import hardening, messages
 
 LONGEST = 1 << 20  # characters that a template says
 SECONDS = 120.0  # of the clock, where nobody is left who ends it sooner
@@ -27,13 +26,13 @@ ROLES = ("user", "assistant")
 EVERYTHING = "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}"  # what Jinja imports only when it is needed
 
 
-def rendered(request: wire.Render) -> str:
+def rendered(request: messages.Render) -> str:
     """What the template makes of it. Left out: tools, and today's date, which is always the same, so that equal questions are
     equal prompts. Raises whatever the template does."""
     template = _environment().from_string(request.template)
-    messages = [{"role": ROLES[place % 2], "content": words} for place, words in enumerate(request.texts)]
+    turns = [{"role": ROLES[place % 2], "content": words} for place, words in enumerate(request.texts)]
     text = template.render(
-        messages=messages, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **request.specials
+        messages=turns, add_generation_prompt=True, enable_thinking=False, tools=None, documents=None, **request.specials
     )
     if len(text) > LONGEST:
         raise TemplateError(f"it says more than {LONGEST:,} characters")
@@ -65,20 +64,20 @@ def _refuse(message: str) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches every process of a terminal: the engine ends this one
-    frame = wire.receive(sys.stdin.buffer)
+    frame = messages.receive(sys.stdin.buffer)
     if frame is None:
         return
     hardening.limit_memory()
     hardening.end_after(SECONDS)
-    rendered(wire.Render(EVERYTHING, {}, ("words",)))
+    rendered(messages.Render(EVERYTHING, {}, ("words",)))
     hardening.close_doors()
-    reply: wire.TemplateReply
+    reply: messages.TemplateReply
     try:
-        reply = wire.Rendered(rendered(msgspec.msgpack.decode(frame, type=wire.Render)))
+        reply = messages.Rendered(rendered(msgspec.msgpack.decode(frame, type=messages.Render)))
     except Exception as error:  # noqa: BLE001 - a program of strangers may raise anything
         reason = str(error) or type(error).__name__
-        reply = wire.Failed(reason.encode(errors="replace").decode()[: wire.REASON])
-    wire.send(sys.stdout.buffer, reply)
+        reply = messages.Failed(reason.encode(errors="replace").decode()[: messages.REASON])
+    messages.send(sys.stdout.buffer, reply)
 
 
 if __name__ == "__main__":

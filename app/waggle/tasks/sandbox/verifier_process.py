@@ -1,7 +1,7 @@
 """The verifier child: the process that has reasoning-gym in it. Makes questions and judges text from strangers.
 
 Questions are made unarmed: our own code from integers, though some of it evaluates text it wrote itself. Everything else
-happens armed (see armour.py), so all that a specialty ever imports or reads is imported and read at `Warm`.
+happens armed (see hardening.py), so all that a specialty ever imports or reads is imported and read at `Warm`.
 """
 
 import decimal

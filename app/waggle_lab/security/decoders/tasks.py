@@ -7,10 +7,10 @@ from pathlib import Path
 from waggle.core.errors import CharterError
 from waggle.tasks import charter as charters
 from waggle.tasks.rollout_group import Verdict
-from waggle.tasks.sandbox import messages as wire
+from waggle.tasks.sandbox import messages
 from waggle_lab.security.decoders import Decoder
 
-KINDS = (wire.Texts, wire.Verdicts, wire.Warmed, wire.Tripped, wire.Failed)
+KINDS = (messages.Texts, messages.Verdicts, messages.Warmed, messages.Tripped, messages.Failed)
 
 
 def charter(scratch: Path) -> Decoder:
@@ -38,19 +38,25 @@ def charter(scratch: Path) -> Decoder:
 def reply(scratch: Path) -> Decoder:
     """Frames from the process that judges strangers' text."""
     verdict = Verdict(reward=0.5, reason="close", start=1, length=2, exact=True)
-    messages = (wire.Texts(["a", "é"]), wire.Verdicts([verdict]), wire.Warmed("limited"), wire.Tripped("exec"), wire.Failed("no"))
+    replies = (
+        messages.Texts(["a", "é"]),
+        messages.Verdicts([verdict]),
+        messages.Warmed("limited"),
+        messages.Tripped("exec"),
+        messages.Failed("no"),
+    )
 
     def check(data: bytes) -> None:
         for pipe in (data, len(data).to_bytes(4, "big") + data):
-            frame = wire.receive(io.BytesIO(pipe))
+            frame = messages.receive(io.BytesIO(pipe))
             if frame is not None:
                 with contextlib.suppress(EOFError):
-                    assert isinstance(wire.reply(frame), KINDS)
+                    assert isinstance(messages.reply(frame), KINDS)
 
-    return Decoder(tuple(_framed(message) for message in messages), check)
+    return Decoder(tuple(_framed(reply) for reply in replies), check)
 
 
-def _framed(message: wire.Reply) -> bytes:
+def _framed(message: messages.Reply) -> bytes:
     pipe = io.BytesIO()
-    wire.send(pipe, message)
+    messages.send(pipe, message)
     return pipe.getvalue()[4:]

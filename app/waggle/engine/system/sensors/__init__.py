@@ -44,7 +44,7 @@ class SensorReader:
         )
 
     def _idleness(self, *, needed: bool) -> float | None:
-        """Whoever waits for it and is told no more was seen last before that: who was there has logged out."""
+        """Seconds without input. If the system no longer says, they count from the last reading: the user has logged out."""
         now = self._clock()
         if needed or self._idle_at is None or now - self._idle_at > IDLE_SECONDS:
             self._idle, self._idle_at = idle_seconds(), now

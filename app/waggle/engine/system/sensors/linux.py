@@ -21,7 +21,7 @@ METERED = ("--system", "get-property", "org.freedesktop.NetworkManager", "/org/f
 SESSION = ("--user", "get-property", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
            "Environment")  # fmt: skip
 SCREEN = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY")
-LOOK_S = 60.0  # between two looks for the screen of whoever has logged in
+LOOK_S = 60.0  # between two searches for the screen of the logged-in user
 
 
 class _Screen:

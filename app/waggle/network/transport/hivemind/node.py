@@ -1,7 +1,7 @@
 """hivemind as a node uses it: one life of its daemon (p2pd) and of the DHT node above it.
 
-What hivemind does not offer in public (`p2p._client`, `p2p._child`, `node.protocol`) is used here, in `limited.py` and in
-`shim.py`, through which it is imported, and nowhere else; a test holds it to that.
+Private parts of hivemind (`p2p._client`, `p2p._child`, `node.protocol`) are used only here, in `rate_limited_p2p.py` and in
+`patches.py`, which imports it; a test checks that.
 Left out: starting p2pd again and joining again, which is `connection.py`.
 """
 

@@ -16,7 +16,7 @@ BANNER = b"\x13/multistream/1.0.0\n"  # what libp2p says first
 
 
 class Caller(Protocol):
-    """A peer that is connected (see dht.py)."""
+    """A peer that is connected (see node.py)."""
 
     @property
     def peer_id(self) -> bytes: ...
