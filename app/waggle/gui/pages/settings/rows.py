@@ -76,14 +76,14 @@ STRATEGY_NAMES = {
     "adaptive": later("Adaptive"),
     "plain": later("As published"),
     "gated": later("Successes only"),
-    "balanced": later("Weakest specialty first"),
+    "balanced": later("Weakest first"),
     "informative": later("Half right first"),
-    "replay": later("Rare successes again"),
-    "guard": later("Less while it collapses"),
+    "replay": later("Replay successes"),
+    "guard": later("Collapse guard"),
     "own_probability": later("By own probability"),
     "capability": later("By capability"),
     "truncated_importance": later("By likelihood ratio"),
-    "filtered": later("Own groups that teach"),
+    "filtered": later("Useful groups"),
 }
 
 
