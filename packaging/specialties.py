@@ -19,9 +19,9 @@ sys.path.insert(0, str(ROOT / "app"))
 from reasoning_gym import factory  # noqa: E402
 
 from waggle.core.errors import WaggleError  # noqa: E402
+from waggle.tasks.audit_results import shipped  # noqa: E402
 from waggle.tasks.charter import Charter, Specialty, first_swarm  # noqa: E402
 from waggle.tasks.sandbox.verifier import Verifier  # noqa: E402
-from waggle.tasks.specialties.audit_results import shipped  # noqa: E402
 
 LEVELS = {"easy": 0, "hard": 2}  # of reasoning-gym's own curricula; "standard" is what it makes without being asked
 TOPICS = {"algorithmic": "algorithms", "arc": "patterns", "induction": "patterns", "cognition": "patterns", "code": "logic"}

@@ -11,8 +11,8 @@ import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import CharterError
-from waggle.tasks.adjustable import Setting
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, Specialty, check
+from waggle.tasks.setting_ranges import Setting
 
 FOR_ANY_MODEL = "{question}\nWrite the final answer between <answer> and </answer>.\nAnswer:"  # the starter needs no telling
 FOR_ANY_MODEL_CHARACTERS = 1200  # of a completion, where models may think before they answer

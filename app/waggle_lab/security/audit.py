@@ -16,10 +16,10 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.tasks.audit_results import Audit, Finding, Heading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.rollout_group import RIGHT
 from waggle.tasks.sandbox import messages
-from waggle.tasks.specialties.audit_results import Audit, Finding, Heading, read
 from waggle_lab.security import hostile_texts
 from waggle_lab.security.audit_room import ENDED, CannotBeMade, Room, catalogue
 

@@ -26,7 +26,7 @@ import sys
 out, sys.stdout = sys.stdout, sys.stderr
 import reasoning_gym
 from waggle.tasks.sandbox import reasoning_gym_patches
-from waggle.tasks.specialties import audit_results
+from waggle.tasks import audit_results
 
 def score(dataset, text, entry):
     try:

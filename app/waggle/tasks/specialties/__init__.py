@@ -1,1 +1,1 @@
-"""The kinds of questions a charter may name, and what the audit found out about each."""
+"""Waggle's own datasets, one a file: specialties that reasoning-gym does not have."""

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from waggle.core.errors import CharterError
+from waggle.tasks import audit_results
+from waggle.tasks.audit_results import Audit, Finding, Heading
 from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, decode, encode, first_swarm
-from waggle.tasks.specialties import audit_results
-from waggle.tasks.specialties.audit_results import Audit, Finding, Heading
 from waggle_lab.security.audit_room import catalogue
 
 AUDIT = Audit(
