@@ -29,7 +29,7 @@ def naming(*datasets: str, **changes) -> bytes:
         ("good", 400, ""),
         ("good", 401, "quick only up to 400 characters, and this charter allows 401"),
         ("bad", 400, "it runs text"),
-        ("new", 400, "reasoning-gym 1 has no such dataset"),
+        ("new", 400, "this Waggle has no such dataset"),
     ],
 )
 def test_a_refusal_says_why(dataset, characters, says):

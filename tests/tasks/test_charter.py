@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from waggle.core.errors import CharterError
 from waggle.tasks import audit_results, setting_ranges
 from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, other_questions, read
+from waggle.tasks.specialties.interface import SettingRange
 
 
 def changed(**changes) -> bytes:
@@ -72,7 +73,7 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable)
 LISTED = [one.dataset for one in audit_results.shipped().findings.values() if one.listed and one.longest >= 20_000]
 
 
-def values(known: setting_ranges.Range) -> st.SearchStrategy:
+def values(known: SettingRange) -> st.SearchStrategy:
     match known.kind:
         case "switch":
             return st.booleans()

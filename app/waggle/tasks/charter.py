@@ -13,7 +13,7 @@ import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
 from waggle.tasks import audit_results, setting_ranges
-from waggle.tasks.setting_ranges import Setting
+from waggle.tasks.specialties.interface import Setting
 
 PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
 REASONING_GYM = "0.1.25"
