@@ -35,7 +35,7 @@ async def honest_one(start: Start, seed_address: str, charter: Charter, verifier
     return honest
 
 
-def round_of(live: Live, charter: Charter, verifier: Verifier, rules: stages.Rules) -> stages.Learned:
+def round_of(live: Live, charter: Charter, verifier: Verifier, rules: stages.RoundSettings) -> stages.Learned:
     """A fresh starter plays one with what waits in this node; what it learned."""
     node = stages.Node(
         policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=live.node, verifier=verifier,

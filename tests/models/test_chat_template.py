@@ -171,8 +171,8 @@ def test_a_template_that_never_ends_is_ended(tmp_path, template):
 def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
     """A model is opened for each message that a person writes, and every message goes on from those before."""
     started = []
-    child = chat_template.Child
-    monkeypatch.setattr(chat_template, "Child", lambda *given: started.append(given) or child(*given))
+    child = chat_template.ChildProcess
+    monkeypatch.setattr(chat_template, "ChildProcess", lambda *given: started.append(given) or child(*given))
     folder = folder_with(tmp_path, QWEN)
     for said in (["Hello."], ["Hello.", "Yes?", "What is 2 + 2?"], ["What is 2 + 2?"]):
         load(folder).conversation(said)

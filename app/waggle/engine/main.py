@@ -42,7 +42,7 @@ from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
 from waggle.engine.training_loop import TrainingLoop, TrainingPlan
-from waggle.models.backend import let_go
+from waggle.models.backend import release_memory
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_identity import Day
 from waggle.protocol.events_swarms import StartedAgain
@@ -186,7 +186,7 @@ async def _contribute(
     """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
     await swarms.retry_direct_connection(home, choices.now)
     chosen = swarms.with_chosen_swarm(home, choices.begin())
-    let_go()
+    release_memory()
     backoff.begin(chosen.model.name or chosen.model.folder)
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")

@@ -26,11 +26,11 @@ from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.storage import round_saver, snapshot_archive
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
-from waggle.models.backend import Opened, open_policy, threads_for
-from waggle.models.memory_fit import Fit, Machine
+from waggle.models.backend import OpenedPolicy, open_policy, threads_for
+from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import model_config
-from waggle.models.shared.model_config import Configuration
-from waggle.models.shared.training_mode import Method, Training
+from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
 from waggle.network.limits.reputation import Choice
@@ -41,7 +41,7 @@ from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo import sharing
-from waggle.sapo.stages import Node, Rules
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
@@ -60,10 +60,10 @@ class PreparedNode:
     choose_peer: Callable[[str, Choice], None]
     addresses: swarms.Addresses
     sent: Callable[[], tuple[SentMessage, ...]]
-    rules: Rules
+    rules: RoundSettings
     sit: Callable[[int, int], None]
     follow: Callable[[Settings], tuple[str, ...]]  # what of changed settings is the swarm's
-    opened: Opened
+    opened: OpenedPolicy
     keeper: round_saver.RoundSaver
     limits: ResourceLimits
     trying: PlaygroundService
@@ -165,7 +165,7 @@ async def _start_verifier(
 async def _open_fitted(
     home: paths.Home, folder: Path, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor,
     divided: Callable[[int], int],
-) -> tuple[Machine, Fit, Opened]:  # fmt: skip
+) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
     loop = asyncio.get_running_loop()
     machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
     fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
@@ -180,8 +180,8 @@ def _lock_model(folder: Path, stack: AsyncExitStack) -> None:
 
 
 def _keeper(
-    home: paths.Home, opened: Opened, remembering: round_saver.RecordingPolicy,
-    restored: tuple[checkpoint.Saved | None, int | None],
+    home: paths.Home, opened: OpenedPolicy, remembering: round_saver.RecordingPolicy,
+    restored: tuple[checkpoint.CheckpointState | None, int | None],
     make_room_here: Callable[[EventPublisher], None], publisher: EventPublisher,
 ) -> round_saver.RoundSaver:  # fmt: skip
     saved, checkpointed = restored
@@ -194,7 +194,7 @@ def _apply_settings(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, .
     return ()
 
 
-def _exam_of(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: PauseGate) -> Callable[[int, int], None]:
+def _exam_of(node: Node, rules: RoundSettings, swarm: SwarmNode | SoloSwarm, gate: PauseGate) -> Callable[[int, int], None]:
     return nothing if isinstance(swarm, SoloSwarm) else LeaderboardExam(node, rules, swarm, gate)
 
 
@@ -203,11 +203,11 @@ def _tell_restarted(publisher: EventPublisher, reason: str) -> None:
 
 
 def _snapshots(
-    home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool], computer: Callable[[], Computer]
+    home: paths.Home, folder: Path, opened: OpenedPolicy, leaving: Callable[[], bool], computer: Callable[[], Computer]
 ) -> Snapshots:
     """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
     way, torch = opened.policy.training, opened.backend == "torch"
-    training = Training("lean", way.precision) if torch and way.method != "lora" else way
+    training = TrainingMode("lean", way.precision) if torch and way.method != "lora" else way
     device = "cpu" if torch else "mlx"
     moments = Snapshots(home, folder, device, computer, (training,), leaving)
     return moments.on_the_processor() if torch and opened.device != "cpu" else moments
@@ -218,7 +218,7 @@ def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) 
     policy_thread.submit(model_fit.require_fit, folder, chosen).result()
 
 
-def _open(folder: Path, chosen: Settings, training: Training, publisher: EventPublisher) -> Opened:
+def _open(folder: Path, chosen: Settings, training: TrainingMode, publisher: EventPublisher) -> OpenedPolicy:
     return open_policy(
         folder,
         device=chosen.computer.device,
@@ -229,9 +229,9 @@ def _open(folder: Path, chosen: Settings, training: Training, publisher: EventPu
 
 
 async def _restored(
-    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher, gate: PauseGate,
-    computer: Callable[[], Computer],
-) -> tuple[checkpoint.Saved | None, int | None]:  # fmt: skip
+    home: paths.Home, opened: OpenedPolicy, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher,
+    gate: PauseGate, computer: Callable[[], Computer],
+) -> tuple[checkpoint.CheckpointState | None, int | None]:  # fmt: skip
     """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
 
     def share() -> int:
@@ -251,7 +251,7 @@ async def _restored(
     snapshot_archive.set_aside_after(home.album, saved.round if saved else 0)
     for folder in aside:
         publisher.tell(events.CheckpointSetAside(folder=folder.folder.name, reason=folder.reason))
-    if saved and saved.optimiser != opened.policy.training.optimiser:
+    if saved and saved.optimizer != opened.policy.training.optimizer:
         publisher.tell(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
     return saved, checkpointed
 
@@ -285,9 +285,9 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
-def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Method) -> Rules:
+def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Method) -> RoundSettings:
     learning = chosen.learning
-    return Rules(
+    return RoundSettings(
         questions=learning.questions,
         local=learning.local,
         external=learning.external,

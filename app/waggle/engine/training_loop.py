@@ -18,7 +18,7 @@ from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
-from waggle.sapo.first_success import Aha, Ahas
+from waggle.sapo.first_success import FirstSuccess, FirstSuccesses
 from waggle.tasks.questions import Question, epoch_at
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class TrainingPlan:
     base: str  # of the model that training began from
     held_out: tuple[Question, ...]
     held_out_every: int  # rounds
-    hub: str = ""  # that model, as the hub knows it (see checkpoint.Saved)
+    hub: str = ""  # that model, as the hub knows it (see checkpoint.CheckpointState)
 
 
 @dataclass
@@ -46,7 +46,7 @@ class TrainingLoop:
     """Plays rounds from `round` on until the gate says stop. `tell` may be called from any thread."""
 
     node: stages.Node
-    rules: stages.Rules
+    rules: stages.RoundSettings
     plan: TrainingPlan
     history: History
     gate: PauseGate
@@ -54,7 +54,7 @@ class TrainingLoop:
     round: int
     completions: int
     steps: Callable[[], int]
-    save: Callable[[checkpoint.Saved], int]
+    save: Callable[[checkpoint.CheckpointState], int]
     leave: Callable[[], None]
     hindered: Callable[[WaggleError | None], None]
     round_ended: Callable[[], None]
@@ -66,13 +66,13 @@ class TrainingLoop:
     first_round_ended: Callable[[], object] = nothing  # called once, in the policy thread
     _grown: float = field(default=0.0, init=False)
     _written: dict[int, tuple[str, bool]] = field(default_factory=dict, init=False)  # of this round, as it was told last
-    _ahas: Ahas = field(init=False)
+    _ahas: FirstSuccesses = field(init=False)
     _played: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Raises HistoryError."""
         self.history.go_on_from(self.round)
-        self._ahas = Ahas(self.history.solved(), self.history.taught_by())
+        self._ahas = FirstSuccesses(self.history.solved(), self.history.taught_by())
 
     def run(self) -> None:
         """Contribute until stopped; every other error ends the engine through its main."""
@@ -130,12 +130,14 @@ class TrainingLoop:
         )  # fmt: skip
         self._finish(summary, epoch, successes, taught)
 
-    def _finish(self, summary: events.RoundSummary, epoch: int, successes: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
+    def _finish(
+        self, summary: events.RoundSummary, epoch: int, successes: Sequence[FirstSuccess], taught: Mapping[str, bytes]
+    ) -> None:
         """Keep the round, then say so: what the window says is kept must be."""
         self.round += 1
         self.completions += summary.completions
         self.learned += summary.external
-        saved = checkpoint.Saved(
+        saved = checkpoint.CheckpointState(
             round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
             hub=self.plan.hub, completions=self.completions, learned=self.learned,
         )  # fmt: skip
@@ -153,7 +155,7 @@ class TrainingLoop:
         self._judging(lambda: self.sit(self.round, self.learned))
 
     def _keep(
-        self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
+        self, saved: checkpoint.CheckpointState, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
         taught: Mapping[str, bytes],
     ) -> int:  # fmt: skip
         self.history.keep_round(summary)  # before the checkpoint: played again it is replaced, a lost one leaves a gap

@@ -9,14 +9,14 @@ from waggle.core import paths
 from waggle.core.errors import CharterError
 
 
-class Heading(msgspec.Struct, frozen=True, kw_only=True):
+class AuditHeading(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of the file."""
 
     reasoning_gym: str  # the version that was audited
     python: str
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One dataset, with its default settings: a line each. A charter may name it if it is listed."""
 
     dataset: str
@@ -33,8 +33,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    heading: Heading
-    findings: dict[str, Finding]
+    heading: AuditHeading
+    findings: dict[str, AuditFinding]
 
     def refusal(self, dataset: str, characters: int) -> str:
         """Why a charter with completions of so many characters may not name this dataset; empty where it may."""
@@ -51,8 +51,10 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 def read(path: Path) -> Audit:
     """Raises OSError and msgspec.DecodeError."""
     first, *lines = path.read_bytes().splitlines()
-    findings = [msgspec.json.decode(line, type=Finding) for line in lines]
-    return Audit(heading=msgspec.json.decode(first, type=Heading), findings={finding.dataset: finding for finding in findings})
+    findings = [msgspec.json.decode(line, type=AuditFinding) for line in lines]
+    return Audit(
+        heading=msgspec.json.decode(first, type=AuditHeading), findings={finding.dataset: finding for finding in findings}
+    )
 
 
 @functools.cache

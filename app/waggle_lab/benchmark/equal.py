@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 from waggle.rl.objective import Clip
 from waggle_lab.benchmark import others, trl
 from waggle_lab.benchmark.cells import STARTER, Cell
@@ -34,7 +34,7 @@ def measure(folder: Path) -> dict[str, float]:
     }
 
 
-def _batches(noise: np.random.Generator, vocabulary: int) -> list[GroupBatch]:
+def _batches(noise: np.random.Generator, vocabulary: int) -> list[TrainingGroup]:
     """Answers of many lengths, with advantages and the weights of GRPO."""
     made = []
     for question in range(CELL.questions):
@@ -42,7 +42,7 @@ def _batches(noise: np.random.Generator, vocabulary: int) -> list[GroupBatch]:
         answers = tuple(noise.integers(2, vocabulary, length).astype(np.int32) for length in lengths)
         each = np.asarray(lengths, np.float32)
         made.append(
-            GroupBatch(
+            TrainingGroup(
                 prompt=noise.integers(2, vocabulary, CELL.prompt - 3 * question).astype(np.int32),
                 completions=answers,
                 advantage=np.repeat(noise.normal(size=CELL.group_size).astype(np.float32), lengths),
@@ -52,14 +52,14 @@ def _batches(noise: np.random.Generator, vocabulary: int) -> list[GroupBatch]:
     return made
 
 
-def _with_old(batch: GroupBatch, policy: TorchPolicy, noise: np.random.Generator) -> GroupBatch:
+def _with_old(batch: TrainingGroup, policy: TorchPolicy, noise: np.random.Generator) -> TrainingGroup:
     """As if sampled by a policy that thought a little differently: so that the ratio, and its clip, count."""
     (now,) = policy.logprobs([batch], 1.0)
     old = (now + noise.normal(scale=0.2, size=len(now))).astype(np.float32)
-    return GroupBatch(batch.prompt, batch.completions, batch.advantage, batch.weight, old)
+    return TrainingGroup(batch.prompt, batch.completions, batch.advantage, batch.weight, old)
 
 
-def _theirs(folder: Path, batches: list[GroupBatch]) -> tuple[float, Any]:
+def _theirs(folder: Path, batches: list[TrainingGroup]) -> tuple[float, Any]:
     model = others.load(folder, "float32")
     trainer, _ = trl.make(CELL, model)
     model.eval()
@@ -77,7 +77,7 @@ def _theirs(folder: Path, batches: list[GroupBatch]) -> tuple[float, Any]:
     return float(loss.detach()), model
 
 
-def _parts(batch: GroupBatch, values: Any) -> list[Any]:
+def _parts(batch: TrainingGroup, values: Any) -> list[Any]:
     return np.split(values, np.cumsum([len(ids) for ids in batch.completions])[:-1])
 
 

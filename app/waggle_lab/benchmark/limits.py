@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from waggle.models.memory_fit import BYTES, weights_of
-from waggle.models.shared.model_config import Configuration
+from waggle.models.shared.model_config import ModelConfig
 from waggle.models.torch.linear import ready_weight
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import Cell
@@ -61,7 +61,7 @@ def _fastest(work: Callable[[], object]) -> float:
     return best
 
 
-def needs(cell: Cell, model: Configuration) -> Mapping[str, Need]:
+def needs(cell: Cell, model: ModelConfig) -> Mapping[str, Need]:
     """Of every phase of a round."""
     head = model.vocab_size * model.hidden_size
     layers = weights_of(model) - head * (1 if model.tie_word_embeddings else 2)

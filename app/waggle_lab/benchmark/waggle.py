@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.batch import Floats, GroupBatch, Ids, SampleParams, StepParams
+from waggle.rl.batch import Floats, Ids, SamplingParams, StepParams, TrainingGroup
 from waggle.rl.random_streams import uniforms
 from waggle.rl.update_rules import grpo
-from waggle.rl.update_rules.interface import Scored
+from waggle.rl.update_rules.interface import ScoredGroup
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import Cell
 from waggle_lab.benchmark.clock import ROUND, SYSTEM, Measured, Phases, clock_of, of_system
@@ -79,7 +79,7 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
     usual = policy._rows
     policy._rows = partial(Timed, np.array(cells.lengths(cell)).ravel(), phases, usual)
     with phases.of("sample"):
-        answers = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
+        answers = policy.sample(prompts, noise, SamplingParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
     if policy._batch_size.rows is not None:
         raise MemoryError("Answers were written a few at a time, so nothing was measured.")
     policy._rows = usual
@@ -93,15 +93,15 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
         raise ArithmeticError("The step was not taken, so nothing was measured.")
 
 
-def lessons(cell: Cell, prompts: Sequence[Ids], answers: Sequence[tuple[Ids, ...]]) -> list[GroupBatch]:
+def lessons(cell: Cell, prompts: Sequence[Ids], answers: Sequence[tuple[Ids, ...]]) -> list[TrainingGroup]:
     """As a round makes them; groups without advantage are left out."""
     made = []
     for prompt, row, rewards in zip(prompts, answers, cells.rewards(cell), strict=True):
         lengths = tuple(map(len, row))
-        scored = Scored(tuple(rewards), lengths, cell.questions, 0, cell.longest, CRUMB_SPAN)
+        scored = ScoredGroup(tuple(rewards), lengths, cell.questions, 0, cell.longest, CRUMB_SPAN)
         teaching = grpo.RULE.teach(scored)
         if teaching.advantage.any():
-            made.append(GroupBatch(prompt, row, teaching.advantage, teaching.weight))
+            made.append(TrainingGroup(prompt, row, teaching.advantage, teaching.weight))
     return made
 
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
-from waggle.tasks.audit_results import Audit, Finding, Heading, read
+from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.rollout_group import RIGHT
 from waggle.tasks.sandbox import messages
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = [name for name in arguments.datasets.split(",") if name] or known.datasets
     if unknown := set(chosen) - set(known.datasets):
         raise LabError(f"reasoning-gym {known.version} has no dataset {unknown.pop()}, and neither has Waggle.")
-    heading = Heading(reasoning_gym=known.version, python=platform.python_version())
+    heading = AuditHeading(reasoning_gym=known.version, python=platform.python_version())
     done = _begun(arguments.out, heading, resume=arguments.resume)
     missing = [name for name in chosen if name not in done.findings]
     with ThreadPoolExecutor(max(1, arguments.jobs)) as pool, tqdm(total=len(missing), unit=" datasets", file=sys.stderr) as bar:
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _begun(path: Path, heading: Heading, *, resume: bool) -> Audit:
+def _begun(path: Path, heading: AuditHeading, *, resume: bool) -> Audit:
     if not path.exists():
         return Audit(heading=heading, findings={})
     if not resume:
@@ -120,25 +120,25 @@ class Seen:
             self.against.append(reason)
 
 
-def audit(dataset: str, *, upstream: bool = False) -> Finding:
+def audit(dataset: str, *, upstream: bool = False) -> AuditFinding:
     """Everything about one dataset; `upstream` looks at its scorer as reasoning-gym has it, without what Waggle rebinds."""
     seen = Seen()
     try:
-        with closing(Room(messages.Examine(dataset, upstream=upstream))) as room:
+        with closing(Room(messages.ExamineDataset(dataset, upstream=upstream))) as room:
             pairs = _make_twice(room, seen)
             _show_the_truth(room, seen, pairs)
             _show_the_corpus(room, seen, pairs)
             _show_longer(room, seen, pairs)
             _compare(room, seen, "its scores are not the same when it is asked again")
-        with closing(Room(messages.Examine(dataset, upstream=upstream, another_day=True))) as room:
+        with closing(Room(messages.ExamineDataset(dataset, upstream=upstream, another_day=True))) as room:
             if room.make(SEEDS[::-1]).pairs[::-1] != pairs:
                 seen.hold_against("its questions are not the same in another process or on another day")
             _compare(room, seen, "its scores are not the same in another process or on another day")
-        with closing(Room(messages.Examine(dataset, upstream=upstream), hash_seed=1)) as room:
+        with closing(Room(messages.ExamineDataset(dataset, upstream=upstream), hash_seed=1)) as room:
             matters = room.make(SEEDS).pairs != pairs or not _same(room, seen)
     except CannotBeMade as error:
         reason = f"its questions cannot be made where answers are judged ({error})"
-        return Finding(dataset=dataset, listed=False, reasons=(reason,))
+        return AuditFinding(dataset=dataset, listed=False, reasons=(reason,))
     return _finding(dataset, seen, hash_seed_matters=matters)
 
 
@@ -188,10 +188,10 @@ def _show_longer(room: Room, seen: Seen, pairs: Sequence[tuple[str, str]]) -> No
         seen.longest = length
 
 
-def _show(room: Room, seen: Seen, seed: int, text: str, *, keep: bool = True) -> messages.Scored:
+def _show(room: Room, seen: Seen, seed: int, text: str, *, keep: bool = True) -> messages.AnswerScore:
     """One answer; what stalled before is not shown again, and nothing more once the scorer is seen to stall."""
     if text in seen.stalled or len(seen.stalled) >= PATIENCE:
-        return messages.Scored(0.0, "", [], 0.0)
+        return messages.AnswerScore(0.0, "", [], 0.0)
     found = room.score(seed, text)
     seen.answers += 1
     if found.seconds > QUICK_SECONDS:
@@ -210,7 +210,7 @@ def _show(room: Room, seen: Seen, seed: int, text: str, *, keep: bool = True) ->
     return found
 
 
-def _said(found: messages.Scored) -> str:
+def _said(found: messages.AnswerScore) -> str:
     return f"{found.reward!r} {found.raised}"
 
 
@@ -225,7 +225,7 @@ def _same(room: Room, seen: Seen) -> bool:
     return [_said(found) for found in room.score_quick(items)] == list(seen.said.values())[::-1]
 
 
-def _finding(dataset: str, seen: Seen, *, hash_seed_matters: bool) -> Finding:
+def _finding(dataset: str, seen: Seen, *, hash_seed_matters: bool) -> AuditFinding:
     for event in seen.events:
         seen.hold_against(TRIED.get(event, f"its scorer does what nothing here may do ({event})"))
     if seen.unpaid and not seen.events:  # else the audit itself was in its way
@@ -238,7 +238,7 @@ def _finding(dataset: str, seen: Seen, *, hash_seed_matters: bool) -> Finding:
         seen.hold_against("a text can end its process")
     if keys := [text for text, count in seen.full.items() if count >= HALF]:
         seen.hold_against(f"it pays in full what is no answer ({keys[0]})")
-    return Finding(
+    return AuditFinding(
         dataset=dataset,
         listed=not seen.against,
         reasons=tuple(seen.against),

@@ -8,7 +8,7 @@ import msgspec
 
 from waggle.core.errors import LabError
 from waggle.tasks.sandbox import messages
-from waggle.tasks.sandbox.child_process import Child
+from waggle.tasks.sandbox.child_process import ChildProcess
 
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
 PATIENCE_SECONDS = 60.0  # for one answer, on a busy computer; where the kernel can, it ends the child long before
@@ -25,7 +25,7 @@ class CannotBeMade(Exception):
 class Room:
     """Raises CannotBeMade at once where the dataset cannot be made ready."""
 
-    def __init__(self, asked: messages.Examine, *, hash_seed: int = 0) -> None:
+    def __init__(self, asked: messages.ExamineDataset, *, hash_seed: int = 0) -> None:
         self._asked = asked
         self._hash_seed = hash_seed
         self._open()
@@ -45,7 +45,7 @@ class Room:
     def make(self, seeds: Sequence[int]) -> messages.GeneratedQuestions:
         """The questions and answers of these seeds, made from nothing in this order."""
         try:
-            reply = self._child.ask(messages.Make(list(seeds)), START_SECONDS)
+            reply = self._child.ask(messages.GenerateEntries(list(seeds)), START_SECONDS)
         except EOFError as error:
             raise CannotBeMade(str(error)) from error
         except TimeoutError as error:
@@ -55,7 +55,7 @@ class Room:
         self._made = set(seeds)
         return reply
 
-    def score(self, seed: int, text: str) -> messages.Scored:
+    def score(self, seed: int, text: str) -> messages.AnswerScore:
         """What the scorer did. One that stalls, or takes all memory, took forever; one that dies is told as an exception."""
         if seed not in self._made:  # not on the time of the answer
             self.make([seed])
@@ -64,12 +64,12 @@ class Room:
         except (TimeoutError, EOFError) as error:
             late = isinstance(error, TimeoutError) or self._child.process.poll() in OUT_OF_TIME
             self._reopen()
-            return messages.Scored(0.0, "" if late else ENDED, [], math.inf)
+            return messages.AnswerScore(0.0, "" if late else ENDED, [], math.inf)
         return msgspec.structs.replace(found, seconds=math.inf) if found.raised == SPENT else found
 
-    def score_quick(self, items: Sequence[tuple[int, str]]) -> list[messages.Scored]:
+    def score_quick(self, items: Sequence[tuple[int, str]]) -> list[messages.AnswerScore]:
         """Many at once, none of which stalled before; the rest is left out if one does now."""
-        found: list[messages.Scored] = []
+        found: list[messages.AnswerScore] = []
         for first in range(0, len(items), TOGETHER):
             try:
                 found += self._ask(items[first : first + TOGETHER])
@@ -77,9 +77,9 @@ class Room:
                 break
         return found
 
-    def _ask(self, items: Sequence[tuple[int, str]]) -> list[messages.Scored]:
-        reply = self._child.ask(messages.Score(list(items)), PATIENCE_SECONDS)
-        if not isinstance(reply, messages.Scores):
+    def _ask(self, items: Sequence[tuple[int, str]]) -> list[messages.AnswerScore]:
+        reply = self._child.ask(messages.ScoreAnswers(list(items)), PATIENCE_SECONDS)
+        if not isinstance(reply, messages.AnswerScores):
             raise CannotBeMade(reply.reason if isinstance(reply, messages.Failed) else "no answer")
         return reply.scores
 
@@ -91,19 +91,19 @@ class Room:
         self._child.end()
 
 
-def catalogue() -> messages.Catalogue:
+def catalogue() -> messages.DatasetList:
     """The installed reasoning-gym: its version, and its datasets by name. Raises LabError."""
     child = _child(0)
     try:
-        reply = child.ask(messages.List(), START_SECONDS)
+        reply = child.ask(messages.ListDatasets(), START_SECONDS)
     except (EOFError, TimeoutError) as error:
         raise LabError(f"reasoning-gym cannot be asked: {error}.") from error
     finally:
         child.end()
-    if not isinstance(reply, messages.Catalogue):
+    if not isinstance(reply, messages.DatasetList):
         raise LabError("reasoning-gym cannot be asked.")
     return reply
 
 
-def _child(hash_seed: int) -> Child[messages.AuditReply]:
-    return Child("waggle.tasks.sandbox.audit_process", messages.audit_reply, hash_seed=hash_seed)
+def _child(hash_seed: int) -> ChildProcess[messages.AuditReply]:
+    return ChildProcess("waggle.tasks.sandbox.audit_process", messages.audit_reply, hash_seed=hash_seed)

@@ -17,21 +17,21 @@ from waggle_lab.security.audit_room import CannotBeMade, Room
 
 def test_upstreams_scorer_of_binary_matrix_is_caught_evaluating_text_and_the_text_is_not_run(tmp_path):
     trap = tmp_path / "ran"
-    with closing(Room(messages.Examine("binary_matrix", upstream=True))) as room:
+    with closing(Room(messages.ExamineDataset("binary_matrix", upstream=True))) as room:
         assert room.score(1, f"__import__('pathlib').Path({str(trap)!r}).touch()").events == ["compile"]
         assert not trap.exists()
-    with closing(Room(messages.Examine("binary_matrix"))) as room:
+    with closing(Room(messages.ExamineDataset("binary_matrix"))) as room:
         assert room.score(1, "__import__('os')").events == []
 
 
 @pytest.mark.parametrize("dataset", ["puzzle24", "spiral_matrix"])
 def test_a_scorer_that_evaluates_text_is_caught_by_the_corpus(dataset):
-    with closing(Room(messages.Examine(dataset))) as room:
+    with closing(Room(messages.ExamineDataset(dataset))) as room:
         assert any(room.score(1, text).events for text in hostile_texts.fixed())
 
 
 def test_a_scorer_that_stalls_over_a_short_text_takes_forever_and_the_room_opens_again():
-    with closing(Room(messages.Examine("coin_flip"))) as room:
+    with closing(Room(messages.ExamineDataset("coin_flip"))) as room:
         assert room.score(1, "1e999999999").seconds == math.inf
         assert room.score(1, "1/2").seconds < audit.QUICK_SECONDS
 
@@ -39,7 +39,7 @@ def test_a_scorer_that_stalls_over_a_short_text_takes_forever_and_the_room_opens
 @pytest.mark.parametrize("dataset", ["composite", "word_ladder"])
 def test_what_cannot_be_made_behind_closed_doors_has_no_room(dataset):
     with pytest.raises(CannotBeMade):
-        Room(messages.Examine(dataset))
+        Room(messages.ExamineDataset(dataset))
 
 
 def test_an_interrupted_audit_goes_on_with_what_is_missing_and_counts(tmp_path, capsys):

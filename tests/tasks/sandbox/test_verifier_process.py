@@ -25,7 +25,7 @@ from waggle.tasks.charter import Specialty
 
 verifier_process.CACHED_CHARACTERS = 40_000
 name, most = sys.argv[1:]
-bench = verifier_process.Bench((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
+bench = verifier_process.CharterDatasets((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
 first, *_, last = [bench.question((name, seed)) for seed in range(30)]
 seeds, held = [seed for _, seed in bench._entries], sum(len(repr(made)) for made, _ in bench._entries.values())
 print(len(seeds), seeds[-1], held, bench.question((name, 0)) == first != last, file=out, sep="\\n")

@@ -11,8 +11,18 @@ from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
 from waggle.models.storage import checkpoint, training_journal
-from waggle.models.storage.checkpoint import Saved, Trained
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
+from waggle.rl.batch import (
+    Floats,
+    Ids,
+    SampledCompletion,
+    SamplingParams,
+    StepMetrics,
+    StepParams,
+    TokenizedGroup,
+    TrainingGroup,
+    nothing,
+)
 from waggle.sapo.interfaces import Policy
 
 log = logging.getLogger(__name__)
@@ -36,29 +46,29 @@ class RecordingPolicy:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._last: tuple[tuple[GroupBatch, ...], StepParams] | None = None
+        self._last: tuple[tuple[TrainingGroup, ...], StepParams] | None = None
 
     @property
     def steps(self) -> int:
         return self._policy.steps
 
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         self._last = None  # a round that was left in the middle is begun anew
         return self._policy.sample(prompts, uniforms, params)
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         return self._policy.logprobs(texts, temperature)
 
-    def values(self, texts: Sequence[Written]) -> list[Floats]:
+    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         return self._policy.values(texts)
 
-    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         metrics = self._policy.step(batches, params)
         self._last = (tuple(batches), params)
         return metrics
 
     @property
-    def learned(self) -> tuple[tuple[GroupBatch, ...], StepParams | None]:
+    def learned(self) -> tuple[tuple[TrainingGroup, ...], StepParams | None]:
         """What was learned since the last sampling of a round."""
         return self._last or ((), None)
 
@@ -68,16 +78,16 @@ class RoundSaver:
     """Called after each round, in the policy's thread. `checkpointed` is the round of the newest checkpoint, if there is one."""
 
     root: Path
-    policy: Trained
+    policy: SavablePolicy
     remembering: RecordingPolicy
     checkpointed: int | None
     make_room: Callable[[], None] = nothing  # after each checkpoint
     refused: Callable[[], None] = nothing  # when the disk did not take one, though the journal has the round
     clock: Callable[[], float] = time.monotonic
-    restored: Saved | None = None  # what was gone on from; later than the checkpoint where the journal led on
+    restored: CheckpointState | None = None  # what was gone on from; later than the checkpoint where the journal led on
     _due: float = field(default=0.0, init=False)
     _journal: int = field(default=0, init=False)
-    _newest: Saved | None = field(default=None, init=False)
+    _newest: CheckpointState | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.checkpointed is not None:
@@ -87,7 +97,7 @@ class RoundSaver:
             )  # of a later one that was damaged since
             self._due = self.clock() + interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
 
-    def keep(self, saved: Saved) -> int:
+    def keep(self, saved: CheckpointState) -> int:
         """Make a round safe; the bytes written. Raises CheckpointError when the disk says no: it can be asked again."""
         if self.checkpointed is None:
             return self._checkpoint(saved)
@@ -102,12 +112,12 @@ class RoundSaver:
             self.refused()
             return size
 
-    def _note(self, saved: Saved) -> int:
+    def _note(self, saved: CheckpointState) -> int:
         """Into the journal, also before a checkpoint: should that be damaged one day, the one before leads past it."""
         if self._newest is not None and self._newest.round == saved.round:
             return 0  # asked again after a failure further on
         assert self.checkpointed is not None
-        saved = replace(saved, method=self.policy.training.method, optimiser=self.policy.training.optimiser)
+        saved = replace(saved, method=self.policy.training.method, optimizer=self.policy.training.optimizer)
         try:
             size = training_journal.append(
                 self.root, self.checkpointed, training_journal.entry_of(saved, *self.remembering.learned)
@@ -128,7 +138,7 @@ class RoundSaver:
             with suppress(CheckpointError):  # the journal has all of it
                 self._checkpoint(self._newest)
 
-    def _checkpoint(self, saved: Saved) -> int:
+    def _checkpoint(self, saved: CheckpointState) -> int:
         began = self.clock()
         size = checkpoint.save(self.root, self.policy, saved)
         log.debug("checkpoint after round %d: %d bytes in %.1f s", saved.round, size, self.clock() - began)
@@ -140,9 +150,9 @@ class RoundSaver:
 
 
 def restore(
-    root: Path, policy: Trained, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
+    root: Path, policy: SavablePolicy, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
     report: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
-) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:  # fmt: skip
+) -> tuple[CheckpointState | None, int | None, list[checkpoint.DamagedState]]:  # fmt: skip
     """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside.
 
     `report` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
@@ -152,7 +162,7 @@ def restore(
     if saved is None:
         with _mending():
             lost = training_journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
-        return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
+        return None, None, aside + [checkpoint.DamagedState(place, "No checkpoint is left that it follows.") for place in lost]
     replay, total = _Replay(root, policy, saved, clock), 0
     for done, entry in enumerate(training_journal.entries(root, saved.round, base)):
         if replay.is_long:
@@ -168,9 +178,9 @@ def restore(
     with _mending():
         lost = training_journal.set_aside(root, replay.saved.round)  # else they would be learned one day, on top of other rounds
         other = training_journal.mend(root, max(saved.round, training_journal.newest(root)))
-    aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
+    aside += [checkpoint.DamagedState(place, "The rounds that it follows are lost.") for place in lost]
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
-    aside += [checkpoint.SetAside(other, reason)] if other else []
+    aside += [checkpoint.DamagedState(other, reason)] if other else []
     return replay.saved, replay.stored.round, aside
 
 
@@ -189,8 +199,8 @@ class _Replay:
     """How far a journal was learned again, and what of that a checkpoint has."""
 
     root: Path
-    policy: Trained
-    stored: Saved
+    policy: SavablePolicy
+    stored: CheckpointState
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
@@ -200,7 +210,7 @@ class _Replay:
     def is_long(self) -> bool:
         return self.clock() - self._began >= REPLAY_REPORT_SECONDS
 
-    def went_on(self, saved: Saved) -> None:
+    def went_on(self, saved: CheckpointState) -> None:
         self.saved = saved
         if self.clock() - self._since >= REPLAY_SAVE_SECONDS:
             self.keep()

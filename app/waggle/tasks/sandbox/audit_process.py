@@ -21,14 +21,14 @@ import msgspec
 from waggle.tasks import specialties
 from waggle.tasks.charter import Specialty
 from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
-from waggle.tasks.sandbox.verifier_process import Bench, claim_stdout
+from waggle.tasks.sandbox.verifier_process import CharterDatasets, claim_stdout
 
 PATIENCE_SECONDS = 2.0  # of the processor, for one answer
 FOLDERS = re.compile(r"(?<![^\s'\"])(/[^/\s'\"]+)*/(?=[^/\s])")
 SLOW = 0.05  # seconds from which a second look decides, in case this computer was busy
 
 
-class Bystander:
+class AuditEventRecorder:
     """Notes what is tried while it watches, and refuses it."""
 
     def __init__(self) -> None:
@@ -57,21 +57,21 @@ class Bystander:
 class Examination:
     """One dataset with its default settings, made ready as the verifier's child makes it ready."""
 
-    def __init__(self, request: messages.Examine) -> None:
+    def __init__(self, request: messages.ExamineDataset) -> None:
         self._specialty = Specialty(dataset=request.dataset, title=request.dataset[:40])
         if not request.upstream:
             reasoning_gym_patches.replace_scorers()
-        reasoning_gym_patches.keep_data_files()
+        reasoning_gym_patches.cache_data_files()
         if request.another_day:
-            _turn_calendar()
+            _fake_today()
         self._bench = self._new_bench()
         self._bench.warm()
-        self.sandbox = hardening.close_doors()
+        self.sandbox = hardening.drop_privileges()
         self.make([1])  # what only works with open doors fails here
-        self._bystander = Bystander()
+        self._bystander = AuditEventRecorder()
 
-    def _new_bench(self) -> Bench:
-        return Bench((self._specialty,))
+    def _new_bench(self) -> CharterDatasets:
+        return CharterDatasets((self._specialty,))
 
     def make(self, seeds: list[int]) -> messages.GeneratedQuestions:
         bench, dataset = self._new_bench(), self._specialty.dataset
@@ -80,7 +80,7 @@ class Examination:
         self._bench = bench
         return messages.GeneratedQuestions(pairs, (time.process_time() - began) / len(seeds))
 
-    def score(self, seed: int, text: str) -> messages.Scored:
+    def score(self, seed: int, text: str) -> messages.AnswerScore:
         """Of two looks at a slow answer, the faster."""
         dataset, entry = self._bench.entry((self._specialty.dataset, seed))
         text = text.strip()  # as the verifier does
@@ -89,7 +89,7 @@ class Examination:
             return outcome
         return msgspec.structs.replace(outcome, seconds=min(outcome.seconds, self._look(dataset, entry, text).seconds))
 
-    def _look(self, dataset: Any, entry: dict[str, Any], text: str) -> messages.Scored:
+    def _look(self, dataset: Any, entry: dict[str, Any], text: str) -> messages.AnswerScore:
         began = time.process_time()
         _end_after(PATIENCE_SECONDS)
         score, raised, events = self._bystander.watch(lambda: dataset.score_answer(text, entry))
@@ -99,7 +99,7 @@ class Examination:
             reward = 0.0 if raised else float(score)
         except (TypeError, ValueError, OverflowError):  # no number is a finding, too
             reward = math.nan
-        return messages.Scored(reward, raised, events, round(seconds, 4))
+        return messages.AnswerScore(reward, raised, events, round(seconds, 4))
 
 
 def _end_after(seconds: float) -> None:
@@ -108,7 +108,7 @@ def _end_after(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _turn_calendar() -> None:
+def _fake_today() -> None:
     """What asks for today is told a day long gone, whichever name it asks by."""
 
     class Date(datetime.date):
@@ -131,24 +131,24 @@ def _turn_calendar() -> None:
                     vars(module)[key] = Moment
 
 
-def _catalogue() -> messages.Catalogue:
+def _catalogue() -> messages.DatasetList:
     import reasoning_gym.factory
 
     names = [*reasoning_gym.factory.DATASETS, *specialties.waggle_datasets()]
-    return messages.Catalogue(importlib.metadata.version("reasoning-gym"), sorted(names))
+    return messages.DatasetList(importlib.metadata.version("reasoning-gym"), sorted(names))
 
 
 def _answer(request: messages.AuditRequest, examination: Examination | None) -> tuple[messages.AuditReply, Examination | None]:
     match request, examination:
-        case messages.List(), _:
+        case [messages.ListDatasets(), _]:
             return _catalogue(), examination
-        case messages.Examine(), None:
+        case [messages.ExamineDataset(), None]:
             began = Examination(request)
-            return messages.Warmed(began.sandbox), began
-        case messages.Make(seeds), Examination():
+            return messages.Prepared(began.sandbox), began
+        case [messages.GenerateEntries(seeds), Examination()]:
             return examination.make(seeds), examination
-        case messages.Score(items), Examination():
-            return messages.Scores([examination.score(seed, text) for seed, text in items]), examination
+        case [messages.ScoreAnswers(items), Examination()]:
+            return messages.AnswerScores([examination.score(seed, text) for seed, text in items]), examination
     return messages.Failed("out of order"), examination
 
 
@@ -166,7 +166,7 @@ def main() -> None:
     replies = claim_stdout()
     os.dup2(1, 2)  # what datasets print would tear the progress bar
     warnings.simplefilter("ignore")
-    reasoning_gym_patches.leave_out_drawing()
+    reasoning_gym_patches.stub_matplotlib()
     decoder: msgspec.msgpack.Decoder[messages.AuditRequest] = msgspec.msgpack.Decoder(messages.AuditRequest)
     examination: Examination | None = None
     with contextlib.suppress(BrokenPipeError):

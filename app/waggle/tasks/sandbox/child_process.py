@@ -31,19 +31,19 @@ KILL = 9  # the number of SIGKILL, which Windows does not name
 Reply = TypeVar("Reply")
 
 
-class Starved(TimeoutError):
+class ChildStarved(TimeoutError):
     """The time is over, and the child had next to nothing of the processor: others had it, or somebody froze the child."""
 
 
-class Forbidden(EOFError):
+class TripwireTripped(EOFError):
     """The child's tripwire ended it: a scorer tried on a text what none may."""
 
 
-class Killed(EOFError):
+class ChildKilled(EOFError):
     """The child was ended from outside (kill -9, or the system short of memory), not by what it was asked."""
 
 
-class Child(Generic[Reply]):
+class ChildProcess(Generic[Reply]):
     """One of our modules as a process. A thread reads its replies, because pipes cannot be waited for on every system."""
 
     def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
@@ -71,7 +71,7 @@ class Child(Generic[Reply]):
         """
         assert self.process.stdin is not None
         if self.process.stdin.closed:
-            raise Killed("it is not running")
+            raise ChildKilled("it is not running")
         self._send(messages.framed(request))
         frame = self._awaited(seconds, work)
         if frame is None:
@@ -108,7 +108,7 @@ class Child(Generic[Reply]):
         if worked >= work:
             return TimeoutError(f"no answer within {work:.0f} s of work")
         if late:
-            kind = TimeoutError if worked >= STARVED * seconds else Starved
+            kind = TimeoutError if worked >= STARVED * seconds else ChildStarved
             return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
         if held_by(self.process.pid) > MEMORY_BYTES:
             return EOFError(f"it took more than {MEMORY_BYTES / 2**30:.0f} GiB")
@@ -121,8 +121,8 @@ class Child(Generic[Reply]):
         except subprocess.TimeoutExpired:
             return EOFError("it closed its pipe")
         if code == TRIPPED:
-            return Forbidden("its tripwire ended it")
-        kind = Killed if code == -KILL else EOFError
+            return TripwireTripped("its tripwire ended it")
+        kind = ChildKilled if code == -KILL else EOFError
         return kind(f"it ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
 
     def end(self) -> None:

@@ -39,7 +39,7 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
-def end_after(seconds: float) -> None:
+def set_deadline(seconds: float) -> None:
     """Have the kernel end this process so many seconds from now; 0: never. The parent does it sooner, unless it was killed.
 
     By the clock: while a timer of the processor runs, Linux counts what a process works by the tick, and no text would cost
@@ -49,7 +49,7 @@ def end_after(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def close_doors() -> Sandbox:
+def drop_privileges() -> Sandbox:
     """Give up for good what needs no more doing, and say how far this system goes along with that.
 
     `filtered`: new files, sockets, processes, programs, signals, and every change to a file that is there. `limited`: new files,
@@ -73,7 +73,7 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 
 
-def lay_tripwire(report: Callable[[str], None]) -> Callable[[], AbstractContextManager[None]]:
+def install_tripwire(report: Callable[[str], None]) -> Callable[[], AbstractContextManager[None]]:
     """End this process, after `report(event)`, at the first audit event but the harmless ones; armed from now on.
 
     Returns the only way to disarm it, a context: the state lives in this closure, and a hook cannot be removed.

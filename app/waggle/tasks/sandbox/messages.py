@@ -17,17 +17,17 @@ Key = tuple[str, int]  # (dataset, seed)
 Item = tuple[str, int, str, bool]  # dataset, seed, completion, ended by itself
 
 
-class Warm(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The first message, and only that: import all that the specialties need, then arm."""
 
     specialties: tuple[Specialty, ...]
 
 
-class MakeQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GenerateQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
     keys: list[Key]
 
 
-class MakeAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GenerateAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """For laboratories and for showing the truth afterwards; no answer ever travels between nodes."""
 
     keys: list[Key]
@@ -49,7 +49,7 @@ class Verdicts(msgspec.Struct, frozen=True, tag=True, array_like=True):
     seconds: float = 0.0
 
 
-class Warmed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Prepared(msgspec.Struct, frozen=True, tag=True, array_like=True):
     sandbox: Sandbox
 
 
@@ -65,16 +65,16 @@ class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     reason: Annotated[str, msgspec.Meta(max_length=REASON)]
 
 
-class List(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ListDatasets(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Of the audit: what does this reasoning-gym offer?"""
 
 
-class Catalogue(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class DatasetList(msgspec.Struct, frozen=True, tag=True, array_like=True):
     version: str
     datasets: list[str]
 
 
-class Examine(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ExamineDataset(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Of the audit: make ready for this dataset alone. `upstream` leaves its scorer as reasoning-gym has it, and `another_day`
     has the calendar stand elsewhere."""
 
@@ -83,7 +83,7 @@ class Examine(msgspec.Struct, frozen=True, tag=True, array_like=True):
     another_day: bool = False
 
 
-class Make(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GenerateEntries(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Of the audit: make these questions from nothing, in this order."""
 
     seeds: list[int]
@@ -96,13 +96,13 @@ class GeneratedQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True)
     seconds: float
 
 
-class Score(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class ScoreAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Of the audit: let the scorer see these texts, and watch it."""
 
     items: list[tuple[int, str]]  # seed of the question, answer
 
 
-class Scored(msgspec.Struct, frozen=True, array_like=True):
+class AnswerScore(msgspec.Struct, frozen=True, array_like=True):
     """What the scorer said (NaN: no number), raised, and tried: names of audit events. `seconds` are the processor's."""
 
     reward: float
@@ -111,11 +111,11 @@ class Scored(msgspec.Struct, frozen=True, array_like=True):
     seconds: float
 
 
-class Scores(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    scores: list[Scored]
+class AnswerScores(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    scores: list[AnswerScore]
 
 
-class Render(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class RenderTemplate(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Of a chat template: what does it make of what a person and a model say in turn? `specials` are the texts of tokens that
     it may name."""
 
@@ -124,15 +124,15 @@ class Render(msgspec.Struct, frozen=True, tag=True, array_like=True):
     texts: tuple[str, ...]
 
 
-class Rendered(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class RenderedTemplate(msgspec.Struct, frozen=True, tag=True, array_like=True):
     text: str
 
 
-Request = MakeQuestions | MakeAnswers | Judge
-AuditRequest = List | Examine | Make | Score
-AuditReply = Catalogue | Warmed | GeneratedQuestions | Scores | Failed
-TemplateReply = Rendered | Failed
-Reply = Texts | Verdicts | Warmed | Tripped | Failed
+Request = GenerateQuestions | GenerateAnswers | Judge
+AuditRequest = ListDatasets | ExamineDataset | GenerateEntries | ScoreAnswers
+AuditReply = DatasetList | Prepared | GeneratedQuestions | AnswerScores | Failed
+TemplateReply = RenderedTemplate | Failed
+Reply = Texts | Verdicts | Prepared | Tripped | Failed
 
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
@@ -167,10 +167,10 @@ def reply(frame: bytes) -> Reply:
     return _decoded(frame, _replies)
 
 
-def require_all(request: Warm | Request, answer: Texts | Verdicts) -> None:
+def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
     """Raise EOFError unless that is an answer to each part of the request, and to nothing else."""
     match request, answer:
-        case (MakeQuestions(keys) | MakeAnswers(keys), Texts(answers)) | (Judge(keys), Verdicts(answers)):
+        case (GenerateQuestions(keys) | GenerateAnswers(keys), Texts(answers)) | (Judge(keys), Verdicts(answers)):
             if len(answers) == len(keys):
                 return
     raise EOFError("it talks nonsense: it answers what nobody asked")

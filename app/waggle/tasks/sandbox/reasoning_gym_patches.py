@@ -27,7 +27,7 @@ DRAWING: dict[str, tuple[str, ...]] = {
 WRONG = 0.05  # what a formula earns that does not follow
 
 
-def leave_out_drawing() -> None:
+def stub_matplotlib() -> None:
     """To be called before reasoning-gym is imported: cellpylib, which plays the game of life for it, could also draw that.
 
     What it would draw with, matplotlib, is more than half of what a start takes, lists this computer's fonts, and is never used.
@@ -83,7 +83,7 @@ def parse_matrix(text: str) -> list[list[int]]:
     return rows
 
 
-def keep_data_files() -> None:
+def cache_data_files() -> None:
     """Several datasets read a file of words each time they are made; armed, no file can be opened.
 
     And a setting may name that file: only one that ships with reasoning-gym is read, by its bare name.

@@ -46,7 +46,7 @@ ALLOW, REFUSE = 0x7FFF0000, 0x00050001  # go on; fail with EPERM
 NO_NEW_PRIVILEGES, SET_FILTER, ALL_THREADS = 38, 1, 1
 
 
-class Filter(ctypes.Structure):
+class SockFprog(ctypes.Structure):
     """What the kernel is handed: `struct sock_fprog`."""
 
     _fields_ = (("steps", ctypes.c_ushort), ("program", ctypes.c_char_p))
@@ -65,7 +65,7 @@ def prepared() -> Callable[[], bool] | None:
     def put_on() -> bool:
         if system.prctl(NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))):
             return False
-        filter_program = Filter(len(code) // STEP_BYTES, code)
+        filter_program = SockFprog(len(code) // STEP_BYTES, code)
         how = map(ctypes.c_ulong, (SET_FILTER, ALL_THREADS))
         return bool(system.syscall(ctypes.c_long(seccomp), *how, ctypes.byref(filter_program)) == 0)
 

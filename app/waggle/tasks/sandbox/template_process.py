@@ -26,7 +26,7 @@ ROLES = ("user", "assistant")
 EVERYTHING = "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}"  # what Jinja imports only when it is needed
 
 
-def rendered(request: messages.Render) -> str:
+def rendered(request: messages.RenderTemplate) -> str:
     """What the template makes of it. Left out: tools, and today's date, which is always the same, so that equal questions are
     equal prompts. Raises whatever the template does."""
     template = _environment().from_string(request.template)
@@ -68,12 +68,12 @@ def main() -> None:
     if frame is None:
         return
     hardening.limit_memory()
-    hardening.end_after(SECONDS)
-    rendered(messages.Render(EVERYTHING, {}, ("words",)))
-    hardening.close_doors()
+    hardening.set_deadline(SECONDS)
+    rendered(messages.RenderTemplate(EVERYTHING, {}, ("words",)))
+    hardening.drop_privileges()
     reply: messages.TemplateReply
     try:
-        reply = messages.Rendered(rendered(msgspec.msgpack.decode(frame, type=messages.Render)))
+        reply = messages.RenderedTemplate(rendered(msgspec.msgpack.decode(frame, type=messages.RenderTemplate)))
     except Exception as error:  # noqa: BLE001 - a program of strangers may raise anything
         reason = str(error) or type(error).__name__
         reply = messages.Failed(reason.encode(errors="replace").decode()[: messages.REASON])

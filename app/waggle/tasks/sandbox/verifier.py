@@ -15,7 +15,7 @@ from waggle.tasks.charter import Charter, other_questions
 from waggle.tasks.questions import Question, Split, split_of
 from waggle.tasks.rollout_group import UNJUDGED, Completion, Verdict
 from waggle.tasks.sandbox import messages
-from waggle.tasks.sandbox.child_process import Child, Forbidden, Killed, Starved
+from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved, TripwireTripped
 from waggle.tasks.sandbox.hardening import Sandbox
 
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
@@ -53,19 +53,19 @@ class Verifier:
 
     def _warm(self) -> Sandbox:
         try:
-            reply = self._request(messages.Warm(self._charter.specialties), START_SECONDS)
+            reply = self._request(messages.Prepare(self._charter.specialties), START_SECONDS)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
                 f"The judging process does not start: {error}.", "Look at the page Help, or run `waggle doctor`."
             ) from error
-        if not isinstance(reply, messages.Warmed):
+        if not isinstance(reply, messages.Prepared):
             reason = reply.reason if isinstance(reply, messages.Failed) else "no answer"
             raise CharterError(f"This charter's specialties cannot be made here: {reason}.", "Update Waggle.")
         return reply.sandbox
 
     @property
     def sandbox(self) -> Sandbox:
-        """What holds the child besides its tripwire, by the kernel (see `armour.close_doors`); `tripwire`: nothing."""
+        """What holds the child besides its tripwire, by the kernel (see `hardening.drop_privileges`); `tripwire`: nothing."""
         return self._sandbox
 
     @property
@@ -79,12 +79,12 @@ class Verifier:
 
     def questions(self, keys: Sequence[messages.Key]) -> list[Question]:
         """The questions of (dataset, seed) pairs, in order; raises CharterError for a dataset that the charter lacks."""
-        texts = self._texts(messages.MakeQuestions(list(keys)))
+        texts = self._texts(messages.GenerateQuestions(list(keys)))
         return [Question(dataset=dataset, seed=seed, text=text) for (dataset, seed), text in zip(keys, texts, strict=True)]
 
     def answers(self, keys: Sequence[messages.Key]) -> list[str]:
         """A true answer to each, for laboratories and for showing it after the fact; see `questions`."""
-        return self._texts(messages.MakeAnswers(list(keys)))
+        return self._texts(messages.GenerateAnswers(list(keys)))
 
     def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
         """A verdict for each completion. One that kills or stalls the child costs the child, and earns nothing.
@@ -143,7 +143,7 @@ class Verifier:
         with self._lock:
             self._child.end()
 
-    def _texts(self, request: messages.MakeQuestions | messages.MakeAnswers) -> list[str]:
+    def _texts(self, request: messages.GenerateQuestions | messages.GenerateAnswers) -> list[str]:
         reply = self._ask(request)
         if not isinstance(reply, messages.Texts):
             raise CharterError("A question cannot be made.", reply.reason if isinstance(reply, messages.Failed) else "")
@@ -167,18 +167,18 @@ class Verifier:
                 except (EOFError, TimeoutError) as error:
                     ended = error
                     self._restart(error)
-        kind = VerifierKilled if isinstance(ended, (Killed, Starved)) else VerifierError
+        kind = VerifierKilled if isinstance(ended, (ChildKilled, ChildStarved)) else VerifierError
         raise kind(
             f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
         ) from ended
 
-    def _request(self, request: messages.Warm | messages.Request, seconds: float, work: float = math.inf) -> messages.Reply:
+    def _request(self, request: messages.Prepare | messages.Request, seconds: float, work: float = math.inf) -> messages.Reply:
         reply = self._child.ask(request, seconds, work)
         if isinstance(reply, (messages.Texts, messages.Verdicts)):
             self.worked += reply.seconds
             messages.require_all(request, reply)
         if isinstance(reply, messages.Tripped):
-            raise Forbidden(f"a scorer tried {reply.event} on a text")
+            raise TripwireTripped(f"a scorer tried {reply.event} on a text")
         return reply
 
     def revive(self) -> None:
@@ -189,8 +189,8 @@ class Verifier:
 
     def _restart(self, ended: EOFError | TimeoutError) -> None:
         """Raises VerifierGone; the next request tries again."""
-        self.forbidden += isinstance(ended, Forbidden)
-        self.starved += isinstance(ended, Starved)
+        self.forbidden += isinstance(ended, TripwireTripped)
+        self.starved += isinstance(ended, ChildStarved)
         self._child.end()
         if self._closed:
             raise VerifierGone("The judging process was closed.")
@@ -201,9 +201,9 @@ class Verifier:
         self._restarted(str(ended))
 
 
-def _start() -> Child[messages.Reply]:
+def _start() -> ChildProcess[messages.Reply]:
     try:
-        return Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+        return ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     except OSError as error:  # short of memory or of processes
         raise VerifierError(f"The judging process cannot be started: {error.strerror}.", "Close other programs.") from error
 

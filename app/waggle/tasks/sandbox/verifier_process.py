@@ -1,7 +1,7 @@
 """The verifier child: the process that has reasoning-gym in it. Makes questions and judges text from strangers.
 
 Questions are made unarmed: our own code from integers, though some of it evaluates text it wrote itself. Everything else
-happens armed (see hardening.py), so all that a specialty ever imports or reads is imported and read at `Warm`.
+happens armed (see hardening.py), so all that a specialty ever imports or reads is imported and read at `Prepare`.
 """
 
 import decimal
@@ -33,7 +33,7 @@ CACHED_CHARACTERS = 8_000_000  # of all that they hold, five bytes each or more:
 NONSENSE = ("nonsense", "[[0, 1], [2]]", "1/2", "A → B", "(x + 1) * 2")  # for scorers that import only when they first parse
 
 
-class Bench:
+class CharterDatasets:
     """The datasets of one charter, and the entries made lately, so that judging does not make them again."""
 
     def __init__(self, specialties: tuple[Specialty, ...]) -> None:
@@ -54,10 +54,10 @@ class Bench:
 
     def arm(self, report: Callable[[str], None]) -> hardening.Sandbox:
         """From now on new text is judged behind closed doors; raises what a specialty raises that cannot be made so."""
-        sandbox = hardening.close_doors()
+        sandbox = hardening.drop_privileges()
         for dataset in self._settings:
             self._first(dataset, range(SPARE, 2 * SPARE))
-        self._unarmed = hardening.lay_tripwire(report)
+        self._unarmed = hardening.install_tripwire(report)
         return sandbox
 
     def _first(self, dataset: str, seeds: range) -> messages.Key:
@@ -152,17 +152,17 @@ def _reason(reward: float, answer: str) -> str:
     return "close" if reward >= CLOSE else f"wrong: {excerpt}"
 
 
-def _reply(bench: Bench, request: messages.Request) -> messages.Reply:
+def _reply(bench: CharterDatasets, request: messages.Request) -> messages.Reply:
     began = time.process_time()
     done = _done(bench, request)
     return msgspec.structs.replace(done, seconds=time.process_time() - began)
 
 
-def _done(bench: Bench, request: messages.Request) -> messages.Texts | messages.Verdicts:
+def _done(bench: CharterDatasets, request: messages.Request) -> messages.Texts | messages.Verdicts:
     match request:
-        case messages.MakeQuestions(keys):
+        case messages.GenerateQuestions(keys):
             return messages.Texts([bench.question(key) for key in keys])
-        case messages.MakeAnswers(keys):
+        case messages.GenerateAnswers(keys):
             return messages.Texts([bench.answer(key) for key in keys])
         case messages.Judge(items):
             return messages.Verdicts([bench.judge((dataset, seed), text, ended) for dataset, seed, text, ended in items])
@@ -179,24 +179,24 @@ def claim_stdout() -> BinaryIO:
     return replies
 
 
-def ready(specialties: tuple[Specialty, ...]) -> Bench:
+def ready(specialties: tuple[Specialty, ...]) -> CharterDatasets:
     """The bench of these, with all that they import or read in memory; raises what reasoning-gym raises."""
-    bench = Bench(specialties)
-    reasoning_gym_patches.leave_out_drawing()
+    bench = CharterDatasets(specialties)
+    reasoning_gym_patches.stub_matplotlib()
     reasoning_gym_patches.replace_scorers()
-    reasoning_gym_patches.keep_data_files()
+    reasoning_gym_patches.cache_data_files()
     bench.warm()
     return bench
 
 
-def _prepare(warm: messages.Warm, replies: BinaryIO) -> tuple[Bench, messages.Reply]:
+def _prepare(warm: messages.Prepare, replies: BinaryIO) -> tuple[CharterDatasets, messages.Reply]:
     """The bench of this charter, armed; on failure one that has no specialty, and why."""
     warnings.simplefilter("ignore")  # showing one opens the source file, and that would trip
     try:
         bench = ready(warm.specialties)
-        return bench, messages.Warmed(bench.arm(lambda event: messages.send(replies, messages.Tripped(event[:64]))))
+        return bench, messages.Prepared(bench.arm(lambda event: messages.send(replies, messages.Tripped(event[:64]))))
     except Exception as error:  # noqa: BLE001 - a specialty's settings may raise anything at all
-        return Bench(()), _failed(error)
+        return CharterDatasets(()), _failed(error)
 
 
 def _failed(error: Exception) -> messages.Failed:
@@ -204,11 +204,11 @@ def _failed(error: Exception) -> messages.Failed:
 
 
 def main() -> None:
-    """Answer requests until stdin closes. The first must be `Warm`, which is answered once."""
+    """Answer requests until stdin closes. The first must be `Prepare`, which is answered once."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches every process of a terminal: the engine ends this one
     hardening.limit_memory()
     replies = claim_stdout()
-    first: msgspec.msgpack.Decoder[messages.Warm] = msgspec.msgpack.Decoder(messages.Warm)
+    first: msgspec.msgpack.Decoder[messages.Prepare] = msgspec.msgpack.Decoder(messages.Prepare)
     decoder: msgspec.msgpack.Decoder[messages.Request] = msgspec.msgpack.Decoder(messages.Request)
     frame = messages.receive(sys.stdin.buffer)
     if frame is None:
@@ -217,7 +217,7 @@ def main() -> None:
     messages.send(replies, warmed)
     answered = 0
     while (frame := messages.receive(sys.stdin.buffer)) is not None:
-        hardening.end_after(SECONDS)
+        hardening.set_deadline(SECONDS)
         try:
             reply = _reply(bench, decoder.decode(frame))
             answered += 1
@@ -227,7 +227,7 @@ def main() -> None:
             reply = _failed(error)
         except Exception as error:  # noqa: BLE001 - a scorer may raise anything at all; the parent decides what that means
             reply = _failed(error)
-        hardening.end_after(0.0)
+        hardening.set_deadline(0.0)
         messages.send(replies, reply)
 
 

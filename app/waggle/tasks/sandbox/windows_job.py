@@ -11,7 +11,7 @@ EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
 ACTIVE_PROCESSES, PROCESS_MEMORY = 0x8, 0x100  # JOB_OBJECT_LIMIT_...
 
 
-class Basic(ctypes.Structure):
+class BasicLimits(ctypes.Structure):
     """JOBOBJECT_BASIC_LIMIT_INFORMATION; a DWORD has 32 bits everywhere."""
 
     _fields_ = (
@@ -27,11 +27,11 @@ class Basic(ctypes.Structure):
     )
 
 
-class Extended(ctypes.Structure):
+class ExtendedLimits(ctypes.Structure):
     """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
     _fields_ = (
-        ("BasicLimitInformation", Basic),
+        ("BasicLimitInformation", BasicLimits),
         ("IoInfo", ctypes.c_uint64 * 6),  # reserved
         ("ProcessMemoryLimit", ctypes.c_size_t),
         ("JobMemoryLimit", ctypes.c_size_t),
@@ -40,16 +40,16 @@ class Extended(ctypes.Structure):
     )
 
 
-def limits(*, memory_bytes: int = 0, alone: bool = False) -> Extended:
+def limits(*, memory_bytes: int = 0, alone: bool = False) -> ExtendedLimits:
     """What a job allows each of its processes: memory that it commits, and whether there may be others beside it."""
-    limit = Extended(ProcessMemoryLimit=memory_bytes)
+    limit = ExtendedLimits(ProcessMemoryLimit=memory_bytes)
     basic = limit.BasicLimitInformation
     basic.LimitFlags = (PROCESS_MEMORY if memory_bytes else 0) | (ACTIVE_PROCESSES if alone else 0)
     basic.ActiveProcessLimit = int(alone)
     return limit
 
 
-def enter(restrictions: Extended) -> bool:
+def enter(restrictions: ExtendedLimits) -> bool:
     """Put this process into a job of its own, inside those that it is in already; False where the system says no."""
     if sys.platform != "win32":
         return False
