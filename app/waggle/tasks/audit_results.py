@@ -17,7 +17,7 @@ class AuditHeading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One dataset, with its default settings: a line each. A charter may name it if it is listed."""
+    """One line: one dataset with its default settings. A charter may name it if `listed`."""
 
     dataset: str
     listed: bool
@@ -27,9 +27,9 @@ class AuditFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     slowest_seconds: float = 0.0  # processor time of the slowest answer up to that length
     crumb: float = 0.0  # the most it pays for a hostile text, below a full reward
     events: tuple[str, ...] = ()  # audit events its scorer raised over a text
-    raised: tuple[str, ...] = ()  # exceptions its scorer lets through: such a text earns nothing
-    hash_seed_matters: bool = False  # noted only: the child always runs with PYTHONHASHSEED=0
-    answers: int = 0  # that its scorer was shown
+    raised: tuple[str, ...] = ()  # exceptions that its scorer does not catch: such a text earns nothing
+    hash_seed_matters: bool = False  # only for information: the child always runs with PYTHONHASHSEED=0
+    answers: int = 0  # texts that its scorer read
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     findings: dict[str, AuditFinding]
 
     def refusal(self, dataset: str, characters: int) -> str:
-        """Why a charter with completions of so many characters may not name this dataset; empty where it may."""
+        """The reason why a charter with completions of this many characters may not name a dataset; empty if it may."""
         finding = self.findings.get(dataset)
         if finding is None:
             return "this Waggle has no such dataset"
@@ -59,7 +59,7 @@ def read(path: Path) -> Audit:
 
 @functools.cache
 def shipped() -> Audit:
-    """The one that came with this Waggle; raises CharterError."""
+    """The audit that came with this Waggle. Raises CharterError."""
     try:
         return read(paths.resources() / "audit.jsonl")
     except (OSError, ValueError) as error:
