@@ -1,4 +1,4 @@
-"""What the window's tests share: a platform without a screen, one look, a recorded run, a window that was told it."""
+"""What the window's tests share: a platform without a screen, one theme, a recorded run, a window that was told it."""
 
 import gc
 import os
