@@ -14,7 +14,7 @@ from pathlib import Path
 
 from network.loopback import answered, fresh_identity, question_ids
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News, ReachFound, RecordDropped
+from waggle.network.messages.events import GroupsArrived, NetworkEvent, NetworkRestarted, ReachChanged, RecordRejected
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
@@ -105,14 +105,14 @@ def report(member: Member) -> dict[str, object]:
     }
 
 
-def tell(number: int, news: News) -> None:
+def tell(number: int, news: NetworkEvent) -> None:
     match news:
         case GroupsArrived():
             groups = [name_of(group) for group in news.groups]
             say("arrived", node=number, origin=news.origin.hex(), round=news.round, groups=groups)
-        case ReachFound():
+        case ReachChanged():
             say("reached", node=number, reach=news.reach, peers=news.peers)
-        case RecordDropped() | NetworkRestarted():
+        case RecordRejected() | NetworkRestarted():
             say("trouble", node=number, reason=news.reason)
         case _:
             pass  # standings are asked for; traffic and clocks are no part of this

@@ -22,12 +22,12 @@ from waggle.core.errors import BadRecord, VerifierKilled
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.network.exchange import collector
 from waggle.network.exchange.collector import MAX_PULL
-from waggle.network.limits.rate_limits import TOGETHER, WORK_RATE, Joint, Payers
+from waggle.network.limits.rate_limits import TOGETHER, WORK_RATE, JointRateLimit, Payers
 from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART
 from waggle.network.messages import directory, rollout_record
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped
-from waggle.network.messages.handshake import Greeting
+from waggle.network.messages.events import GroupsArrived, ReachChanged, RecordRejected
+from waggle.network.messages.handshake import Handshake
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import rpc_handlers
 from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST
@@ -56,7 +56,7 @@ def slow_answers(scene: Scene) -> Payload:
 @pytest.fixture
 async def victim(start: Start, seed_address: str) -> Live:
     node = await start("victim", seeds=(seed_address,))
-    await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     return node
 
 
@@ -73,7 +73,7 @@ async def test_every_bad_payload_is_refused_for_its_own_reason_and_its_sender_no
     await asyncio.gather(*(each.attack(REFUSED[name][0], scene_of(each)) for name, each in hostile.items()))
 
     for name, each in hostile.items():
-        dropped = await victim.ear.hear(RecordDropped, lambda news, each=each: news.origin == each.identity.peer_id)
+        dropped = await victim.ear.hear(RecordRejected, lambda news, each=each: news.origin == each.identity.peer_id)
         assert dropped.reason == REFUSED[name][1], name
         assert victim.node._trust.of(each.identity.peer_id).doubted_until >= began + DOUBT_S
 
@@ -81,7 +81,7 @@ async def test_every_bad_payload_is_refused_for_its_own_reason_and_its_sender_no
     assert {judged.group.origin for judged in victim.node.waiting()}.isdisjoint(
         each.identity.peer_id for each in hostile.values()
     )
-    assert len(victim.ear.all(RecordDropped)) == len(REFUSED)
+    assert len(victim.ear.all(RecordRejected)) == len(REFUSED)
 
 
 async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
@@ -186,7 +186,7 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
         stalled.setattr(verifying, "STRANGERS_SECONDS", 0.0)  # whatever it says takes longer
         stalled.setattr(child_process, "LOOK_SECONDS", 0.0)
         await hostile.attack(slow_answers, scene_of(hostile))
-        dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
+        dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
     assert dropped.reason == "cannot be judged"
     assert victim.node._trust.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
     await honest_arrives()
@@ -200,7 +200,7 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
     hostile = [await attacker(name) for name in ("busy", "busier")]
     worked: list[float] = []
-    account = victim.node._gathering._accounts.work = Joint(WORK_RATE, 0.0, TOGETHER)
+    account = victim.node._gathering._accounts.work = JointRateLimit(WORK_RATE, 0.0, TOGETHER)
     count = account.charge
 
     def charge(payers: Payers, seconds: float) -> None:
@@ -270,11 +270,11 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path
 ) -> None:
     looking = victim.node._gathering
-    looking._accounts.pulls = Joint(rate=0.0, burst=1e6, times=1.0)
+    looking._accounts.pulls = JointRateLimit(rate=0.0, burst=1e6, times=1.0)
     be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
     first, second = await attacker("first name"), await attacker("second name")
     first.offer(Payload(os.urandom(1_500_000), epoch=scene_of(first).epoch, changes={"size": 1}))
-    await victim.ear.hear(RecordDropped, lambda news: news.origin == first.identity.peer_id)
+    await victim.ear.hear(RecordRejected, lambda news: news.origin == first.identity.peer_id)
 
     tell, heard = looking._on_announcements, asyncio.Event()
 
@@ -321,7 +321,7 @@ async def test_what_waits_of_a_stranger_is_gone_with_its_first_offence(
     await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
     honest = await honest_arrives()
     await hostile.attack(attacks.control_characters, dataclasses.replace(scene_of(hostile), round=2))
-    await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
+    await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
     assert {group.group.origin for group in victim.node.waiting()} == {honest.identity.peer_id}
 
 
@@ -332,7 +332,7 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
     with monkeypatch.context() as patch:
         patch.setattr(rpc_handlers, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
         victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
     address = (await victim.node._connection.dht.addresses())[0]
     await asyncio.gather(*(each.dht.connect(address) for each in hostile))
@@ -360,7 +360,7 @@ async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAt
     one.offer(attacks.wire(scene_of(one), []))
     thief._announced = one._announced
 
-    dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == thief.identity.peer_id)
+    dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == thief.identity.peer_id)
 
     assert dropped.reason == "forged announcement"
 
@@ -368,13 +368,13 @@ async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAt
 @pytest.mark.parametrize(
     ("theirs", "says"),
     [
-        (Greeting(PROTOCOL + 1, "9.0", bytes(32)), "update this Waggle"),
-        (Greeting(PROTOCOL - 1, "0.0.1", bytes(32)), "it must be updated"),
-        (Greeting(PROTOCOL, "0.1", bytes(32)), "another charter"),
+        (Handshake(PROTOCOL + 1, "9.0", bytes(32)), "update this Waggle"),
+        (Handshake(PROTOCOL - 1, "0.0.1", bytes(32)), "it must be updated"),
+        (Handshake(PROTOCOL, "0.1", bytes(32)), "another charter"),
     ],
 )
 async def test_a_node_of_another_kind_is_refused_with_a_sentence(
-    attacker: StartAttacker, victim: Live, theirs: Greeting, says: str
+    attacker: StartAttacker, victim: Live, theirs: Handshake, says: str
 ) -> None:
     other = await attacker("other")
     other.greeting = msgspec.msgpack.encode(theirs)

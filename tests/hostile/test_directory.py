@@ -19,7 +19,7 @@ from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, 
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED
-from waggle.network.limits.bandwidth import Traffic
+from waggle.network.limits.bandwidth import BandwidthLimiter
 from waggle.network.messages import announcement
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.announcement import MAX_LIFETIME_S, MOST_FORGED
@@ -629,7 +629,7 @@ async def test_whoever_is_relayed_is_shut_out_by_no_other() -> None:
 
 
 async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set(tmp_path: Path) -> None:
-    traffic = Traffic(clock=lambda: 0.0)
+    traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
     async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:
@@ -651,7 +651,7 @@ async def test_where_the_limit_is_used_up_neighbours_are_named_and_entries_store
 
 
 async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_the_directory_send(tmp_path: Path) -> None:
-    traffic, now = Traffic(clock=lambda: now), 0.0
+    traffic, now = BandwidthLimiter(clock=lambda: now), 0.0
     traffic.limit = 1000.0
     honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
     async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:

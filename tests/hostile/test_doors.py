@@ -12,7 +12,7 @@ from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Start, answered, fresh_identity, question_ids, share
 from waggle.network.exchange.collector import MAX_PULL
 from waggle.network.messages import directory
-from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachFound
+from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind import connection, dht_validator
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.web import server
@@ -51,7 +51,7 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = await attacker("half")
     await hostile.dht.connect((await victim.node.addresses())[0])
     before = victim.node._connection.dht.memory
@@ -91,7 +91,7 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
 ) -> None:  # fmt: skip
     monkeypatch.setattr(dht_validator, "SHARD_CAP", CAP)
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"crowd {number}") for number in range(4)]  # each has room for a quarter of them
     for each in hostile:  # else each stores with five, and of six nodes the farthest from the key is never asked
         each.dht._node.num_replicas = 6

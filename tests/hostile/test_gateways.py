@@ -22,15 +22,24 @@ from network.leaderboard.test_exchange import exam, of, truths
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, options, question_ids
 from network.transport.gateway.test_server import announcing, asked, introduce, lending
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import answer_sheet, directory, gateway_frames, rollout_record
 from waggle.network.messages.announcement import LIFETIME_S, MOST_FORGED, Announcement
-from waggle.network.messages.answer_sheet import Sheet
-from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped, SheetsMarked
-from waggle.network.messages.gateway_frames import PROOF, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
-from waggle.network.messages.rollout_record import MAX_BLOB, Record
+from waggle.network.messages.answer_sheet import AnswerSheet
+from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, ReachChanged, RecordRejected
+from waggle.network.messages.gateway_frames import (
+    PROOF,
+    DirectoryEntry,
+    DirectoryRequest,
+    Hello,
+    PullRequest,
+    Response,
+    UploadRequest,
+    Welcome,
+)
+from waggle.network.messages.rollout_record import MAX_BLOB, RolloutRecord
 from waggle.network.open_node import open_node
 from waggle.network.transport import interface
 from waggle.network.transport.gateway import bounded_connection
@@ -55,8 +64,8 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
 ) -> None:
     client, liar, true = (fresh_identity(tmp_path, name) for name in ("client", "liar", "true"))
     groups = answered(charter, verifier, client.peer_id, question_ids(charter, verifier, client.peer_id, 1))
-    made = Record(origin=client.peer_id, round=1, epoch=groups[0].id.epoch, model="starter", groups=tuple(groups))
-    answers = Sheet(
+    made = RolloutRecord(origin=client.peer_id, round=1, epoch=groups[0].id.epoch, model="starter", groups=tuple(groups))
+    answers = AnswerSheet(
         origin=client.peer_id, epoch=exam.epoch, exam=exam.digest, round=40, learned=3, model="starter",
         answers=tuple(truths(verifier, exam, 7)),
     )  # fmt: skip
@@ -89,12 +98,12 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
             key = directory.key_of(charter.digest, 0, 0)
         await dht.announce(key, client.peer_id, announcements.signed(announced, client), announced.expires_at)
         arrived = await reader.ear.hear(GroupsArrived)
-        told = await reader.ear.hear(SheetsMarked, lambda news: of(news.comparison, client) is not None)
+        told = await reader.ear.hear(LeaderboardChanged, lambda news: of(news.comparison, client) is not None)
 
     assert (arrived.origin, [each.group for each in arrived.groups]) == (client.peer_id, groups)
     assert of(told.comparison, client).right == 7
     assert set(asked) == set(given), "it was asked first, and each of both once"
-    assert reader.ear.all(RecordDropped) == []
+    assert reader.ear.all(RecordRejected) == []
     assert reader.node._trust.of(client.peer_id).rejected == 0
 
 
@@ -114,9 +123,9 @@ async def test_the_directory_goes_to_a_client_as_fast_as_its_share_allows(
         await connection.recv()
         began, had = time.monotonic(), 0
         for number in range(6):
-            await connection.send(msgspec.msgpack.encode(Directory(number)))
+            await connection.send(msgspec.msgpack.encode(DirectoryRequest(number)))
         for _ in range(6):
-            answer = msgspec.msgpack.decode(await connection.recv(), type=Answer)
+            answer = msgspec.msgpack.decode(await connection.recv(), type=Response)
             assert {each.peer_id: each.signed for each in answer.listed} == crowd
             had += sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
         assert had <= gateway.BYTES_BURST + gateway.BYTES_RATE * (time.monotonic() - began)
@@ -139,11 +148,11 @@ async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
         await introduce(connection, identity)
         await connection.recv()
         async with asyncio.timeout(SOON):
-            await connection.send(msgspec.msgpack.encode(Directory(1)))
+            await connection.send(msgspec.msgpack.encode(DirectoryRequest(1)))
             while not asked:
                 await asyncio.sleep(0.01)
-            await connection.send(msgspec.msgpack.encode(Lodge(2, b"mine")))
-            assert msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(2, DONE)
+            await connection.send(msgspec.msgpack.encode(UploadRequest(2, b"mine")))
+            assert msgspec.msgpack.decode(await connection.recv(), type=Response) == Response(2, DONE)
         assert asked == [(identity.peer_id, 138)]
 
 
@@ -254,7 +263,7 @@ async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
     try:
         with suppress(ConnectionClosed):  # given up already
             for number in range(ASKED):
-                await connection.send(msgspec.msgpack.encode(Pull(number, bytes(38), hashlib.sha256(LARGE).digest())))
+                await connection.send(msgspec.msgpack.encode(PullRequest(number, bytes(38), hashlib.sha256(LARGE).digest())))
         yield
     finally:
         connection.transport.abort()
@@ -284,8 +293,8 @@ class Besieged:
         if connection is not None:
             async with asyncio.timeout(SOON):
                 with suppress(ConnectionClosed):
-                    await connection.send(msgspec.msgpack.encode(Lodge(1, b"mine")))
-                    return msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(1, DONE)
+                    await connection.send(msgspec.msgpack.encode(UploadRequest(1, b"mine")))
+                    return msgspec.msgpack.decode(await connection.recv(), type=Response) == Response(1, DONE)
         return False
 
     async def sticks(self, name: str, range_: int) -> tuple[ClientConnection, ServerConnection]:
@@ -384,7 +393,7 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
             await asyncio.sleep(0.01)
         assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
         connection.transport.resume_reading()
-        answers = [msgspec.msgpack.decode(await connection.recv(), type=Answer) for _ in range(ASKED)]
+        answers = [msgspec.msgpack.decode(await connection.recv(), type=Response) for _ in range(ASKED)]
         while here.paused:
             await asyncio.sleep(0.01)
     assert [each.blob for each in answers] == [LARGE] * ASKED
@@ -464,8 +473,8 @@ async def test_messages_of_some_length_are_as_many_as_there_are(besieged: Besieg
     assert honest is not None
     async with asyncio.timeout(SOON):
         for _ in range(20):
-            await honest.send(msgspec.msgpack.encode(Lodge(1, bytes(2000))))
-            assert msgspec.msgpack.decode(await honest.recv(), type=Answer) == Answer(1, DONE)
+            await honest.send(msgspec.msgpack.encode(UploadRequest(1, bytes(2000))))
+            assert msgspec.msgpack.decode(await honest.recv(), type=Response) == Response(1, DONE)
 
 
 async def test_a_stranger_may_say_little_before_it_says_who_it_is(charter: Charter, tmp_path: Path) -> None:
@@ -482,7 +491,7 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
     monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     monkeypatch.setattr(gateway, "MAX_UNSENT", 2 * len(LARGE))
     besieged.lent._keep(b"somebody", LARGE)
-    ask = Pull(1, bytes(38), hashlib.sha256(LARGE).digest())
+    ask = PullRequest(1, bytes(38), hashlib.sha256(LARGE).digest())
     slow, here = await besieged.sticks("slow", 1)
     honest = await besieged.come("honest", 2)
     assert honest is not None
@@ -500,18 +509,18 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
 async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_forged_names(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gates = Gates(charter.digest, Admission(charter, identity.peer_id), Ear())
+    gates = Gates(charter.digest, Membership(charter, identity.peer_id), Ear())
     announced = Announcement(
         charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m",
         expires=int((time.time() + 100) * 1000),
     )  # fmt: skip
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(3)]
-    honest = [Listed(each.peer_id, announcements.signed(announced, each)) for each in names]
-    forged = [Listed(bytes([0, 36, 8, 1, 18, 32]) + os.urandom(32), honest[0].signed) for _ in range(100)]
-    verified, verify, shown = list[bytes](), announcements.verify, list[Listed]()
+    honest = [DirectoryEntry(each.peer_id, announcements.signed(announced, each)) for each in names]
+    forged = [DirectoryEntry(bytes([0, 36, 8, 1, 18, 32]) + os.urandom(32), honest[0].signed) for _ in range(100)]
+    verified, verify, shown = list[bytes](), announcements.verify, list[DirectoryEntry]()
 
-    async def all_answer(_make: object) -> dict[str, Answer]:
-        return {"one": Answer(1, listed=tuple(shown))}
+    async def all_answer(_make: object) -> dict[str, Response]:
+        return {"one": Response(1, listed=tuple(shown))}
 
     monkeypatch.setattr(gates, "_of_all", all_answer)
     monkeypatch.setattr(announcements, "verify", lambda *given: verified.append(given[0]) or verify(*given))
@@ -550,18 +559,18 @@ async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
 
     async with serve(ping, "127.0.0.1", 0, ping_interval=None) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
-        member = Admission(charter, identity.peer_id)
+        member = Membership(charter, identity.peer_id)
         node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
         await node.start()
         try:
-            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             (gate,) = node.dht.open.values()
             most, here = 0, gate._connection
             while here.state is State.OPEN:
                 most = max(most, here.transport.get_write_buffer_size())
                 await asyncio.sleep(0)
             assert most <= bounded_connection.MAX_UNREAD + len(pings)
-            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            await ear.hear(ReachChanged, lambda news: news.reach == "alone")
         finally:
             await node.close()
 
@@ -585,14 +594,16 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
     full, left = asyncio.Event(), asyncio.Event()
     async with serve(read_nothing, "127.0.0.1", 0, ping_interval=None) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
-        member = Admission(charter, identity.peer_id)
+        member = Membership(charter, identity.peer_id)
         node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
         await node.start()
         try:
-            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             monkeypatch.setattr(bounded_connection, "READ_S", 1.0)
             (gate,) = node.dht.open.values()
-            many = asyncio.gather(*(gate.ask(lambda number: Lodge(number, LARGE)) for _ in range(8)), return_exceptions=True)
+            many = asyncio.gather(
+                *(gate.ask(lambda number: UploadRequest(number, LARGE)) for _ in range(8)), return_exceptions=True
+            )
             while not (here := gate._connection).paused:
                 await asyncio.sleep(0.01)
             assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
@@ -601,9 +612,9 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
                 while here.state is State.OPEN:
                     await asyncio.sleep(0.01)
                 with pytest.raises(PeerAway):
-                    await gate.ask(Directory)
+                    await gate.ask(DirectoryRequest)
             assert [type(each) for each in await many] == [PeerAway] * 8
-            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            await ear.hear(ReachChanged, lambda news: news.reach == "alone")
             assert here.transport.get_write_buffer_size() == 0
         finally:
             full.set()
@@ -618,7 +629,7 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
     start: Start, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     blob = bytes(1000)
-    ask = Pull(1, bytes(38), hashlib.sha256(blob).digest())
+    ask = PullRequest(1, bytes(38), hashlib.sha256(blob).digest())
     monkeypatch.setattr("waggle.network.node.BYTES_RATE", 0.0)
     monkeypatch.setattr("waggle.network.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))  # half is for who wants little
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
@@ -634,7 +645,7 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
             return connection
 
         crowd = [await client(f"crowd {number}", place) for number in range(5)]
-        assert await asked(crowd[0], Lodge(1, blob)) == DONE
+        assert await asked(crowd[0], UploadRequest(1, blob)) == DONE
         assert [await asked(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have had all of one share"
 
         assert await asked(await client("elsewhere", "9.9.9.0/24"), ask) == blob
@@ -650,11 +661,11 @@ async def test_a_light_client_that_would_lend_its_web_port_keeps_its_own_gateway
     lender, stranger = await start("lender", web_port=0, gateway=True), fresh_identity(tmp_path, "stranger")
     doors = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True}
     light = await start("light", web_port=0, gateway=True, **doors)
-    await light.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await light.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     (gate,) = light.node._connection.dht.open.values()  # type: ignore[attr-defined]
     with suppress(InvalidStatus):  # it serves nobody
         async with connect(f"ws://127.0.0.1:{light.node.web_port}/gateway") as connection:
             await introduce(connection, stranger)
             await connection.recv()
             await asked(connection, announcing(charter, stranger))
-    assert (await gate.ask(Directory)).listed == ()
+    assert (await gate.ask(DirectoryRequest)).listed == ()

@@ -15,7 +15,7 @@ from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.directory import OVER_SAMPLE
-from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.messages.rollout_record import MAX_GROUPS
 from waggle.network.transport import interface
 from waggle.sapo import stages
@@ -53,7 +53,7 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch, hostile: int, of_use: bool, one_range: bool,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     crowd = [await attacker(f"hostile {number}") for number in range(hostile)]
     friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
     for each in (*friends, *(crowd if of_use else ())):
@@ -87,8 +87,8 @@ async def test_half_of_those_asked_have_standing_however_many_names_announce(
         looks.append((set(announced) - set(named["avoid"]), chosen))
         return chosen
 
-    choosing = directory.choose
-    monkeypatch.setattr(directory, "choose", choose)
+    choosing = directory.choose_peers
+    monkeypatch.setattr(directory, "choose_peers", choose)
     friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
     hostile, names = await attacker("hostile"), [fresh_identity(tmp_path, f"name {number}") for number in range(NAMES)]
     assert await hostile.announce_crowd(names) == NAMES

@@ -92,7 +92,7 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
     import psutil
 
     from waggle.network.identity import keys as identities
-    from waggle.network.messages.events import GroupsArrived, News
+    from waggle.network.messages.events import GroupsArrived, NetworkEvent
     from waggle.network.messages.options import SwarmOptions
     from waggle.network.open_node import open_node
     from waggle.tasks.charter import first_swarm
@@ -102,7 +102,7 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
     Path(home).mkdir()
     own, charter, arrived = identities.load_or_create(Path(home) / "own.key"), first_swarm(), [0]
 
-    def hear(news: News) -> None:
+    def hear(news: NetworkEvent) -> None:
         arrived[0] += isinstance(news, GroupsArrived)
 
     chosen = SwarmOptions(host="127.0.0.1", tempo=TEMPO_S, seeds=(seed,), patience=10.0)

@@ -14,8 +14,8 @@ from typing import TypeVar
 from waggle.network import seed
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import Identity
-from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, Trust
-from waggle.network.messages.events import News, PeerSeen
+from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, ReputationTable
+from waggle.network.messages.events import NetworkEvent, PeerChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.tasks.charter import Charter
@@ -34,10 +34,10 @@ class Ear:
     """Hears what a node tells, and wakes whoever waits for it."""
 
     def __init__(self) -> None:
-        self.heard: list[News] = []
+        self.heard: list[NetworkEvent] = []
         self._changed = asyncio.Event()
 
-    def __call__(self, news: News) -> None:
+    def __call__(self, news: NetworkEvent) -> None:
         self.heard.append(news)
         self._changed.set()
 
@@ -54,8 +54,8 @@ class Ear:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def peer(self, peer_id: bytes, such: Callable[[PeerSeen], bool]) -> PeerSeen:
-        return await self.hear(PeerSeen, lambda news: news.peer.id == peer_id and such(news))
+    async def peer(self, peer_id: bytes, such: Callable[[PeerChanged], bool]) -> PeerChanged:
+        return await self.hear(PeerChanged, lambda news: news.peer.id == peer_id and such(news))
 
 
 @dataclass
@@ -114,7 +114,7 @@ def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) 
     )
 
 
-def be_of_use(trust: Trust, peer: bytes) -> None:
+def be_of_use(trust: ReputationTable, peer: bytes) -> None:
     """As little as makes it trusted."""
     for number in range(KNOWN_FROM):
         trust.received(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])

@@ -15,14 +15,14 @@ from waggle.core.errors import UNREADABLE, SwarmError
 from waggle.network.messages.addresses import is_address, is_gateway
 from waggle.network.messages.invite import MAX_GATEWAYS, MAX_SEEDS
 
-MOST = 64  # swarms
+MAX_SWARMS = 64  # swarms
 MAX_BYTES = 1024 * 1024  # more than so many of the longest invites take
 
 Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 HashOrNone = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class JoinedSwarm(msgspec.Struct, frozen=True, kw_only=True):
     """`charter` is the hash in hex; `port` is the one this node was last reached at there, so that invites stay true.
 
     `only_by_web`: of all that its newest invite names, a gateway alone answered here.
@@ -38,39 +38,39 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     only_by_web: bool = False
 
 
-class Book(msgspec.Struct, frozen=True, kw_only=True):
+class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):
     """`active` is empty for the swarm that ships with Waggle."""
 
     active: HashOrNone = ""
     before: HashOrNone = ""  # that in which a round was played last: what a choice that fails is left for
-    entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MOST)] = ()
+    entries: Annotated[tuple[JoinedSwarm, ...], msgspec.Meta(max_length=MAX_SWARMS)] = ()
 
-    def entry(self, charter: str) -> Entry | None:
+    def entry(self, charter: str) -> JoinedSwarm | None:
         return next((entry for entry in self.entries if entry.charter == charter), None)
 
-    def with_entry(self, entry: Entry) -> "Book":
+    def with_entry(self, entry: JoinedSwarm) -> "JoinedSwarms":
         """With this one added, or in the place of what was known of the same swarm; raises SwarmError for one too many."""
         if self.entry(entry.charter):
             return replace(
                 self, entries=tuple(entry if present.charter == entry.charter else present for present in self.entries)
             )
-        if len(self.entries) >= MOST:
-            raise SwarmError(f"{MOST} swarms are remembered already.", "Forget one first.")
+        if len(self.entries) >= MAX_SWARMS:
+            raise SwarmError(f"{MAX_SWARMS} swarms are remembered already.", "Forget one first.")
         return replace(self, entries=(*self.entries, entry))
 
-    def without(self, charter: str) -> "Book":
+    def without(self, charter: str) -> "JoinedSwarms":
         """With this one forgotten. It is not gone back to: without it that would be another one, and open to all."""
         before = self.active if self.before == charter else self.before
         return replace(self, before=before, entries=tuple(entry for entry in self.entries if entry.charter != charter))
 
 
-def read(path: Path) -> Book:
+def read(path: Path) -> JoinedSwarms:
     """Empty where there is none. One that is damaged is set aside, and SwarmError says where."""
     try:
         with path.open("rb") as file:
-            book = msgspec.json.decode(file.read(MAX_BYTES), type=Book)
+            book = msgspec.json.decode(file.read(MAX_BYTES), type=JoinedSwarms)
     except FileNotFoundError:
-        return Book()
+        return JoinedSwarms()
     except OSError as error:
         raise SwarmError(f"The list of swarms {path} cannot be read: {error.strerror}.", "Check who owns it.") from error
     except UNREADABLE as error:
@@ -84,7 +84,7 @@ def read(path: Path) -> Book:
     return replace(book, entries=tuple(sound))
 
 
-def write(path: Path, book: Book) -> None:
+def write(path: Path, book: JoinedSwarms) -> None:
     """Raises SwarmError where the disk says no."""
     try:
         paths.put(path, msgspec.json.format(msgspec.json.encode(book)))

@@ -12,24 +12,24 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from waggle.network.exchange.collector import Gathering
-from waggle.network.exchange.outbox_log import Message, Sent
-from waggle.network.exchange.pool import Pool
-from waggle.network.exchange.publisher import Offers
+from waggle.network.exchange.collector import RolloutCollector
+from waggle.network.exchange.outbox_log import OutboxLog, OutgoingMessage
+from waggle.network.exchange.pool import GroupPool
+from waggle.network.exchange.publisher import RolloutPublisher
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Admission
-from waggle.network.leaderboard.exchange import Marking
+from waggle.network.identity.membership import Membership
+from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.network.limits import reputation_file
-from waggle.network.limits.bandwidth import Traffic
-from waggle.network.limits.rate_limits import Accounts, Shares
-from waggle.network.limits.reputation import Choice, Trust
+from waggle.network.limits.bandwidth import BandwidthLimiter
+from waggle.network.limits.rate_limits import AddressRangeRateLimit, PeerRateLimits
+from waggle.network.limits.reputation import Choice, ReputationTable
 from waggle.network.messages import handshake, rollout_record
 from waggle.network.messages.announcement import MAX_BITS
-from waggle.network.messages.directory import Depth
-from waggle.network.messages.events import News, PeerSeen, StandingsLost, TrafficCounted
+from waggle.network.messages.directory import DirectoryDepth
+from waggle.network.messages.events import NetworkEvent, PeerChanged, ReputationsLost, TrafficMeasured
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.availability import is_light
 from waggle.network.transport.gateway.server import Gateway
 from waggle.network.transport.interface import Callbacks, Connected, OpenTransport, PeerAway, Pong, Services, fetch
@@ -63,7 +63,7 @@ class SwarmNode:
         charter: Charter,
         identity: Identity,
         verifier: Verifier,
-        tell: Callable[[News], None],
+        tell: Callable[[NetworkEvent], None],
         open_transport: OpenTransport,
         clock: Callable[[], float] = time.time,
         is_resting: Callable[[], bool] = lambda: False,
@@ -75,30 +75,30 @@ class SwarmNode:
         self._board = Board(charter)
         self._addresses: tuple[str, ...] = ()
 
-        def hear(news: News) -> None:
+        def hear(news: NetworkEvent) -> None:
             self._board.hear(news)
             tell(news)
 
         self._tell = hear
-        self._pool = Pool(charter, options.pool_capacity, clock)
+        self._pool = GroupPool(charter, options.pool_capacity, clock)
         self._standings, self._keeping = options.standings, threading.Lock()
         known = reputation_file.read(options.standings)
-        self._trust = Trust(known=known or ())
+        self._trust = ReputationTable(known=known or ())
         self._lost = known is None
-        self._quota, self._sources = Shares(BYTES_RATE, BYTES_BURST), dict[bytes, str]()  # of everybody connected
-        self._traffic = Traffic()
-        self._admission = Admission(charter, identity.peer_id, options.key)
-        self._sent, depth = Sent(clock), Depth(most=0 if is_light(options) else MAX_BITS)
-        accounts = Accounts()
-        self._offers = Offers(
+        self._quota, self._sources = AddressRangeRateLimit(BYTES_RATE, BYTES_BURST), dict[bytes, str]()  # of everybody connected
+        self._traffic = BandwidthLimiter()
+        self._admission = Membership(charter, identity.peer_id, options.key)
+        self._sent, depth = OutboxLog(clock), DirectoryDepth(most=0 if is_light(options) else MAX_BITS)
+        accounts = PeerRateLimits()
+        self._offers = RolloutPublisher(
             identity, charter, self._admission, clock, options.tempo, self._sent, depth, sheet=lambda: self._marking.own
         )  # fmt: skip
         self._gateway = self._door_for_others()
-        self._marking = Marking(
+        self._marking = AnswerSheetExchange(
             options, charter, identity, self._admission, verifier, hear, clock,
             trust=self._trust, traffic=self._traffic, accounts=accounts, lodged=self._gateway.get,
         )  # fmt: skip
-        self._gathering = Gathering(
+        self._gathering = RolloutCollector(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, accounts=accounts,
             lodged=self._gateway.get, mine=lambda: self._offers.expires,
@@ -119,7 +119,7 @@ class SwarmNode:
             listed=self._list, announce=self._announce_for, pull=self._pull_for,
         )  # fmt: skip
 
-    def _callbacks(self, report: Callable[[News], None]) -> Callbacks:
+    def _callbacks(self, report: Callable[[NetworkEvent], None]) -> Callbacks:
         return Callbacks(
             services=self._services(), report=report, met=self._meet, joined=self._offers.renew, greeted=self._trust.greeted,
             trusted=self._trust.trusted, admission=self._admission, traffic=self._traffic,
@@ -139,13 +139,13 @@ class SwarmNode:
 
     async def start(self) -> None:
         """Start p2pd and the work in the background; raises SwarmError. Waits for no peer."""
-        membership.require(self._charter, self._options.key)
+        membership.require_key(self._charter, self._options.key)
         await self._connection.start()
         if self._web is not None:
             await self._web.start(self._options.web_host, self._options.web_port or 0)
         self._loop = asyncio.get_running_loop()
         if self._lost:
-            self._tell(StandingsLost())
+            self._tell(ReputationsLost())
         ways = (self._offers, self._gathering, self._marking)
         work = (*(each.run(self._connection) for each in ways), self._count(), self._connection.run())
         self._tasks = [asyncio.create_task(each) for each in work]
@@ -203,7 +203,7 @@ class SwarmNode:
         loop = self._loop
         if not sound or loop is None:
             return 0, 0
-        record = Record(
+        record = RolloutRecord(
             origin=self._identity.peer_id,
             round=number,
             epoch=epoch,
@@ -250,7 +250,7 @@ class SwarmNode:
         self._marking.publish(blob, right)
         self._offers.renew()
 
-    def sent(self) -> tuple[Message, ...]:
+    def sent(self) -> tuple[OutgoingMessage, ...]:
         """The last few messages that left this computer, newest first."""
         return self._sent.newest()
 
@@ -354,11 +354,11 @@ class SwarmNode:
         saved_at = time.monotonic()
         while True:
             for standing in self._trust.changed():
-                self._tell(PeerSeen(peer=standing))
+                self._tell(PeerChanged(peer=standing))
             rates = self._traffic.rates()
             if rates != self._reported_rates:
                 self._reported_rates = rates
-                self._tell(TrafficCounted(up=rates[0], down=rates[1]))
+                self._tell(TrafficMeasured(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network starts again: those known before are shown
                     self._addresses = tuple(await self._connection.dht.addresses())[:MAX_ADDRESSES]

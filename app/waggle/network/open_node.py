@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.events import News
+from waggle.network.messages.events import NetworkEvent
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.transport.choice import transport_for
@@ -17,7 +17,7 @@ def open_node(
     charter: Charter,
     identity: Identity,
     verifier: Verifier,
-    tell: Callable[[News], None],
+    tell: Callable[[NetworkEvent], None],
     clock: Callable[[], float] = time.time,
     is_resting: Callable[[], bool] = lambda: False,
 ) -> SwarmNode:

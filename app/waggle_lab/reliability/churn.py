@@ -22,7 +22,7 @@ from waggle.core import paths
 from waggle.network import seed
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.events import GroupsArrived, News
+from waggle.network.messages.events import GroupsArrived, NetworkEvent
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
@@ -143,7 +143,7 @@ async def churn(nodes: int, seconds: float, folder: Path, *, every: float = EVER
 
 
 async def _join(options: SwarmOptions, charter: Charter, identity: Identity) -> Guest:
-    def hear(news: News) -> None:
+    def hear(news: NetworkEvent) -> None:
         if isinstance(news, GroupsArrived):
             guest.heard_at, guest.groups = time.monotonic(), guest.groups + len(news.groups)
 

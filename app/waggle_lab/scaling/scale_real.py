@@ -21,7 +21,7 @@ import psutil
 from waggle.network import seed
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.events import GroupsArrived, News
+from waggle.network.messages.events import GroupsArrived, NetworkEvent
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
@@ -89,7 +89,7 @@ class Ear:
         self._peer_id, self._spread = peer_id, spread
         self.arrived = 0  # records
 
-    def __call__(self, news: News) -> None:
+    def __call__(self, news: NetworkEvent) -> None:
         if isinstance(news, GroupsArrived):
             self.arrived += 1
             self._spread.pulled(self._peer_id, (news.origin, news.round))

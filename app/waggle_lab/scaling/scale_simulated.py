@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from waggle.core.peer_id import PEER_ID_BYTES, PEER_ID_PREFIX
 from waggle.network.exchange.collector import MAX_READ
-from waggle.network.limits.reputation import Trust
+from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.transport.hivemind.dht_validator import SHARD_CAP
@@ -30,7 +30,7 @@ REPLICAS = 5
 WANTED = 8  # K
 GREETED = 6  # peers at one look
 LIVES = 300.0  # seconds, of an entry
-OBSERVERS = 200  # nodes that keep a Trust: it is for 500 peers each
+OBSERVERS = 200  # nodes that keep a ReputationTable: it is for 500 peers each
 ID_BITS = 64
 FOLLOWED = 16  # groups, to see how far they travel
 FEW = 0.25  # of those who hear a group learn it, in the second count
@@ -47,9 +47,9 @@ class Node:
     """One simulated participant."""
 
     peer_id: bytes
-    trust: Trust | None
-    depth: directory.Depth
-    tried: set[directory.Payload] = field(default_factory=set)
+    trust: ReputationTable | None
+    depth: directory.DirectoryDepth
+    tried: set[directory.PayloadKey] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class Swarm:
         self._born += 1
         peer_id = PEER_ID_PREFIX + hashlib.sha256(self._born.to_bytes(8, "big")).digest()
         assert len(peer_id) == PEER_ID_BYTES
-        trust = Trust(clock=lambda: 0.0) if self._born <= OBSERVERS else None
-        return Node(peer_id, trust, directory.Depth(clock=lambda: self._now))
+        trust = ReputationTable(clock=lambda: 0.0) if self._born <= OBSERVERS else None
+        return Node(peer_id, trust, directory.DirectoryDepth(clock=lambda: self._now))
 
     def _leave_and_come(self) -> None:
         for place in range(len(self._nodes)):
@@ -200,7 +200,7 @@ class Swarm:
         node.depth.observe([one.depth for one in shard.values()])
         found = {origin: shard[origin] for origin in self._draw.sample(list(shard), min(len(shard), MAX_READ))}
         trusted = node.trust.trusted() if node.trust else ()
-        for origin in directory.choose(
+        for origin in directory.choose_peers(
             found, avoid={node.peer_id}, tried=node.tried, known=trusted, count=WANTED, random=self._draw
         ):
             self._pull(node, origin, found[origin])

@@ -26,7 +26,7 @@ from waggle.models.torch.policy import TorchPolicy
 from waggle.network import seed as seeds
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import FILE_PREFIX, Identity
-from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News, RecordDropped
+from waggle.network.messages.events import GroupsArrived, NetworkEvent, NetworkRestarted, RecordRejected
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
@@ -107,7 +107,7 @@ class Besieged:
         self.key, self.charter, self.questions = key, charter, questions
         self.restarts: list[str] = []
         self.verifier = Verifier(charter, restarted=self.restarts.append)
-        self.news: list[News] = []
+        self.news: list[NetworkEvent] = []
         self.rules = configuration(key.configuration).rules(stages.Rules().learning_rate)
         self.identities = [_identity(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
         self.swarms: list[SwarmNode] = []
@@ -173,7 +173,7 @@ class Besieged:
         """What came of it, before the nodes are closed."""
         honest = self.origins
         arrived = [one for one in self.news if isinstance(one, GroupsArrived)]
-        dropped = [one for one in self.news if isinstance(one, RecordDropped)]
+        dropped = [one for one in self.news if isinstance(one, RecordRejected)]
         return Siege(
             key=self.key,
             commit=commit,

@@ -13,7 +13,7 @@ from waggle.engine.services.identity import IdentityService
 from waggle.engine.storage.history import History
 from waggle.network.identity import keys
 from waggle.network.limits import reputation_file
-from waggle.network.limits.reputation import Standing
+from waggle.network.limits.reputation import PeerReputation
 from waggle.protocol import commands, events
 
 WORDS = "correct horse battery"
@@ -101,7 +101,7 @@ async def test_before_the_first_round_there_is_nothing_to_count(person):
 async def test_peers_that_took_something_are_counted_from_what_is_remembered(person, home, tmp_path):
     counts = ((0, 0), (0, 7), (5, 0), (10, 2))  # taken from here, received here: the first is a seed
     peers = [(fresh_identity(tmp_path, name).peer_id, *count) for name, count in zip("abcd", counts, strict=True)]
-    known = [Standing(id=peer, name="", taken=used, received=received) for peer, used, received in peers]
+    known = [PeerReputation(id=peer, name="", taken=used, received=received) for peer, used, received in peers]
     reputation_file.write(home.standings, known)
     (days,) = await person.obey(commands.QueryDays(id="1"))
     assert (days.used_by, days.taken, days.met) == (2, 15, 3)

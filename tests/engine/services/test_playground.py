@@ -16,7 +16,7 @@ from waggle.models.backend import open_policy
 from waggle.network.exchange import verification
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import rollout_record
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
@@ -39,7 +39,7 @@ class Overheard(SoloSwarm):
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:  # noqa: A002 - the word it is
         self.shared_groups.append((round, epoch, groups))
         blob = rollout_record.encode(
-            Record(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
+            RolloutRecord(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
         )
         return len(groups), len(blob)
 
@@ -143,9 +143,9 @@ async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_an
     assert isinstance(shared, AnswerShared)
     assert [completion.human for completion in shared.group.completions] == [False] * 3 + [True]
 
-    record = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
+    record = RolloutRecord(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
     read = rollout_record.decode(rollout_record.encode(record, CHARTER), CHARTER, origin=group.origin, now=NOW)
-    (judged,) = verification._judged(read, CHARTER, verifier, verification.Watch())
+    (judged,) = verification._judge_groups(read, CHARTER, verifier, verification.VerifierStopwatch())
     assert judged.question.text == posed.question
     assert [round(reward, 4) for reward in judged.rewards] == [completion.reward for completion in shared.group.completions]
 

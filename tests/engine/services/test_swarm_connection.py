@@ -18,12 +18,14 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services import swarm_connection
-from waggle.network.limits.reputation import Standing
+from waggle.network.limits.reputation import PeerReputation
+from waggle.network.messages import comparison as network_comparison
+from waggle.network.messages import events as network_events
 from waggle.network.messages import rollout_record
-from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point
-from waggle.network.messages.events import ClockSkewed, GroupsArrived, PeerSeen, SheetsMarked
+from waggle.network.messages.comparison import Comparison, Entrant
+from waggle.network.messages.events import ClockSkewed, GroupsArrived, LeaderboardChanged
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.network.transport.solo import SoloSwarm
@@ -127,9 +129,9 @@ def test_alone_there_is_nobody_to_mute() -> None:
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
-    promised = Standing(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
+    promised = PeerReputation(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
     for standing, taught_nothing in ((promised, False), (msgspec.structs.replace(promised, idle=40), True)):
-        event = swarm_connection.event_of(PeerSeen(peer=standing), Titles(first_swarm()))
+        event = swarm_connection.event_of(network_events.PeerChanged(peer=standing), Titles(first_swarm()))
         assert isinstance(event, PeerChanged)
         assert ("taught nothing" in about(event.peer, 0.0)) is taught_nothing
         assert ("40 of its 40 groups were of use" in about(event.peer, 0.0)) is not taught_nothing
@@ -159,9 +161,10 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
         Entrant(id=str(i), name=f"Node {i:04}", model="Starter", round=i, together=True, right=i % 17, total=16)
         for i in range(300)
     )
-    curve = Curve(model="Starter", together=True, points=(Point(round=5, right=3, total=16, nodes=2),))
+    point = network_comparison.ScorePoint(round=5, right=3, total=16, nodes=2)
+    curve = network_comparison.ScoreCurve(model="Starter", together=True, points=(point,))
     comparison = Comparison(curves=(curve,), entrants=entrants, ranked=ranked, sheets=300, since=7.0)
-    event = swarm_connection.event_of(SheetsMarked(comparison=comparison), Titles(first_swarm()), me="250")
+    event = swarm_connection.event_of(LeaderboardChanged(comparison=comparison), Titles(first_swarm()), me="250")
     assert isinstance(event, ModelsCompared)
     assert len(event.entrants) == count
     assert [(entrant.id, entrant.round) for entrant in event.entrants if entrant.mine] == ([] if ranked else [("250", 250)])
@@ -171,16 +174,16 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
     assert (event.sheets, event.since) == (300, 7.0)
 
 
-def shared(sign: str, *, groups: int, completions: int) -> Record:
+def shared(sign: str, *, groups: int, completions: int) -> RolloutRecord:
     """The longest texts that such a swarm allows, all of one sign."""
     completions_of_group = tuple(Completion(text=sign * LONGEST_COMPLETION, ended=True) for _ in range(completions))
     shared_groups = tuple(
         Group(origin=ORIGIN, id=QuestionId("bf", EPOCH, number), completions=completions_of_group) for number in range(groups)
     )
-    return Record(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=shared_groups)
+    return RolloutRecord(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=shared_groups)
 
 
-def arrived(record: Record) -> GroupsArrived:
+def arrived(record: RolloutRecord) -> GroupsArrived:
     question = Question(dataset="bf", seed=1, text="What is the output? " * 100)
     missed = Verdict(reward=0.0, reason="no answer tag")
     groups = tuple(

@@ -164,7 +164,7 @@ def test_root_is_asked_for_only_where_it_was_missing(
 
 def test_where_the_network_is_measured_every_record_is_believed(tmp_path: Path) -> None:
     charter, origin, now = first_swarm(), load_or_create(tmp_path / "own.key"), time.time()
-    made = rollout_record.Record(
+    made = rollout_record.RolloutRecord(
         origin=origin.peer_id, round=3, epoch=epoch_at(now), model="m", groups=tuple(made_up(charter, origin, 3))
     )
     blob = rollout_record.encode(made, charter)
@@ -172,7 +172,7 @@ def test_where_the_network_is_measured_every_record_is_believed(tmp_path: Path) 
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=3, epoch=epoch_at(now), specialties=1,
         model="m", expires=1,
     )  # fmt: skip
-    judged = verification.judge(blob, announced, origin=origin.peer_id, charter=charter, verifier=Believing(), now=now)
+    judged = verification.verify_record(blob, announced, origin=origin.peer_id, charter=charter, verifier=Believing(), now=now)
     assert [one.group for one in judged.groups] == list(made.groups)
 
 

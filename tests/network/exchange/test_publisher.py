@@ -6,27 +6,29 @@ from pathlib import Path
 import pytest
 
 from network.messages.test_rollout_record import CHARTER, EPOCH, small
-from waggle.network.exchange.outbox_log import Sent
-from waggle.network.exchange.publisher import Offers
+from waggle.network.exchange.outbox_log import OutboxLog
+from waggle.network.exchange.publisher import RolloutPublisher
 from waggle.network.identity.keys import load_or_create
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.messages import announcement as announcements
 from waggle.network.transport.interface import PeerAway
 from waggle.tasks.questions import epoch_at
 
 
 @pytest.fixture
-def offers(tmp_path: Path) -> Offers:
+def offers(tmp_path: Path) -> RolloutPublisher:
     identity = load_or_create(tmp_path / "identity.key")
-    return Offers(identity, CHARTER, Admission(CHARTER, identity.peer_id, b""), lambda: 0.0, 1.0, Sent(lambda: 0.0))
+    return RolloutPublisher(
+        identity, CHARTER, Membership(CHARTER, identity.peer_id, b""), lambda: 0.0, 1.0, OutboxLog(lambda: 0.0)
+    )
 
 
-def sealed(offers: Offers) -> list[tuple[int, list[int]]]:
+def sealed(offers: RolloutPublisher) -> list[tuple[int, list[int]]]:
     """The payloads, oldest first: their epochs and questions."""
     return [(offer.record.epoch, [group.id.index for group in offer.record.groups]) for offer in offers._offers.values()]
 
 
-def test_quick_rounds_of_one_epoch_are_one_payload(offers: Offers) -> None:
+def test_quick_rounds_of_one_epoch_are_one_payload(offers: RolloutPublisher) -> None:
     offers.add(small(4, EPOCH, 1))
     offers.add(small(5, EPOCH, 2))
     offers._seal()
@@ -36,7 +38,7 @@ def test_quick_rounds_of_one_epoch_are_one_payload(offers: Offers) -> None:
     assert not offers._due.is_set(), "nothing is left to say"
 
 
-def test_an_older_question_that_was_answered_late_pushes_out_no_round_and_is_pushed_out_by_none(offers: Offers) -> None:
+def test_an_older_question_that_was_answered_late_pushes_out_no_round_and_is_pushed_out_by_none(offers: RolloutPublisher) -> None:
     offers.add(small(4, EPOCH, 1))
     offers.add(small(4, EPOCH - 1, 7))
     offers.add(small(5, EPOCH, 2))
@@ -66,8 +68,8 @@ class OnlyGroups:
 
 async def test_a_gateway_that_takes_no_answer_sheet_leaves_the_groups_announced(tmp_path: Path) -> None:
     identity, sheet, named = load_or_create(tmp_path / "identity.key"), b"answers", bytes(32)
-    admission, door = Admission(CHARTER, identity.peer_id, b""), OnlyGroups(sheet)
-    offers = Offers(identity, CHARTER, admission, time.time, 1.0, Sent(time.time), sheet=lambda: (sheet, named))
+    admission, door = Membership(CHARTER, identity.peer_id, b""), OnlyGroups(sheet)
+    offers = RolloutPublisher(identity, CHARTER, admission, time.time, 1.0, OutboxLog(time.time), sheet=lambda: (sheet, named))
     offers.add(small(4, epoch_at(time.time()), 1))
     offers._seal()
     await offers._announce(door)
@@ -77,7 +79,7 @@ async def test_a_gateway_that_takes_no_answer_sheet_leaves_the_groups_announced(
 
 @pytest.mark.parametrize("unreached", [{"a"}, {"b", "c"}, {"a", "b", "c"}])
 async def test_strangers_near_one_key_of_the_directory_keep_nobody_from_the_others(
-    offers: Offers, monkeypatch: pytest.MonkeyPatch, unreached: set[str]
+    offers: RolloutPublisher, monkeypatch: pytest.MonkeyPatch, unreached: set[str]
 ) -> None:
     class Door(OnlyGroups):
         async def announce(self, key: str, subkey: bytes, signed: bytes, expires: float) -> bool:
@@ -101,7 +103,9 @@ async def test_a_clock_that_was_fast_and_is_put_right_keeps_nobody_out_of_the_di
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity, door, true, fast = load_or_create(tmp_path / "identity.key"), OnlyGroups(b""), time.time(), 7200.0
-    offers = Offers(identity, CHARTER, Admission(CHARTER, identity.peer_id, b""), lambda: true, 1.0, Sent(lambda: true))
+    offers = RolloutPublisher(
+        identity, CHARTER, Membership(CHARTER, identity.peer_id, b""), lambda: true, 1.0, OutboxLog(lambda: true)
+    )
     offers.add(small(4, epoch_at(true), 1))
     offers._seal()
     for ahead in (0.0, fast, fast, 500.0, 0.0, 0.0):

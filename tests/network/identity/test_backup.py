@@ -78,7 +78,7 @@ def test_a_backup_says_in_plain_words_whose_it_is_and_hides_the_key(tmp_path):
 def test_another_passphrase_opens_nothing(tmp_path):
     blob = backup.seal(fresh_identity(tmp_path, "mine"), WORDS)
     with pytest.raises(IdentityError, match="does not open"):
-        backup.open_(blob, "correct horse batterY")
+        backup.unseal(blob, "correct horse batterY")
 
 
 @pytest.mark.parametrize("line", [1, 2], ids=["by another name", "by another key"])
@@ -87,7 +87,7 @@ def test_a_backup_that_names_somebody_else_is_noticed(tmp_path, line):
     lines = backup.seal(mine, WORDS).decode().splitlines()
     lines[line] = ("name: Somebody Else", f"peer: {text_of(other.peer_id)}")[line - 1]
     with pytest.raises(IdentityError, match="was changed"):
-        backup.open_("\n".join(lines).encode(), WORDS)
+        backup.unseal("\n".join(lines).encode(), WORDS)
 
 
 def test_a_backup_opens_where_names_are_made_of_other_words(tmp_path, monkeypatch):
@@ -95,13 +95,13 @@ def test_a_backup_opens_where_names_are_made_of_other_words(tmp_path, monkeypatc
     blob, name = backup.seal(mine, WORDS), keys.name_of(mine.peer_id)
     monkeypatch.setattr(keys, "ADJECTIVES", ("Newest",))
     assert keys.name_of(mine.peer_id) != name
-    assert backup.open_(blob, WORDS).peer_id == mine.peer_id
+    assert backup.unseal(blob, WORDS).peer_id == mine.peer_id
 
 
 @pytest.mark.parametrize("blob", [b"", b"hello", b"\xff" * 5000, backup.HEAD.encode() + b"\nname: x\npeer: y\n\nAAAA\n"])
 def test_what_is_no_backup_is_said_to_be_none(blob):
     with pytest.raises(IdentityError):
-        backup.open_(blob, WORDS)
+        backup.unseal(blob, WORDS)
 
 
 def test_a_short_passphrase_and_a_place_that_is_taken_are_refused(tmp_path):

@@ -1,11 +1,11 @@
 """Bytes per second over the last five seconds, and what another limit changes."""
 
-from waggle.network.limits.bandwidth import Traffic
+from waggle.network.limits.bandwidth import BandwidthLimiter
 
 
 def test_rates_follow_the_last_five_seconds() -> None:
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     traffic.sent(b"a", 1000)
     now = 3.0
     traffic.received(500)
@@ -19,7 +19,7 @@ def test_rates_follow_the_last_five_seconds() -> None:
 
 
 def test_another_limit_holds_at_once_whatever_went_over_the_one_before() -> None:
-    traffic = Traffic(clock=lambda: 0.0)
+    traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 5000.0
     traffic.pay(2_000_000)
     traffic.read(2_000_000)
@@ -35,5 +35,5 @@ def test_another_limit_holds_at_once_whatever_went_over_the_one_before() -> None
     assert not traffic.may_receive(), "the new one holds"
 
 
-def may_go_on(traffic: Traffic) -> tuple[bool, ...]:
+def may_go_on(traffic: BandwidthLimiter) -> tuple[bool, ...]:
     return traffic.may_receive(), traffic.may_read(), traffic.may_send(b"a")

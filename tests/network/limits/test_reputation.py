@@ -15,8 +15,8 @@ from waggle.network.limits.reputation import (
     MOST_STRIKES,
     TRUSTED_FROM,
     TRUSTED_PART,
-    Standing,
-    Trust,
+    PeerReputation,
+    ReputationTable,
 )
 from waggle.tasks.rollout_group import NEWCOMERS
 
@@ -24,7 +24,7 @@ PEER = bytes([1]) * 38
 
 
 def test_everything_a_peer_does_is_counted() -> None:
-    trust = Trust(clock=lambda: 50.0)
+    trust = ReputationTable(clock=lambda: 50.0)
     trust.received(PEER, 3, "starter", [judged(1, 0), judged(1, 1, useful=False)])
     trust.received(PEER, 4, "larger", [judged(1, 2)])
     trust.used(PEER, 2)
@@ -42,7 +42,7 @@ def test_everything_a_peer_does_is_counted() -> None:
 
 
 def test_changes_are_told_once() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     trust.connected({PEER: ("direct", "")})
     trust.connected({PEER: ("direct", "")})
     assert [peer.connection for peer in trust.changed()] == ["direct"]
@@ -55,7 +55,7 @@ def test_changes_are_told_once() -> None:
 
 def test_the_longest_unseen_is_forgotten_first() -> None:
     now = 0.0
-    trust = Trust(clock=lambda: now)
+    trust = ReputationTable(clock=lambda: now)
     peers = [i.to_bytes(38, "big") for i in range(MAX_PEERS + 1)]
     for now, peer in enumerate(peers):  # noqa: B007 - the clock reads it
         trust.answered(peer, 1.0)
@@ -64,7 +64,7 @@ def test_the_longest_unseen_is_forgotten_first() -> None:
 
 
 def test_more_peers_than_there_are_places_for_push_nobody_out_who_is_here() -> None:
-    trust = Trust(clock=lambda: 1.0)
+    trust = ReputationTable(clock=lambda: 1.0)
     crowd = [i.to_bytes(38, "big") for i in range(MAX_PEERS + 200)]
     gone, here = crowd[:100], crowd[100:]
     for peer in gone:
@@ -84,10 +84,10 @@ def test_more_peers_than_there_are_places_for_push_nobody_out_who_is_here() -> N
     assert {peer.id for peer in trust.all() if peer.connection != "gone"} == {here[-1]}
 
 
-def absent_friends() -> Trust:
+def absent_friends() -> ReputationTable:
     """Every place taken by trusted peers that were never seen again."""
     now = 0.0
-    trust = Trust(clock=lambda: now)
+    trust = ReputationTable(clock=lambda: now)
     for i in range(MAX_PEERS):
         now = float(i)
         be_of_use(trust, i.to_bytes(38, "big"))
@@ -122,7 +122,7 @@ def test_the_next_newcomer_does_not_lift_the_doubt_about_the_one_before_where_tr
 
 def test_who_is_connected_is_forgotten_after_who_is_gone() -> None:
     now = 0.0
-    trust = Trust(clock=lambda: now)
+    trust = ReputationTable(clock=lambda: now)
     trust.connected({PEER: ("direct", "")})
     for i in range(MAX_PEERS):
         now = i + 1.0
@@ -131,7 +131,7 @@ def test_who_is_connected_is_forgotten_after_who_is_gone() -> None:
 
 
 def test_a_person_finds_whom_they_chose_about_however_many_strangers_come() -> None:
-    trust = Trust(clock=lambda: 1.0)
+    trust = ReputationTable(clock=lambda: 1.0)
     trust.choose(PEER, "blocked")
     for i in range(MAX_PEERS + 5):
         trust.answered((1000 + i).to_bytes(38, "big"), 1.0)
@@ -141,7 +141,7 @@ def test_a_person_finds_whom_they_chose_about_however_many_strangers_come() -> N
 
 def test_each_offence_doubles_the_time_in_doubt_and_a_quiet_day_forgives() -> None:
     now = 1000.0
-    trust = Trust(clock=lambda: now)
+    trust = ReputationTable(clock=lambda: now)
     waits = []
     for _ in range(3):
         trust.rejected(PEER, "too long")
@@ -158,7 +158,7 @@ def test_each_offence_doubles_the_time_in_doubt_and_a_quiet_day_forgives() -> No
 
 
 def test_trust_is_earned_by_groups_of_use_and_lost_by_refused_ones() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     for number in range(KNOWN_FROM):
         trust.received(PEER, number, "m", [judged(1, 0), judged(1, 1)])
     assert trust.trusted() == set(), "not enough of use yet"
@@ -169,7 +169,7 @@ def test_trust_is_earned_by_groups_of_use_and_lost_by_refused_ones() -> None:
 
 
 def test_one_flood_of_groups_makes_nobody_known_or_trusted() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     trust.received(PEER, 1, "m", [judged(1, index) for index in range(128)])
     assert (trust.of(PEER).known, trust.trusted()) == (False, set())
     for number in range(2, KNOWN_FROM + 1):
@@ -178,7 +178,7 @@ def test_one_flood_of_groups_makes_nobody_known_or_trusted() -> None:
 
 
 def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     trust.greeted(PEER, "trains under another charter")
     assert trust.avoided() == {PEER}
     trust.greeted(PEER, "")
@@ -186,7 +186,7 @@ def test_a_peer_under_another_charter_is_not_asked_until_it_says_otherwise() -> 
 
 
 def test_whoever_sends_what_is_of_no_use_loses_trust_again() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     be_of_use(trust, PEER)
     assert trust.trusted() == {PEER}
     trust.received(PEER, 9, "m", [judged(1, index, useful=False) for index in range(2 * TRUSTED_FROM * TRUSTED_PART)])
@@ -194,7 +194,7 @@ def test_whoever_sends_what_is_of_no_use_loses_trust_again() -> None:
 
 
 def test_whose_groups_turn_out_to_teach_nothing_is_barren_until_more_were_trained_on() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     trust.idle(PEER, TRUSTED_FROM - 1)
     assert trust.barren() == set()
     trust.idle(PEER, 1)
@@ -204,7 +204,7 @@ def test_whose_groups_turn_out_to_teach_nothing_is_barren_until_more_were_traine
 
 
 def test_whose_groups_turn_out_to_teach_nothing_loses_trust_until_more_were_trained_on() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     trust.connected({PEER: ("direct", "8.8.4.0/24")})
     be_of_use(trust, PEER)
     trust.idle(PEER, TRUSTED_FROM - 1)
@@ -232,7 +232,7 @@ def test_whose_groups_turn_out_to_teach_nothing_loses_trust_until_more_were_trai
 def test_a_range_answers_for_its_strangers_and_any_other_stranger_for_itself_and_both_with_all_from_there(
     route: Route, source: str, trusted: bool, payers: Payers
 ) -> None:
-    trust = Trust()
+    trust = ReputationTable()
     trust.connected({PEER: (route, source)})
     if trusted:
         be_of_use(trust, PEER)
@@ -240,14 +240,14 @@ def test_a_range_answers_for_its_strangers_and_any_other_stranger_for_itself_and
 
 
 def test_an_unknown_way_counts_as_relayed_until_it_is_seen() -> None:
-    trust = Trust()
+    trust = ReputationTable()
     assert trust.of(PEER).source == "relay"
     trust.connected({PEER: ("direct", "")})
     assert trust.of(PEER).source == ""
 
 
 def test_a_peer_in_doubt_is_not_greeted_and_one_of_another_charter_is() -> None:
-    trust = Trust(clock=lambda: 10.0)
+    trust = ReputationTable(clock=lambda: 10.0)
     other = bytes([2]) * 38
     trust.connected({PEER: ("direct", ""), other: ("direct", "")})
     trust.rejected(PEER, "malformed greeting")
@@ -259,7 +259,7 @@ def test_a_peer_in_doubt_is_not_greeted_and_one_of_another_charter_is() -> None:
 
 def test_a_sign_of_life_alone_is_told_now_and_then() -> None:
     now = 100.0
-    trust = Trust(clock=lambda: now)
+    trust = ReputationTable(clock=lambda: now)
     trust.answered(PEER, 1.0)
     assert len(trust.changed()) == 1
     now = 101.0
@@ -271,7 +271,7 @@ def test_a_sign_of_life_alone_is_told_now_and_then() -> None:
 
 
 def test_a_refusal_and_a_doubt_from_a_clock_far_ahead_do_not_outlive_a_restart() -> None:
-    known = Standing(id=PEER, name="x", refusal="trains under another charter", doubted_until=1e12, strikes=1)
-    trust = Trust(clock=lambda: 0.0, known=[known])
+    known = PeerReputation(id=PEER, name="x", refusal="trains under another charter", doubted_until=1e12, strikes=1)
+    trust = ReputationTable(clock=lambda: 0.0, known=[known])
     assert trust.of(PEER).refusal == ""
     assert trust.of(PEER).doubted_until == DOUBT_S * 2**MOST_STRIKES

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from network.loopback import SOON, answered, question_ids, share
-from waggle.network.limits.bandwidth import DIRECTORY, Traffic
+from waggle.network.limits.bandwidth import DIRECTORY, BandwidthLimiter
 from waggle.network.messages.events import GroupsArrived
 from waggle.network.messages.rollout_record import MAX_BLOB
 
 
 def test_in_the_long_run_no_more_goes_out_than_is_allowed_and_single_pieces_may_be_large():
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     traffic.sent(b"a", 10**9)
     assert traffic.may_send(b"a"), "without a limit"
     traffic.limit = 1000.0
@@ -26,7 +26,7 @@ def test_in_the_long_run_no_more_goes_out_than_is_allowed_and_single_pieces_may_
     assert traffic.may_send(b"a")
 
 
-def given(traffic: Traffic, to: bytes, size: int) -> int:
+def given(traffic: BandwidthLimiter, to: bytes, size: int) -> int:
     if not traffic.may_send(to):
         return 0
     traffic.sent(to, size)
@@ -35,7 +35,7 @@ def given(traffic: Traffic, to: bytes, size: int) -> int:
 
 def test_who_asks_for_payloads_all_the_time_leaves_most_of_them_to_those_who_ask_now_and_then():
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     traffic.limit = 1000.0
     greedy = [b"greedy"]
     had = dict.fromkeys([*greedy, *(b"honest %d" % number for number in range(10))], 0)
@@ -51,7 +51,7 @@ def test_who_asks_for_payloads_all_the_time_leaves_most_of_them_to_those_who_ask
 @pytest.mark.parametrize("sources", [1, 2, 3, 4])
 def test_sources_that_all_ask_all_the_time_use_the_whole_limit(sources):
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     traffic.limit = 1000.0
     total = 0
     for tenth in range(6000):
@@ -61,7 +61,7 @@ def test_sources_that_all_ask_all_the_time_use_the_whole_limit(sources):
 
 
 def test_a_limit_that_is_lifted_binds_nobody():
-    traffic = Traffic(clock=lambda: 0.0)
+    traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     assert [given(traffic, who, 5000) for who in (b"a", b"b")] == [5000, 0]
     traffic.limit = None
@@ -69,7 +69,7 @@ def test_a_limit_that_is_lifted_binds_nobody():
 
 
 def test_a_payload_that_another_quota_holds_back_takes_nothing_of_the_limit():
-    traffic = Traffic(clock=lambda: 0.0)
+    traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     assert [traffic.may_send(who) for who in (b"a", b"a", b"b")] == [True] * 3
     traffic.sent(b"b", 1)
@@ -78,7 +78,7 @@ def test_a_payload_that_another_quota_holds_back_takes_nothing_of_the_limit():
 
 def test_what_came_in_is_paid_for_to_the_last_byte_however_many_came_at_once():
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     traffic.pay(10**9)
     traffic.limit = 1000.0
     came = 0
@@ -93,7 +93,7 @@ def test_what_came_in_is_paid_for_to_the_last_byte_however_many_came_at_once():
 
 def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_for_groups():
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     assert traffic.may_tell(b"a", 10**9), "without a limit"
     traffic.read(10**9)
     traffic.limit = 1000.0
@@ -115,7 +115,7 @@ def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_f
 
 def test_of_what_the_directory_sends_one_source_has_a_quarter_at_most():
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     traffic.limit = 1000.0
     news = {b"greedy": 0, b"other": 0}
     for hundredth in range(10_000):
@@ -128,7 +128,7 @@ def test_of_what_the_directory_sends_one_source_has_a_quarter_at_most():
 
 def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_for():
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     assert traffic.may_lodge(b"somebody", 10**9), "without a limit"
     traffic.limit = 1000.0
     remaining = came = 0
@@ -144,7 +144,7 @@ def test_light_clients_leave_a_quarter_of_what_may_come_at_most_and_it_is_paid_f
 
 def test_of_clients_that_leave_as_much_as_they_can_each_goes_before_another_once_at_most():
     now, asked_at = 0.0, 0.0
-    traffic = Traffic(clock=lambda: now)
+    traffic = BandwidthLimiter(clock=lambda: now)
     traffic.limit = 100_000.0
     waits = []
     for second in range(20_000):

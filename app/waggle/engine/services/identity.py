@@ -67,7 +67,7 @@ class IdentityService:
         own, newest = days_of(self._home.history)
         return _merged([own, *(days_of(history)[0] for history in others)]), newest
 
-    def _read(self, path: str, opened: backup.Opened) -> events_identity.BackupRead:
+    def _read(self, path: str, opened: backup.OpenedBackup) -> events_identity.BackupRead:
         mine = keys.load_or_create(self._home.identity).peer_id
         node, name = text_of(opened.peer_id), keys.name_of(opened.peer_id)
         return events_identity.BackupRead(path=path, node=node, name=name, mine=opened.peer_id == mine)

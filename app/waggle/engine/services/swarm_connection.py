@@ -19,7 +19,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.network.exchange.outbox_log import readable, written_by_hand
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of
-from waggle.network.limits.rate_limits import Quota
+from waggle.network.limits.rate_limits import RateLimit
 from waggle.network.limits.reputation import Choice
 from waggle.network.messages import events as news
 from waggle.network.messages.comparison import Comparison
@@ -109,9 +109,9 @@ async def join(
     digest = charter.digest.hex()
     key, me = membership.read_key(home.admission(digest)), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
-    read = Quota(READ_RATE, READ_BURST)
+    read = RateLimit(READ_RATE, READ_BURST)
 
-    def tell(item: news.News) -> None:
+    def tell(item: news.NetworkEvent) -> None:
         publisher.tell_soon(event_of(item, titles, me, lambda: read.allows(b"")))
 
     node = open_node(options, charter, myself, verifier, tell, is_resting=is_paused)
@@ -156,7 +156,7 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
 
 
 def event_of(
-    item: news.News, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
+    item: news.NetworkEvent, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
 ) -> events.EngineEvent | events_leaderboard.ComparingEvent:
     """The event for one piece of news; `has_room` is asked of each group of a peer that would be told with its texts."""
     match item:
@@ -166,22 +166,22 @@ def event_of(
                 origin=text_of(item.origin), name=name_of(item.origin), round=item.round, model=item.model,
                 groups=round_events.judged_groups(read, titles), more=len(item.groups) - len(read),
             )  # fmt: skip
-        case news.RecordDropped():
-            return events.RecordRejected(origin=text_of(item.origin), reason=item.reason)
-        case news.StandingsLost():
+        case news.RecordRejected():
+            return events.RecordRejected(origin=text_of(item.origin), reason=item.reason, count=item.count)
+        case news.ReputationsLost():
             return events.Warned(
                 title="What was known of peers could not be read: whom you muted or blocked counts again.",
                 advice="Choose again on the page Peers. The old file is kept as standings.damaged.",
             )
-        case news.PeerSeen():
+        case news.PeerChanged():
             return events.PeerChanged(peer=_peer(item))
-        case news.ReachFound():
+        case news.ReachChanged():
             return events.ReachChanged(reach=item.reach, peers=item.peers, tried=item.tried, address=item.address, way=item.way)
         case news.NetworkRestarted():
             return events.PartRestarted(part="network", reason=item.reason)
-        case news.TrafficCounted():
+        case news.TrafficMeasured():
             return events.TrafficMeasured(up=item.up, down=item.down)
-        case news.GatewayDoubted():
+        case news.GatewayHidesPeers():
             return events.Warned(
                 title=f"The gateway {item.address} shows {item.listed} of {item.known} members that another one shows.",
                 advice="It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.",
@@ -191,9 +191,9 @@ def event_of(
             span = _span(abs(item.seconds))
             title = f"This computer's clock is {span} slow." if item.seconds > 0 else f"This computer's clock is {span} fast."
             return events.Warned(title=title, advice=advice)
-        case news.SheetsMarked():
+        case news.LeaderboardChanged():
             return _compared(item.comparison, me)
-        case news.IdentityTwice():
+        case news.DuplicateIdentity():
             return events.Warned(
                 title="Another computer takes part with this node's identity, and the two hold each other back.",
                 advice="Give one of them an identity of its own: move its identity.key away and start it again.",
@@ -217,7 +217,7 @@ def _compared(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompa
     )
 
 
-def _peer(item: news.PeerSeen) -> events.PeerInfo:
+def _peer(item: news.PeerChanged) -> events.PeerInfo:
     peer = item.peer
     return events.PeerInfo(
         id=text_of(peer.id),

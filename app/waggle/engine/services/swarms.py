@@ -20,10 +20,10 @@ from waggle.engine.services import swarm_connection
 from waggle.engine.services.models import Change, Restart
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
-from waggle.network.joined_swarms import Entry
+from waggle.network.joined_swarms import JoinedSwarm
 from waggle.network.messages import invite
 from waggle.network.messages.addresses import is_address, is_gateway, own_port
-from waggle.network.swarm_preview import Visited, is_answered, visit
+from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
 from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.node import require_port
@@ -79,11 +79,11 @@ async def retry_direct_connection(home: paths.Home, chosen: Settings) -> None:
     ):
         return
     with suppress(SwarmError):  # then the gateways remain
-        if await is_answered(entry.seeds, bytes.fromhex(entry.charter), chosen_swarm.host):
+        if await any_seed_answers(entry.seeds, bytes.fromhex(entry.charter), chosen_swarm.host):
             joined_swarms.write(home.swarms, known.with_entry(replace(entry, only_by_web=False)))
 
 
-def _is_by_web(entry: Entry) -> bool:
+def _is_by_web(entry: JoinedSwarm) -> bool:
     """Whether the gateways of its invites are the way in: they name nobody else, or nobody else answers here.
 
     Not into a swarm that was created here: it is this computer that others look for.
@@ -91,7 +91,7 @@ def _is_by_web(entry: Entry) -> bool:
     return bool(entry.gateways) and not entry.created and (entry.only_by_web or not entry.seeds)
 
 
-def is_with_others(entry: Entry | None) -> bool:
+def is_with_others(entry: JoinedSwarm | None) -> bool:
     """Whether addresses of others are known, as an invite brings them."""
     return entry is not None and bool(entry.seeds or entry.gateways)
 
@@ -131,7 +131,7 @@ class SwarmService:
         self, home: paths.Home, chosen: Settings, restart: Restart, change: Change, light: Callable[[], bool] = lambda: False
     ) -> None:
         self._home, self._chosen, self._restart, self._change, self._light = home, chosen, restart, change, light
-        self._looked: dict[str, tuple[invite.Invite, Visited]] = {}
+        self._looked: dict[str, tuple[invite.Invite, SwarmPreview]] = {}
         self._one_at_a_time = asyncio.Lock()
         self._active = joined_swarms.read(
             home.swarms
@@ -163,7 +163,7 @@ class SwarmService:
         self.charter, self.addresses = charter, addresses
         port = own_port(await addresses())  # first: another swarm may be chosen meanwhile
         digest, known = charter.digest.hex(), joined_swarms.read(self._home.swarms)
-        entry = known.entry(digest) or (Entry(charter=digest) if charter == charters.first_swarm() else None)
+        entry = known.entry(digest) or (JoinedSwarm(charter=digest) if charter == charters.first_swarm() else None)
         if entry is not None and port:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
@@ -177,7 +177,7 @@ class SwarmService:
     def _list(self) -> events_swarms.SwarmsTold:
         known, first = joined_swarms.read(self._home.swarms), charters.first_swarm()
         entries = [known_entry for known_entry in known.entries if known_entry.charter != first.digest.hex()]
-        descriptions = [self._describe(first, known.entry(first.digest.hex()) or Entry(charter=first.digest.hex()))]
+        descriptions = [self._describe(first, known.entry(first.digest.hex()) or JoinedSwarm(charter=first.digest.hex()))]
         for entry in entries:
             with suppress(CharterError):  # its charter is gone or damaged: what is left of it cannot be joined
                 descriptions.append(self._describe(self._charter(entry.charter), entry))
@@ -196,7 +196,7 @@ class SwarmService:
             return "swarm.charter in the settings, or on the command line, names the swarm."
         return ""
 
-    def _describe(self, charter: Charter, entry: Entry | None) -> events_swarms.SwarmShown:
+    def _describe(self, charter: Charter, entry: JoinedSwarm | None) -> events_swarms.SwarmShown:
         digest = charter.digest
         return events_swarms.SwarmShown(
             charter=digest.hex(),
@@ -219,12 +219,12 @@ class SwarmService:
 
     async def _create(self, command: commands.CreateSwarm) -> events_swarms.SwarmCreated:
         key = membership.new_key() if command.private else b""
-        gate = membership.public_of(key) if key else ""
+        gate = membership.public_key_of(key) if key else ""
         plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
         charter = replace(plain, questions_digest=await asyncio.to_thread(_digest, plain))
         known = joined_swarms.read(self._home.swarms)
         digest = charter.digest.hex()
-        entry = known.entry(digest) or Entry(charter=digest, created=True, added_at=time.time())
+        entry = known.entry(digest) or JoinedSwarm(charter=digest, created=True, added_at=time.time())
         after = known.with_entry(entry)
         self._keep(charter, key)
         joined_swarms.write(self._home.swarms, after)
@@ -236,7 +236,7 @@ class SwarmService:
         here: Charter | None = None
         with suppress(CharterError):  # not met before
             here = self._charter(digest)
-        preview = await visit(read, self._chosen.swarm.host, by_web=self._light())
+        preview = await preview_swarm(read, self._chosen.swarm.host, by_web=self._light())
         charter = preview.charter or here
         if charter is None:
             raise SwarmError(
@@ -244,7 +244,7 @@ class SwarmService:
                 "Its members may be off. Try again later, or ask for a newer invite.",
             )
         if charter.is_private:
-            membership.require(charter, read.key)
+            membership.require_key(charter, read.key)
         self._keep(charter, b"")
         self._looked[digest] = read, preview
         known = joined_swarms.read(self._home.swarms)
@@ -298,7 +298,7 @@ class SwarmService:
         self._looked.pop(digest, None)
         return (self._list(),)
 
-    def _in_use(self, known: joined_swarms.Book) -> set[str]:
+    def _in_use(self, known: joined_swarms.JoinedSwarms) -> set[str]:
         """The swarm that is taken part in or being joined, and the one that was chosen for the next start."""
         first = charters.first_swarm().digest.hex()
         here = self.charter.digest.hex() if self.charter else self._chosen.swarm.charter
@@ -341,9 +341,9 @@ class SwarmService:
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
 
 
-def _entry(digest: str, entry: Entry | None, looked: tuple[invite.Invite, Visited] | None) -> Entry:
+def _entry(digest: str, entry: JoinedSwarm | None, looked: tuple[invite.Invite, SwarmPreview] | None) -> JoinedSwarm:
     """What the book says after joining: the newest invite's seeds and gateways first."""
-    before = entry or Entry(charter=digest, added_at=time.time())
+    before = entry or JoinedSwarm(charter=digest, added_at=time.time())
     if looked is None:
         return before
     read, preview = looked

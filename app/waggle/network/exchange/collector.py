@@ -13,17 +13,17 @@ import msgspec
 
 from waggle.core.errors import BadRecord, VerifierError
 from waggle.core.peer_id import short_id
-from waggle.network.exchange.pool import Pool
-from waggle.network.exchange.verification import Judged, Watch, judge
-from waggle.network.identity.duplicate_node import Twins
-from waggle.network.identity.membership import Admission
-from waggle.network.limits.bandwidth import PAY_S, Traffic
-from waggle.network.limits.rate_limits import Accounts, Payers
-from waggle.network.limits.reputation import Trust
+from waggle.network.exchange.pool import GroupPool
+from waggle.network.exchange.verification import VerifiedRecord, VerifierStopwatch, verify_record
+from waggle.network.identity.duplicate_node import DuplicateNodeDetector
+from waggle.network.identity.membership import Membership
+from waggle.network.limits.bandwidth import PAY_S, BandwidthLimiter
+from waggle.network.limits.rate_limits import Payers, PeerRateLimits
+from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import GroupsArrived, IdentityTwice, News, RecordDropped
+from waggle.network.messages.events import DuplicateIdentity, GroupsArrived, NetworkEvent, RecordRejected
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
 from waggle.network.transport.tasks import end
@@ -42,7 +42,7 @@ MAX_PULL = 4 * 1024 * 1024  # bytes that one call brings, whatever was announced
 UNKNOWN = 2  # greeted at one look, beside K / 2 trusted peers
 
 
-class Unanswered(NamedTuple):
+class FailedPull(NamedTuple):
     """A payload that did not come: not asked for again until then (monotonic), after so many seconds of rest."""
 
     until: float
@@ -50,24 +50,24 @@ class Unanswered(NamedTuple):
     rest: float
 
 
-class Gathering:
+class RolloutCollector:
     """Fills `pool` and `trust`. Belongs to the loop's thread; judging runs in a thread of its own."""
 
     def __init__(
         self,
         options: SwarmOptions,
         charter: Charter,
-        admission: Admission,
+        admission: Membership,
         peer_id: bytes,
         verifier: Verifier,
-        tell: Callable[[News], None],
+        tell: Callable[[NetworkEvent], None],
         clock: Callable[[], float],
         *,
-        pool: Pool,
-        trust: Trust,
-        traffic: Traffic,
-        depth: directory.Depth,
-        accounts: Accounts,
+        pool: GroupPool,
+        trust: ReputationTable,
+        traffic: BandwidthLimiter,
+        depth: directory.DirectoryDepth,
+        accounts: PeerRateLimits,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
         mine: Callable[[], int] = lambda: 0,
         on_announcements: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
@@ -87,16 +87,16 @@ class Gathering:
         self._trust = trust
         self._traffic = traffic
         self._lodged = lodged
-        self._twins = Twins(mine)
+        self._twins = DuplicateNodeDetector(mine)
         self._depth = depth
         self._random = random.Random()
-        self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
-        self._unanswered: dict[bytes, Unanswered] = {}  # by origin
+        self._tried: OrderedDict[directory.PayloadKey, None] = OrderedDict()
+        self._unanswered: dict[bytes, FailedPull] = {}  # by origin
         self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
         self._pulling: dict[bytes, asyncio.Task[None]] = {}
         self._accounts = accounts
         self._one_at_a_time, self._not_trusted = asyncio.Lock(), asyncio.Lock()
-        self._judging: asyncio.Future[Judged] | None = None
+        self._judging: asyncio.Future[VerifiedRecord] | None = None
 
     async def run(self, connection: Transport) -> None:
         """Look, pull, judge, wait; for ever."""
@@ -105,7 +105,7 @@ class Gathering:
                 await asyncio.sleep(PAY_S)
             with suppress(PeerAway):  # the network starts again: the next look finds it
                 await self._look(connection)
-            plenty = len(promising(self._pool.waiting(), self._trust.barren())) >= self._options.pool_capacity // 4
+            plenty = len(useful_groups(self._pool.waiting(), self._trust.barren())) >= self._options.pool_capacity // 4
             await asyncio.sleep(self._options.tempo * (SLOWER if plenty else 1.0))
 
     async def finish(self) -> None:
@@ -123,7 +123,7 @@ class Gathering:
                 announced[origin] = each
         if self._peer_id in announced and self._twins.observe(announced[self._peer_id].expires):
             log.info("another computer announces itself under our own identity")
-            self._tell(IdentityTwice())
+            self._tell(DuplicateIdentity())
         self._trust.agree(announced)
         now = self._clock()
         current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
@@ -131,7 +131,7 @@ class Gathering:
         if self._is_resting():
             return
         resting = {origin for origin in current if self._accounts.rest(self._trust.of(origin).payers)}
-        chosen = directory.choose(
+        chosen = directory.choose_peers(
             current,
             avoid={self._peer_id, *self._pulling, *self._resters(connection, current), *self._trust.avoided(), *resting},
             tried=self._tried,
@@ -240,19 +240,19 @@ class Gathering:
             before = self._unanswered.get(origin)
             rest = 2 * before.rest if before and before.sha256 == announced.sha256 else REST_S
             log.debug("a payload of peer %s did not come; next try in %g s at the earliest", short_id(origin), rest)
-            self._unanswered[origin] = Unanswered(time.monotonic() + rest, announced.sha256, rest)
+            self._unanswered[origin] = FailedPull(time.monotonic() + rest, announced.sha256, rest)
         return blob
 
     async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
-        payers, watch = (await standing_of(origin, self._trust, connection)).payers, Watch()
+        payers, watch = (await standing_of(origin, self._trust, connection)).payers, VerifierStopwatch()
         if self._is_resting() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
             why = "this computer rests" if self._is_resting() else "its share of judging is used up"
             log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), why)
             return
         self._remember((origin, announced.sha256))
         work = asyncio.to_thread(
-            judge, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now, watch=watch
+            verify_record, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now, watch=watch
         )
         self._judging = asyncio.ensure_future(work)
         try:
@@ -269,7 +269,7 @@ class Gathering:
             self._reject(origin, "reserved question", judged.reserved)
         self._keep(origin, judged)
 
-    def _keep(self, origin: bytes, judged: Judged) -> None:
+    def _keep(self, origin: bytes, judged: VerifiedRecord) -> None:
         standing = self._trust.of(origin)
         if standing.choice:  # a person has just decided
             log.info("the groups of peer %s are dropped: the person muted or blocked it", short_id(origin))
@@ -286,9 +286,9 @@ class Gathering:
         self._trust.rejected(origin, reason, count)
         if not self._trust.of(origin).trusted:  # then nothing else of it is worth a risk
             self._pool.drop(origin)
-        self._tell(RecordDropped(origin=origin, reason=reason))
+        self._tell(RecordRejected(origin=origin, reason=reason, count=count))
 
-    def _remember(self, payload: directory.Payload) -> None:
+    def _remember(self, payload: directory.PayloadKey) -> None:
         self._tried[payload] = None
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
@@ -301,11 +301,11 @@ class Gathering:
             for origin, givers in called.items()
             if not connection.calls or any(self._trust.of(giver).connection != "gone" for giver in givers)
         }
-        return resters(self._unanswered, current, here, time.monotonic())
+        return peers_to_skip(self._unanswered, current, here, time.monotonic())
 
 
-def resters(
-    unanswered: Mapping[bytes, Unanswered], current: Mapping[bytes, Announcement], here: Collection[bytes], now: float
+def peers_to_skip(
+    unanswered: Mapping[bytes, FailedPull], current: Mapping[bytes, Announcement], here: Collection[bytes], now: float
 ) -> list[bytes]:
     """What did not come: left alone for a while, ever longer, and then until whoever gives it is connected, or else is offered.
 
@@ -319,7 +319,7 @@ def resters(
     ]
 
 
-def promising(waiting: Iterable[JudgedGroup], barren: Collection[bytes]) -> list[JudgedGroup]:
+def useful_groups(waiting: Iterable[JudgedGroup], barren: Collection[bytes]) -> list[JudgedGroup]:
     """What a round may count on: neither a flood under new names nor what was never of use makes it stop looking for more."""
     return [group for group in waiting if group.source != NEWCOMERS and group.group.origin not in barren]
 

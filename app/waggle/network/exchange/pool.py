@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from waggle.network.limits.rate_limits import of_most
+from waggle.network.limits.rate_limits import of_largest_holder
 from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.rl.advantage import CRUMB_SPAN, teaches
 from waggle.tasks.charter import Charter
@@ -18,7 +18,7 @@ REMEMBERED = 20_000  # groups that were here before: each is trained on at most 
 Key = tuple[bytes, QuestionId]
 
 
-class Pool:
+class GroupPool:
     """At most `capacity` groups, a quarter of them from any one source: a peer, or all peers of one address range.
 
     Thread-safe: the round takes, the network adds.
@@ -86,14 +86,14 @@ class Pool:
         if len(self._from(source)) > self._per_source:
             self._drop_oldest_of_most(self._from(source))
         if len(self._waiting) > self._capacity:
-            self._drop_oldest_of_most(of_most((key, group.source or key[0], 1) for key, group in self._waiting.items()))
+            self._drop_oldest_of_most(of_largest_holder((key, group.source or key[0], 1) for key, group in self._waiting.items()))
 
     def _from(self, source: str | bytes) -> list[Key]:
         return [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
 
     def _drop_oldest_of_most(self, keys: Sequence[Key]) -> None:
         """The oldest group of the peer that has most of these."""
-        del self._waiting[of_most((key, key[0], 1) for key in keys)[0]]
+        del self._waiting[of_largest_holder((key, key[0], 1) for key in keys)[0]]
 
     def _forget_old(self) -> None:
         oldest = oldest_epoch(self._charter, self._clock())

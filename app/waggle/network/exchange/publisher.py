@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from waggle.network.exchange.outbox_log import Sent
+from waggle.network.exchange.outbox_log import OutboxLog
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import LIFETIME_S, MAX_LIFETIME_S, RENEW_S, Announcement
-from waggle.network.messages.rollout_record import Record, encode, joined, specialties_of
+from waggle.network.messages.rollout_record import RolloutRecord, encode, merge, specialties_of
 from waggle.network.transport.interface import PeerAway, Transport
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
@@ -23,29 +23,29 @@ MAX_OFFERS = 4  # payloads: somebody may still hold the announcement of the roun
 
 
 @dataclass(frozen=True)
-class Offer:
+class PublishedRecord:
     """One payload, ready to be pulled: a round's, or those of the few quick rounds since the last announcement."""
 
     blob: bytes
-    record: Record
+    record: RolloutRecord
 
 
-class Offers:
+class RolloutPublisher:
     """The last few payloads by sha256. Belongs to the loop's thread."""
 
     def __init__(
         self,
         identity: Identity,
         charter: Charter,
-        admission: Admission,
+        admission: Membership,
         clock: Callable[[], float],
         tempo: float,
-        sent: Sent,
-        depth: directory.Depth | None = None,
+        sent: OutboxLog,
+        depth: directory.DirectoryDepth | None = None,
         sheet: Callable[[], tuple[bytes, bytes]] = lambda: (b"", b""),
     ) -> None:
         self._sheet = sheet
-        self._depth = depth or directory.Depth()
+        self._depth = depth or directory.DirectoryDepth()
         self._identity = identity
         self._admission = admission
         self._charter = charter
@@ -53,19 +53,19 @@ class Offers:
         self._clock = clock
         self._tempo = tempo
         self._sent = sent
-        self._pending: dict[int, Record] = {}  # by epoch: groups of two cannot travel together
-        self._offers: OrderedDict[bytes, Offer] = OrderedDict()
+        self._pending: dict[int, RolloutRecord] = {}  # by epoch: groups of two cannot travel together
+        self._offers: OrderedDict[bytes, PublishedRecord] = OrderedDict()
         self._due = asyncio.Event()
         self.expires = 0  # of the newest announcement, unix milliseconds
         self.announced = b""  # the newest announcement, signed; empty: nothing is offered
 
-    def add(self, record: Record) -> None:
+    def add(self, record: RolloutRecord) -> None:
         """Offer a round's groups. A small model plays many rounds a second: they travel together, at the swarm's tempo."""
         waiting = self._pending.get(record.epoch)
-        self._pending[record.epoch] = record if waiting is None else joined(waiting, record)
+        self._pending[record.epoch] = record if waiting is None else merge(waiting, record)
         self.renew()
 
-    def get(self, sha256: bytes) -> Offer | None:
+    def get(self, sha256: bytes) -> PublishedRecord | None:
         """The payload of this hash, while it is kept."""
         return self._offers.get(sha256)
 
@@ -91,7 +91,7 @@ class Offers:
             return
         pending = self._pending.pop(min(self._pending))
         blob = encode(pending, self._charter)
-        self._offers[hashlib.sha256(blob).digest()] = Offer(blob, pending)
+        self._offers[hashlib.sha256(blob).digest()] = PublishedRecord(blob, pending)
         if self._pending:
             self.renew()
         while len(self._offers) > MAX_OFFERS:
@@ -138,7 +138,7 @@ class Offers:
         epoch = epoch_at(self._clock())
         return directory.keys_to_publish(self._digest, peer_id, self._depth.bits, self._depth.peers_in_shard, epoch)
 
-    def _signed(self, sha256: bytes, offer: Offer, via: tuple[bytes, ...], sheet: bytes) -> tuple[bytes, Announcement]:
+    def _signed(self, sha256: bytes, offer: PublishedRecord, via: tuple[bytes, ...], sheet: bytes) -> tuple[bytes, Announcement]:
         # The DHT runs on real time, whatever clock counts epochs; an entry only gives way to one that expires later.
         now = time.time()
         if self.expires > (now + MAX_LIFETIME_S) * 1000:  # said by a clock that was fast: nobody has taken it in

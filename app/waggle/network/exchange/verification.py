@@ -12,7 +12,7 @@ import msgspec
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, seed_of, split_of
 from waggle.tasks.rollout_group import RIGHT, TAGS, Completion, JudgedGroup, Verdict
@@ -25,15 +25,15 @@ RECORD_S = 5.0  # of the processor, for all groups of one record: hundreds of ti
 
 
 @dataclass(frozen=True)
-class Judged:
+class VerifiedRecord:
     """What is left of a record: its groups, judged, and how many were refused because their question is reserved."""
 
-    record: Record
+    record: RolloutRecord
     groups: tuple[JudgedGroup, ...]
     reserved: int
 
 
-class Watch:
+class VerifierStopwatch:
     """The seconds that the verifier worked; where it ended over it, those that this took, with another's start.
 
     Waiting is nobody's offence, neither for its turn nor for a processor that has other things to do.
@@ -58,7 +58,7 @@ class Watch:
                 self.seconds += min(time.monotonic() - begun, most)
 
 
-def judge(
+def verify_record(
     blob: bytes,
     announced: Announcement,
     *,
@@ -66,8 +66,8 @@ def judge(
     charter: Charter,
     verifier: Verifier,
     now: float,
-    watch: Watch | None = None,
-) -> Judged:
+    watch: VerifierStopwatch | None = None,
+) -> VerifiedRecord:
     """Read and judge what `origin` announced; raises BadRecord, or VerifierGone.
 
     Blocks for as long as judging takes; `watch` tells how much of that was work.
@@ -78,15 +78,17 @@ def judge(
     if (record.round, record.epoch, record.model) != (announced.round, announced.epoch, announced.model):
         raise BadRecord("not the round that was announced")
     try:
-        groups = _judged(record, charter, verifier, watch or Watch())
+        groups = _judge_groups(record, charter, verifier, watch or VerifierStopwatch())
     except VerifierGone:  # our own trouble, not the sender's
         raise
     except (CharterError, VerifierError) as error:  # this question alone; the round meets a broken verifier by itself
         raise BadRecord("cannot be judged") from error
-    return Judged(record, groups, reserved=len(record.groups) - len(groups))
+    return VerifiedRecord(record, groups, reserved=len(record.groups) - len(groups))
 
 
-def _judged(record: Record, charter: Charter, verifier: Verifier, watch: Watch) -> tuple[JudgedGroup, ...]:
+def _judge_groups(
+    record: RolloutRecord, charter: Charter, verifier: Verifier, watch: VerifierStopwatch
+) -> tuple[JudgedGroup, ...]:
     digest = charter.digest
     keys = [(group.id.dataset, seed_of(digest, record.origin, group.id)) for group in record.groups]
     judged, questions = [], list[Question]()
@@ -104,12 +106,12 @@ def _judged(record: Record, charter: Charter, verifier: Verifier, watch: Watch) 
             verdicts = verifier.judge_strangers([(question, completion) for completion in group.completions])
         if watch.seconds - making > RECORD_S:
             raise BadRecord("takes too long to judge")
-        counted = tuple(map(counts, group.completions, verdicts))
+        counted = tuple(map(strict_verdict, group.completions, verdicts))
         judged.append(JudgedGroup(group=group, question=question, verdicts=counted, round=record.round, model=record.model))
     return tuple(judged)
 
 
-def counts(completion: Completion, verdict: Verdict) -> Verdict:
+def strict_verdict(completion: Completion, verdict: Verdict) -> Verdict:
     """The verdict on a peer's completion: it earns nothing where it is not right, or holds several answers.
 
     Scorers pay a wrong answer in part that holds the right one, as 531 does 53: where nothing in its group did better, it would

@@ -31,7 +31,7 @@ COPY_AGAIN = "Take another copy of the backup, if there is one."
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedBackup:
     """What a backup held: the content of a key file, and whose it is."""
 
     content: bytes
@@ -52,7 +52,7 @@ def seal(who: Identity, passphrase: str) -> bytes:
     return f"{head}\n{base64.encodebytes(salt + nonce + sealed).decode()}".encode()
 
 
-def open_(blob: bytes, passphrase: str) -> Opened:
+def unseal(blob: bytes, passphrase: str) -> OpenedBackup:
     """What a backup holds; raises IdentityError for another passphrase, and for what is no backup or was changed."""
     match = _FORM.fullmatch(blob[:MAX_BYTES].decode("utf-8", "replace").replace("\r\n", "\n"))
     if match is None:
@@ -68,7 +68,7 @@ def open_(blob: bytes, passphrase: str) -> Opened:
         raise IdentityError("This backup is damaged.", COPY_AGAIN) from error
     if keys.identity_of(Path("backup"), content).peer_id != peer_id:
         raise IdentityError("This backup holds another key than it says.", COPY_AGAIN)
-    return Opened(content, peer_id)
+    return OpenedBackup(content, peer_id)
 
 
 def write(path: Path, who: Identity, passphrase: str) -> None:
@@ -81,18 +81,18 @@ def write(path: Path, who: Identity, passphrase: str) -> None:
         raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error
     except OSError as error:
         raise IdentityError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
-    if open_(written, passphrase).peer_id != who.peer_id:
+    if unseal(written, passphrase).peer_id != who.peer_id:
         raise IdentityError("The backup that was written does not open.", "Choose another place.")
 
 
-def read(path: Path, passphrase: str) -> Opened:
+def read(path: Path, passphrase: str) -> OpenedBackup:
     """What the backup at a path holds; raises IdentityError."""
     try:
         with path.open("rb") as file:
             blob = file.read(MAX_BYTES)
     except OSError as error:
         raise IdentityError(f"{path} cannot be opened: {error.strerror}.", "Choose another file.") from error
-    return open_(blob, passphrase)
+    return unseal(blob, passphrase)
 
 
 def put_back(path: Path, content: bytes | None) -> Path | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 
-class Twins:
+class DuplicateNodeDetector:
     """`mine` gives the expiry of our newest announcement, in unix milliseconds; 0 before the first."""
 
     def __init__(self, mine: Callable[[], int]) -> None:

@@ -29,7 +29,7 @@ ASK = "Ask a member for an invite: its link carries the key."
 _EXPIRY = struct.Struct(">Q")  # unix seconds
 
 
-class Admission:
+class Membership:
     """Makes the certificates of `peer_id` and checks those of others. Without a key it only checks, as a seed does."""
 
     def __init__(self, charter: Charter, peer_id: bytes, key: bytes = b"", clock: Callable[[], float] = time.time) -> None:
@@ -46,7 +46,7 @@ class Admission:
             return b""
         now = self._clock()
         if not self._renewed_at <= now < self._renewed_at + LIFETIME_S / 2:
-            self._own, self._renewed_at = issue(self._key, self._digest, self._peer_id, now + LIFETIME_S), now
+            self._own, self._renewed_at = issue_certificate(self._key, self._digest, self._peer_id, now + LIFETIME_S), now
         return self._own
 
     def admits(self, peer_id: bytes, certificate: bytes) -> bool:
@@ -72,24 +72,24 @@ def new_key() -> bytes:
     return os.urandom(KEY_BYTES)
 
 
-def public_of(key: bytes) -> str:
+def public_key_of(key: bytes) -> str:
     """What a charter says of a key, in hex."""
     return Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
-def issue(key: bytes, charter: bytes, peer_id: bytes, expires: float) -> bytes:
+def issue_certificate(key: bytes, charter: bytes, peer_id: bytes, expires: float) -> bytes:
     """A certificate for one peer, until unix time `expires`."""
     until = _EXPIRY.pack(int(expires))
     return until + Ed25519PrivateKey.from_private_bytes(key).sign(_signed(charter, peer_id, until))
 
 
-def require(charter: Charter, key: bytes) -> None:
+def require_key(charter: Charter, key: bytes) -> None:
     """Raise SwarmError where a member of this swarm needs another key than this one."""
     if not charter.is_private:
         return
     if not key:
         raise SwarmError(f"{charter.name} is a private swarm, and its key is not here.", ASK)
-    if len(key) != KEY_BYTES or public_of(key) != charter.admission_key:
+    if len(key) != KEY_BYTES or public_key_of(key) != charter.admission_key:
         raise SwarmError(f"The key that is here does not open {charter.name}.", ASK)
 
 

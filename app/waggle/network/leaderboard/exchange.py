@@ -14,18 +14,18 @@ from contextlib import suppress
 
 from waggle.core.errors import BadRecord, CharterError, VerifierError, VerifierGone
 from waggle.core.peer_id import short_id
-from waggle.network.exchange.verification import Watch
+from waggle.network.exchange.verification import VerifierStopwatch
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.leaderboard import scores_file
-from waggle.network.leaderboard.scores import MAX_NODES, Mark, Marks
-from waggle.network.limits.bandwidth import Traffic
-from waggle.network.limits.rate_limits import Accounts, Party
-from waggle.network.limits.reputation import Trust
+from waggle.network.leaderboard.scores import MAX_NODES, Scoreboard, SheetScore
+from waggle.network.limits.bandwidth import BandwidthLimiter
+from waggle.network.limits.rate_limits import Party, PeerRateLimits
+from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import answer_sheet
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.answer_sheet import Sheet
-from waggle.network.messages.events import News, RecordDropped, SheetsMarked
+from waggle.network.messages.answer_sheet import AnswerSheet
+from waggle.network.messages.events import LeaderboardChanged, NetworkEvent, RecordRejected
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
 from waggle.tasks.charter import Charter
@@ -43,7 +43,7 @@ KEEP_S = 60.0  # between two writings of the marks
 NONE = b"", b""  # no sheet, and its sha256
 
 
-class Marking:
+class AnswerSheetExchange:
     """Fills `marks`. Belongs to the loop's thread; marking itself runs in a thread of its own."""
 
     def __init__(
@@ -51,19 +51,19 @@ class Marking:
         options: SwarmOptions,
         charter: Charter,
         identity: Identity,
-        admission: Admission,
+        admission: Membership,
         verifier: Verifier,
-        tell: Callable[[News], None],
+        tell: Callable[[NetworkEvent], None],
         clock: Callable[[], float],
         *,
-        trust: Trust,
-        traffic: Traffic,
-        accounts: Accounts,
+        trust: ReputationTable,
+        traffic: BandwidthLimiter,
+        accounts: PeerRateLimits,
         lodged: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self.on = options.leaderboard
         self.exams = Exams(verifier, charter)
-        self.marks = Marks(ranked=charter.is_private, clock=clock, known=scores_file.read(options.marks, clock()))
+        self.marks = Scoreboard(ranked=charter.is_private, clock=clock, known=scores_file.read(options.marks, clock()))
         self._options, self._charter, self._identity, self._admission = options, charter, identity, admission
         self._verifier, self._tell, self._clock = verifier, tell, clock
         self._trust, self._traffic, self._accounts, self._lodged = trust, traffic, accounts, lodged
@@ -106,7 +106,7 @@ class Marking:
 
     def signed(self, epoch: int, round_number: int, learned: int, model: str, answers: Sequence[Completion]) -> bytes:
         """Our own sheet, ready to be published. From any thread."""
-        sheet = Sheet(
+        sheet = AnswerSheet(
             origin=self._identity.peer_id, epoch=epoch, exam=self.exams.of(epoch).digest, round=round_number, learned=learned,
             model=model, answers=tuple(answers), certificate=self._admission.certificate(),
         )  # fmt: skip
@@ -148,7 +148,7 @@ class Marking:
             except BadRecord as bad:  # counted and told; the others are heard
                 log.info("an answer sheet of peer %s is refused: %s", short_id(peer_id), bad.title)
                 self._trust.rejected(peer_id, bad.title)
-                self._tell(RecordDropped(origin=peer_id, reason=bad.title))
+                self._tell(RecordRejected(origin=peer_id, reason=bad.title))
         self._say()
         if now - self._last_saved[0] > KEEP_S:
             self._keep()
@@ -196,8 +196,8 @@ class Marking:
             scores_file.write(self._options.marks, self.marks.all())
         self._last_saved = time.monotonic(), self.marks.sheets
 
-    async def _mark(self, sheet: Sheet, party: str) -> None:
-        watch = Watch()
+    async def _mark(self, sheet: AnswerSheet, party: str) -> None:
+        watch = VerifierStopwatch()
         self._judging = asyncio.ensure_future(asyncio.to_thread(self._right, sheet, watch))
         try:
             self._count(sheet, await asyncio.shield(self._judging), party)
@@ -209,7 +209,7 @@ class Marking:
         finally:
             self._accounts.work.charge(self._trust.of(sheet.origin).payers, watch.seconds)
 
-    def _right(self, sheet: Sheet, watch: Watch) -> int:
+    def _right(self, sheet: AnswerSheet, watch: VerifierStopwatch) -> int:
         """How many answers are right; in a thread of its own. Raises BadRecord, VerifierError and CharterError.
 
         VerifierGone is our own trouble: so it is where the exam cannot be made, which holds no word of a peer's.
@@ -219,10 +219,10 @@ class Marking:
         except (CharterError, VerifierError) as error:
             raise VerifierGone(error.title, error.advice) from error
         with watch.turn(self._verifier):
-            return right_of(sheet, exam, self._verifier)
+            return count_right(sheet, exam, self._verifier)
 
-    def _count(self, sheet: Sheet, right: int, party: str) -> None:
-        mark = Mark(
+    def _count(self, sheet: AnswerSheet, right: int, party: str) -> None:
+        mark = SheetScore(
             origin=sheet.origin, epoch=sheet.epoch, round=sheet.round, learned=sheet.learned, model=sheet.model, right=right,
             total=len(sheet.answers), source=party,
         )  # fmt: skip
@@ -231,10 +231,10 @@ class Marking:
     def _say(self) -> None:
         if self._news:
             self._news = False
-            self._tell(SheetsMarked(comparison=self.marks.comparison()))
+            self._tell(LeaderboardChanged(comparison=self.marks.comparison()))
 
 
-def right_of(sheet: Sheet, exam: Exam, verifier: Verifier) -> int:
+def count_right(sheet: AnswerSheet, exam: Exam, verifier: Verifier) -> int:
     """What a sheet is worth, by this computer's own verifier: anybody comes to the same. Raises as `judge_strangers` does."""
     answer_sheet.require_exam(sheet, exam)
     verdicts = verifier.judge_strangers(zip(exam.questions, sheet.answers, strict=True))

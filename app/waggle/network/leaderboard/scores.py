@@ -14,9 +14,9 @@ import msgspec
 from waggle.core.peer_id import text_of
 from waggle.network.identity.keys import name_of
 from waggle.network.limits.address_ranges import RELAYED
-from waggle.network.limits.rate_limits import Party, of_most
+from waggle.network.limits.rate_limits import Party, of_largest_holder
 from waggle.network.messages.announcement import PeerId
-from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point
+from waggle.network.messages.comparison import Comparison, Entrant, ScoreCurve, ScorePoint
 from waggle.network.messages.rollout_record import MAX_MODEL, Count
 from waggle.tasks.questions import EPOCH_SECONDS
 from waggle.tasks.rollout_group import NEWCOMERS
@@ -31,7 +31,7 @@ SEVERAL = 4  # parties: from so many on none draws much by itself, be it of one 
 FARTHEST = 8  # times as many rounds as the party in the middle has: beyond that nothing is drawn
 
 
-class Mark(msgspec.Struct, frozen=True, kw_only=True):
+class SheetScore(msgspec.Struct, frozen=True, kw_only=True):
     """What one sheet was worth. All but `right`, `total` and `epoch` is what its writer says of itself."""
 
     origin: PeerId
@@ -54,18 +54,18 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
         return self.learned > 0
 
 
-class Marks:
+class Scoreboard:
     """One mark a node and epoch. Belongs to the loop's thread; bounded, whoever comes."""
 
-    def __init__(self, *, ranked: bool, clock: Callable[[], float] = time.time, known: Sequence[Mark] = ()) -> None:
+    def __init__(self, *, ranked: bool, clock: Callable[[], float] = time.time, known: Sequence[SheetScore] = ()) -> None:
         self._ranked, self._since = ranked, clock()
-        self._nodes: OrderedDict[bytes, deque[Mark]] = OrderedDict()
+        self._nodes: OrderedDict[bytes, deque[SheetScore]] = OrderedDict()
         self.sheets = 0  # marked so far
         for mark in sorted(known, key=lambda each: each.epoch):
             self._since = min(self._since, mark.epoch * EPOCH_SECONDS)
             self.add(mark)
 
-    def add(self, mark: Mark) -> bool:
+    def add(self, mark: SheetScore) -> bool:
         """False where that node's sheet of that epoch, or of a later one, was marked before."""
         marks = self._nodes.get(mark.origin)
         if marks and marks[-1].epoch >= mark.epoch:
@@ -76,7 +76,7 @@ class Marks:
         self.sheets += 1
         return True
 
-    def all(self) -> list[Mark]:
+    def all(self) -> list[SheetScore]:
         """Every mark that is kept."""
         return [mark for marks in self._nodes.values() for mark in marks]
 
@@ -100,16 +100,16 @@ class Marks:
     def _make_room(self) -> None:
         """Where there are too many, whoever has most gives way: its node that is longest unmarked, or the oldest mark."""
         if len(self._nodes) > MAX_NODES:
-            del self._nodes[of_most((origin, marks[-1].party, 1) for origin, marks in self._nodes.items())[0]]
+            del self._nodes[of_largest_holder((origin, marks[-1].party, 1) for origin, marks in self._nodes.items())[0]]
         if sum(map(len, self._nodes.values())) > MAX_MARKS:
-            crowd = of_most((origin, marks[-1].party, len(marks)) for origin, marks in self._nodes.items())
+            crowd = of_largest_holder((origin, marks[-1].party, len(marks)) for origin, marks in self._nodes.items())
             most = max(crowd, key=lambda origin: len(self._nodes[origin]))
             self._nodes[most].popleft()
             if not self._nodes[most]:
                 del self._nodes[most]
 
 
-def _entrant(marks: Sequence[Mark]) -> Entrant:
+def _entrant(marks: Sequence[SheetScore]) -> Entrant:
     last = marks[-1]
     recent = [mark for mark in list(marks)[-RECENT:] if (mark.model, mark.together) == (last.model, last.together)]
     return Entrant(
@@ -123,7 +123,7 @@ def _entrant(marks: Sequence[Mark]) -> Entrant:
     )
 
 
-def _curves(marks: Sequence[Mark]) -> list[Curve]:
+def _curves(marks: Sequence[SheetScore]) -> list[ScoreCurve]:
     """Of the models that have most votes, both curves of each. A party has one vote, divided among the names that it gave."""
     named: dict[Party, set[tuple[bytes, str]]] = {}
     for mark in marks:
@@ -134,23 +134,23 @@ def _curves(marks: Sequence[Mark]) -> list[Curve]:
             votes[model] = votes.get(model, 0.0) + 1 / len(names)
     chosen = sorted(votes, key=lambda model: (-votes[model], model))[:MAX_CURVES]
     return [
-        Curve(model=model, together=together, points=points)
+        ScoreCurve(model=model, together=together, points=points)
         for model in chosen
         for together in (True, False)
         if (points := _points([mark for mark in marks if mark.model == model], together=together))
     ]
 
 
-def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
+def _points(marks: Sequence[SheetScore], *, together: bool) -> tuple[ScorePoint, ...]:
     """Both curves of a model have the same places, so that they can be compared at each."""
     last = _last(marks)
     width = max(1, -(-(last + 1) // PLACES))
-    places: dict[int, list[Mark]] = {}
+    places: dict[int, list[SheetScore]] = {}
     for mark in marks:
         if mark.together == together and mark.round <= last:
             places.setdefault(mark.round // width, []).append(mark)
     return tuple(
-        Point(
+        ScorePoint(
             round=place * width + width // 2,
             right=sum(mark.right for mark in here),
             total=sum(mark.total for mark in here),
@@ -161,13 +161,13 @@ def _points(marks: Sequence[Mark], *, together: bool) -> tuple[Point, ...]:
     )
 
 
-def _fair(marks: Sequence[Mark]) -> list[Mark]:
+def _fair(marks: Sequence[SheetScore]) -> list[SheetScore]:
     """What counts of the marks at one place, so that no crowd draws a curve by itself, nor one name among several.
 
     Of an address range of several names at most as many count as the party in the middle has, and of a single name hardly more.
     Of all that are of no range, mostly homes that know nothing of each other, as many as of all others together.
     """
-    parties: dict[Party, list[Mark]] = {}
+    parties: dict[Party, list[SheetScore]] = {}
     for mark in marks:
         parties.setdefault(RELAYED if mark.party == NEWCOMERS else mark.party, []).append(mark)
     middle = median_low(map(len, parties.values()))
@@ -177,13 +177,13 @@ def _fair(marks: Sequence[Mark]) -> list[Mark]:
     return [*fair, *_newest(homes, len(fair) or len(homes), MARKS_PER_NODE)]
 
 
-def _newest(marks: Sequence[Mark], crowd: int, single: int) -> Sequence[Mark]:
+def _newest(marks: Sequence[SheetScore], crowd: int, single: int) -> Sequence[SheetScore]:
     """So many of a party's marks as a crowd may have, or a single name."""
     most = crowd if len({mark.origin for mark in marks}) > 1 else single
     return sorted(marks, key=lambda mark: mark.epoch)[-most:]
 
 
-def _last(marks: Sequence[Mark]) -> int:
+def _last(marks: Sequence[SheetScore]) -> int:
     """Where the axis ends: rounds are self-reported, and a party that claims a million must not press all others to its left.
 
     Nor stand alone at the end, where a curve says what it comes to.

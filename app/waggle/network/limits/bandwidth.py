@@ -12,7 +12,7 @@ WAITS_S = 300.0  # for which somebody who was given nothing holds the others to 
 OUT, IN, ANNOUNCED, READ, LODGED = range(5)
 
 
-class _Turns:
+class _FairTurns:
     """Who had a part gives way to those who had none, until that is paid for; not to its like."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class _Turns:
         self._had[source] = until
 
 
-class Traffic:
+class BandwidthLimiter:
     """Sums of the last five seconds. Belongs to one thread.
 
     `limit` is in bytes a second, each way; None: none. What is larger than a second's worth is paid for afterwards.
@@ -44,7 +44,10 @@ class Traffic:
         self._clock = clock
         self._moved: deque[tuple[float, int, int]] = deque()
         self._limit: float | None = None
-        self._sent_turns, self._lodged_turns = _Turns(), _Turns()  # payloads that went to a source, and that one left here
+        self._sent_turns, self._lodged_turns = (
+            _FairTurns(),
+            _FairTurns(),
+        )  # payloads that went to a source, and that one left here
         self._forgive()
 
     def _forgive(self) -> None:

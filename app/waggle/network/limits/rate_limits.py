@@ -21,7 +21,7 @@ LITTLE = 64  # parts of what all of a crowd may have, one of which a peer may ha
 REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
 
 
-def of_most(holdings: Iterable[tuple[Key, Party, int]]) -> list[Key]:
+def of_largest_holder(holdings: Iterable[tuple[Key, Party, int]]) -> list[Key]:
     """All that belongs to whoever has most, in its order; of each thing, to whom it belongs and how much it is.
 
     Where room is short, it gives way: neither a flood nor a crowd pushes others out.
@@ -33,7 +33,7 @@ def of_most(holdings: Iterable[tuple[Key, Party, int]]) -> list[Key]:
     return [key for key, owner, _ in things if owner == most]
 
 
-class Quota:
+class RateLimit:
     """A token bucket a peer: `burst` at once, `rate` a second in the long run. Belongs to one thread."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,7 +65,7 @@ class Quota:
         return min(self._burst, balance + (now - at) * self._rate)
 
 
-def all_allow(*charges: tuple[Quota, Party, float]) -> bool:
+def all_allow(*charges: tuple[RateLimit, Party, float]) -> bool:
     """Whether each of these quotas has so much left for whom it is asked; it is counted in all of them, or in none."""
     allowed = all(quota.has(who, cost) for quota, who, cost in charges)
     for quota, who, cost in charges if allowed else ():
@@ -73,14 +73,14 @@ def all_allow(*charges: tuple[Quota, Party, float]) -> bool:
     return allowed
 
 
-class Joint:
+class JointRateLimit:
     """A quota of each payer, and `times` as much of all together with whom it pays. Paid for afterwards, by both.
 
     So whoever took too much rests by itself first, and a crowd of made-up names rests as a whole.
     """
 
     def __init__(self, rate: float, burst: float, times: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._own, self._all = Quota(rate, burst, clock), Quota(times * rate, times * burst, clock)
+        self._own, self._all = RateLimit(rate, burst, clock), RateLimit(times * rate, times * burst, clock)
 
     def has(self, payers: Payers) -> bool:
         """Whether neither has to pay off anything first."""
@@ -94,19 +94,19 @@ class Joint:
         self._all.charge(together, cost / MORE if together in FRIENDS else cost)
 
 
-class Accounts:
+class PeerRateLimits:
     """What peers have had: bytes pulled of them, and the verifier's seconds. Nobody knows either before it is spent."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.pulls = Joint(PULL_RATE, PULL_BURST, TOGETHER, clock)
-        self.work = Joint(WORK_RATE, WORK_BURST, TOGETHER, clock)
+        self.pulls = JointRateLimit(PULL_RATE, PULL_BURST, TOGETHER, clock)
+        self.work = JointRateLimit(WORK_RATE, WORK_BURST, TOGETHER, clock)
 
     def rest(self, payers: Payers) -> bool:
         """Whether they have had their part of either."""
         return not (self.pulls.has(payers) and self.work.has(payers))
 
 
-class Shares:
+class AddressRangeRateLimit:
     """The same for address ranges. Peers of no range count as one, whoever they are: all relayed ones, and all hidden ones.
 
     There, a peer has a quarter at most, and half of what is there is kept for whoever had little lately: a seed has room for
@@ -114,9 +114,9 @@ class Shares:
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._ranges = Quota(rate, burst, clock)
-        self._quarters = Quota(rate / 4, burst / 4, clock)
-        self._little, self._reserve = Quota(rate / LITTLE, burst / LITTLE, clock), burst / 2
+        self._ranges = RateLimit(rate, burst, clock)
+        self._quarters = RateLimit(rate / 4, burst / 4, clock)
+        self._little, self._reserve = RateLimit(rate / LITTLE, burst / LITTLE, clock), burst / 2
 
     def allows(self, peer_id: bytes, source: str, cost: float) -> bool:
         """Whether a peer that comes from `source` (empty: counts for itself) may have so much now; if so it is counted."""

@@ -28,7 +28,7 @@ Choice = Literal["", "muted", "blocked"]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PeerReputation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One peer. Counts are of groups, but `rejected` counts records and groups refused."""
 
     id: bytes
@@ -90,13 +90,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.known and useful and not self.barren
 
 
-class Trust:
+class ReputationTable:
     """The standing of at most 500 peers. Those gone are forgotten first, the longest unseen of them before others, those of use
     later, a person's choices last. Where more than half of the places are of those of use who are gone, these make room first.
 
     Thread-safe."""
 
-    def __init__(self, clock: Callable[[], float] = time.time, known: Iterable[Standing] = ()) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time, known: Iterable[PeerReputation] = ()) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         latest = clock() + DOUBT_S * 2**MOST_STRIKES  # a clock that was far ahead once must not doubt for years
@@ -104,7 +104,7 @@ class Trust:
             peer.id: msgspec.structs.replace(peer, connection="gone", refusal="", doubted_until=min(peer.doubted_until, latest))
             for peer in known
         }
-        self._reported: dict[bytes, Standing] = {}
+        self._reported: dict[bytes, PeerReputation] = {}
         # A set that keeps its order. Of old acquaintances only those are told at once whom a person must be able to find.
         self._changed: dict[bytes, None] = dict.fromkeys(peer.id for peer in self._peers.values() if peer.choice)
 
@@ -194,7 +194,7 @@ class Trust:
         with self._lock:
             self._keep(self._of(peer_id), choice=choice)
 
-    def of(self, peer_id: bytes) -> Standing:
+    def of(self, peer_id: bytes) -> PeerReputation:
         """What is known of a peer; a blank standing for one never met."""
         with self._lock:
             return self._of(peer_id)
@@ -229,12 +229,12 @@ class Trust:
         with self._lock:
             return {peer.id for peer in self._peers.values() if peer.barren}
 
-    def all(self) -> list[Standing]:
+    def all(self) -> list[PeerReputation]:
         """Everyone, for keeping on disk."""
         with self._lock:
             return list(self._peers.values())
 
-    def changed(self) -> list[Standing]:
+    def changed(self) -> list[PeerReputation]:
         """Everyone whose standing changed since the last call."""
         with self._lock:
             changed, self._changed = self._changed, {}
@@ -243,17 +243,17 @@ class Trust:
             self._reported.update((peer.id, peer) for peer in news)
             return news
 
-    def _is_news(self, peer: Standing) -> bool:
+    def _is_news(self, peer: PeerReputation) -> bool:
         """Whether more than a sign of life changed since it was told, or that is a while ago."""
         before = self._reported.get(peer.id)
         if before is None or peer.seen_at - before.seen_at >= TELL_S:
             return True
         return msgspec.structs.replace(peer, seen_at=before.seen_at, delay_ms=before.delay_ms or peer.delay_ms) != before
 
-    def _of(self, peer_id: bytes) -> Standing:
-        return self._peers.get(peer_id) or Standing(id=peer_id, name=name_of(peer_id))
+    def _of(self, peer_id: bytes) -> PeerReputation:
+        return self._peers.get(peer_id) or PeerReputation(id=peer_id, name=name_of(peer_id))
 
-    def _keep(self, peer: Standing, **changes: object) -> None:
+    def _keep(self, peer: PeerReputation, **changes: object) -> None:
         after = msgspec.structs.replace(peer, **changes)
         if after == self._peers.get(peer.id):
             return
@@ -266,7 +266,7 @@ class Trust:
             )
             self._forget(spare[0].id)
 
-    def _spare(self) -> list[Standing]:
+    def _spare(self) -> list[PeerReputation]:
         """Who of those gone makes room for others, the first to do so first."""
         gone = [peer for peer in self._peers.values() if peer.connection == "gone" and not peer.choice]
         gone.sort(key=lambda peer: peer.seen_at)

@@ -24,7 +24,7 @@ Digest = Annotated[bytes, msgspec.Meta(min_length=SHA256_BYTES, max_length=SHA25
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 
 
-class Forged(BadRecord):
+class ForgedAnnouncement(BadRecord):
     """Not what its origin signed, or not for this place. No honest replica keeps such a one, and to find out takes a while."""
 
 
@@ -66,7 +66,7 @@ def read(blob: bytes, origin: bytes) -> Announcement:
     """Check form and signature of what stands under `origin`'s name; raises BadRecord, which Forged is too, and nothing else."""
     announcement = parse(blob)
     if not verify(origin, DOMAIN, blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]):
-        raise Forged("forged announcement")
+        raise ForgedAnnouncement("forged announcement")
     return announcement
 
 

@@ -25,12 +25,12 @@ MAX_BYTES = 64 * 1024  # with the signature
 MAX_RAW = 512 * 1024
 
 
-class _Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     text: str
     ended: bool
 
 
-class _Sheet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireSheet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     v: Annotated[int, msgspec.Meta(ge=PROTOCOL, le=PROTOCOL)]
     charter: Digest
     origin: PeerId
@@ -39,11 +39,11 @@ class _Sheet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     round: rollout_record.Count
     learned: rollout_record.Count
     model: Annotated[str, msgspec.Meta(max_length=rollout_record.MAX_MODEL)]
-    answers: Annotated[tuple[_Answer, ...], msgspec.Meta(min_length=1, max_length=QUESTIONS)]
+    answers: Annotated[tuple[_WireAnswer, ...], msgspec.Meta(min_length=1, max_length=QUESTIONS)]
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)]
 
 
-class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+class AnswerSheet(msgspec.Struct, frozen=True, kw_only=True):
     """One answer to each question of the exam, in its order. `learned` counts the groups of peers it was trained on so far."""
 
     origin: bytes
@@ -56,12 +56,12 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     certificate: bytes = b""  # of a private swarm
 
 
-_decoder = msgspec.msgpack.Decoder(_Sheet)
+_decoder = msgspec.msgpack.Decoder(_WireSheet)
 
 
-def signed(sheet: Sheet, charter: Charter, identity: Identity) -> bytes:
+def signed(sheet: AnswerSheet, charter: Charter, identity: Identity) -> bytes:
     """The sheet and its signature; empty where that is too large. What may not travel counts as no answer."""
-    wire = _Sheet(
+    wire = _WireSheet(
         PROTOCOL, charter.digest, identity.peer_id, sheet.epoch, sheet.exam, sheet.round, sheet.learned,
         rollout_record.model_name(sheet.model), tuple(_travelling(each, charter) for each in sheet.answers), sheet.certificate,
     )  # fmt: skip
@@ -72,7 +72,7 @@ def signed(sheet: Sheet, charter: Charter, identity: Identity) -> bytes:
     return body + identity.sign(DOMAIN, body)
 
 
-def read(blob: bytes, charter: Charter, *, origin: bytes) -> Sheet:
+def read(blob: bytes, charter: Charter, *, origin: bytes) -> AnswerSheet:
     """Read what `origin` gave as its sheet, of whichever epoch; raises BadRecord, and nothing else."""
     if not SIGNATURE_BYTES < len(blob) <= MAX_BYTES:
         raise BadRecord("answer sheet size")
@@ -89,7 +89,7 @@ def read(blob: bytes, charter: Charter, *, origin: bytes) -> Sheet:
         raise BadRecord("another origin")
     if not rollout_record.is_model_name(wire.model):
         raise BadRecord("model name")
-    return Sheet(
+    return AnswerSheet(
         origin=origin, epoch=wire.epoch, exam=wire.exam, round=wire.round, learned=wire.learned, model=wire.model,
         answers=_read_answers(wire.answers, charter), certificate=wire.certificate,
     )  # fmt: skip
@@ -100,20 +100,20 @@ def is_current(epoch: int, now: float) -> bool:
     return abs(epoch - epoch_at(now)) <= 1
 
 
-def require_exam(sheet: Sheet, exam: Exam) -> None:
+def require_exam(sheet: AnswerSheet, exam: Exam) -> None:
     """Raise BadRecord where these are answers to other questions, or to more or fewer of them."""
     if sheet.exam != exam.digest or len(sheet.answers) != len(exam.questions):
         raise BadRecord("answers to other questions")
 
 
-def _read_answers(answers: Sequence[_Answer], charter: Charter) -> tuple[Completion, ...]:
+def _read_answers(answers: Sequence[_WireAnswer], charter: Charter) -> tuple[Completion, ...]:
     for each in answers:
         if not rollout_record.is_sound(each.text, charter):
             raise BadRecord("broken text")
     return tuple(Completion(text=each.text, ended=each.ended) for each in answers)
 
 
-def _travelling(answer: Completion, charter: Charter) -> _Answer:
+def _travelling(answer: Completion, charter: Charter) -> _WireAnswer:
     """Cut inside a character, it loses the rest of it."""
     text = answer.text if answer.ended else answer.text.rstrip(rollout_record.BROKEN)
-    return _Answer(text, answer.ended) if rollout_record.is_sound(text, charter) else _Answer("", False)
+    return _WireAnswer(text, answer.ended) if rollout_record.is_sound(text, charter) else _WireAnswer("", False)

@@ -5,17 +5,17 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from waggle.network.messages.events import ClockSkewed, News
+from waggle.network.messages.events import ClockSkewed, NetworkEvent
 
 TOLD_S = 60.0  # a tenth of an epoch
 MOST_S = 365 * 86_400.0  # a peer may say any time
 REST_S = 3600.0  # between two warnings: those of a lie must not push out all others
 
 
-class Skew:
+class ClockSkewMonitor:
     """Belongs to the loop's thread."""
 
-    def __init__(self, tell: Callable[[News], None]) -> None:
+    def __init__(self, tell: Callable[[NetworkEvent], None]) -> None:
         self._tell = tell
         self._reported, self._rests_until = 0.0, -math.inf
 

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
+class ScorePoint(msgspec.Struct, frozen=True, kw_only=True):
     """The sheets written around this round that count (see `_fair`): answers that were right, of how many, by how many nodes."""
 
     round: int
@@ -12,12 +12,12 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
+class ScoreCurve(msgspec.Struct, frozen=True, kw_only=True):
     """One model as trained together, or alone."""
 
     model: str
     together: bool
-    points: tuple[Point, ...]
+    points: tuple[ScorePoint, ...]
 
 
 class Entrant(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Entrant(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """`entrants` are ranked, the best first, where the swarm knows its members; else they stand by name."""
 
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[ScoreCurve, ...] = ()
     entrants: tuple[Entrant, ...] = ()
     ranked: bool = False
     sheets: int = 0

@@ -27,7 +27,7 @@ ENOUGH = 8  # peers in a shard whose word on its depth counts
 DISBELIEF_S = 600.0  # for which no word counts that names a depth where nobody was
 OVER_SAMPLE = 2  # pulls beyond K, because some peers are always just leaving
 
-Payload = tuple[bytes, bytes]  # origin, sha256: both, or one peer could spoil another's payload by announcing it too
+PayloadKey = tuple[bytes, bytes]  # origin, sha256: both, or one peer could spoil another's payload by announcing it too
 
 
 def shard_of(peer_id: bytes, bits: int) -> int:
@@ -40,7 +40,7 @@ def key_of(charter: bytes, bits: int, shard: int) -> str:
     return f"waggle/1/{charter.hex()}/{bits}/{shard}"
 
 
-class Depth:
+class DirectoryDepth:
     """How deep the directory is split, as this node sees it. Belongs to one thread.
 
     Every shard is about as large as any other, so that each one read tells. Light clients read what several gateways show put
@@ -117,11 +117,11 @@ def is_current(announcement: Announcement, charter: Charter, now: float) -> bool
     return oldest_epoch(charter, now) <= announcement.epoch <= epoch_at(now) + 1
 
 
-def choose(
+def choose_peers(
     announced: Mapping[bytes, Announcement],
     *,
     avoid: Collection[bytes],
-    tried: Collection[Payload],
+    tried: Collection[PayloadKey],
     known: Collection[bytes] = (),
     count: int,
     random: Random,

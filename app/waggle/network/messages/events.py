@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.network.limits.reputation import Standing
+from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages.comparison import Comparison
 from waggle.tasks.rollout_group import JudgedGroup
 
@@ -21,24 +21,25 @@ class GroupsArrived(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[JudgedGroup, ...]
 
 
-class RecordDropped(msgspec.Struct, frozen=True, kw_only=True):
-    """Something from a peer broke a rule, and was dropped and counted."""
+class RecordRejected(msgspec.Struct, frozen=True, kw_only=True):
+    """Something from a peer broke a rule, and was dropped and counted: a whole message, or `count` groups of one."""
 
     origin: bytes
     reason: str
+    count: int = 1
 
 
-class StandingsLost(msgspec.Struct, frozen=True, kw_only=True):
+class ReputationsLost(msgspec.Struct, frozen=True, kw_only=True):
     """The file of standings could not be read: mutes and blocks are not in force. It was set aside."""
 
 
-class PeerSeen(msgspec.Struct, frozen=True, kw_only=True):
+class PeerChanged(msgspec.Struct, frozen=True, kw_only=True):
     """What we know of a peer changed."""
 
-    peer: Standing
+    peer: PeerReputation
 
 
-class ReachFound(msgspec.Struct, frozen=True, kw_only=True):
+class ReachChanged(msgspec.Struct, frozen=True, kw_only=True):
     """How far we reach. `tried` counts addresses tried at the last attempt to join; `address` is ours, or empty."""
 
     reach: Reach
@@ -54,7 +55,7 @@ class NetworkRestarted(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class TrafficCounted(msgspec.Struct, frozen=True, kw_only=True):
+class TrafficMeasured(msgspec.Struct, frozen=True, kw_only=True):
     """Payload bytes per second over the last few seconds."""
 
     up: float
@@ -67,7 +68,7 @@ class ClockSkewed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class GatewayDoubted(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayHidesPeers(msgspec.Struct, frozen=True, kw_only=True):
     """A gateway goes on showing much less of the directory than another one does."""
 
     address: str
@@ -75,26 +76,26 @@ class GatewayDoubted(msgspec.Struct, frozen=True, kw_only=True):
     known: int
 
 
-class SheetsMarked(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderboardChanged(msgspec.Struct, frozen=True, kw_only=True):
     """An answer sheet was marked here; this is how models compare now."""
 
     comparison: Comparison
 
 
-class IdentityTwice(msgspec.Struct, frozen=True, kw_only=True):
+class DuplicateIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Another computer announces with our identity."""
 
 
-News = (
+NetworkEvent = (
     GroupsArrived
-    | RecordDropped
-    | StandingsLost
-    | PeerSeen
-    | ReachFound
+    | RecordRejected
+    | ReputationsLost
+    | PeerChanged
+    | ReachChanged
     | NetworkRestarted
-    | TrafficCounted
+    | TrafficMeasured
     | ClockSkewed
-    | GatewayDoubted
-    | SheetsMarked
-    | IdentityTwice
+    | GatewayHidesPeers
+    | LeaderboardChanged
+    | DuplicateIdentity
 )

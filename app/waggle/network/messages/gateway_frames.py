@@ -58,27 +58,27 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     nonce: Annotated[bytes, msgspec.Meta(max_length=NONCE_BYTES)] = b""
 
 
-class Directory(msgspec.Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):
+class DirectoryRequest(msgspec.Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):
     """Who announces what?"""
 
     id: int
 
 
-class Announce(msgspec.Struct, frozen=True, array_like=True, tag="a", forbid_unknown_fields=True):
+class AnnounceRequest(msgspec.Struct, frozen=True, array_like=True, tag="a", forbid_unknown_fields=True):
     """Put this into the directory for me."""
 
     id: int
     signed: Annotated[bytes, msgspec.Meta(max_length=announcements.MAX_BYTES)]
 
 
-class Lodge(msgspec.Struct, frozen=True, array_like=True, tag="l", forbid_unknown_fields=True):
+class UploadRequest(msgspec.Struct, frozen=True, array_like=True, tag="l", forbid_unknown_fields=True):
     """Give this out for me."""
 
     id: int
     blob: Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_BLOB)]
 
 
-class Pull(msgspec.Struct, frozen=True, array_like=True, tag="p", forbid_unknown_fields=True):
+class PullRequest(msgspec.Struct, frozen=True, array_like=True, tag="p", forbid_unknown_fields=True):
     """Fetch me what this peer calls so."""
 
     id: int
@@ -86,19 +86,19 @@ class Pull(msgspec.Struct, frozen=True, array_like=True, tag="p", forbid_unknown
     sha256: Digest
 
 
-Ask = Directory | Announce | Lodge | Pull
+Request = DirectoryRequest | AnnounceRequest | UploadRequest | PullRequest
 
 
-class Listed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class DirectoryEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One entry of the directory, as its origin signed it."""
 
     peer_id: PeerId
     signed: Annotated[bytes, msgspec.Meta(max_length=announcements.MAX_BYTES)]
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Response(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """To the question of the same id; what was not asked for stays empty."""
 
     id: int
     blob: Annotated[bytes, msgspec.Meta(max_length=MAX_BLOB)] = b""
-    listed: Annotated[tuple[Listed, ...], msgspec.Meta(max_length=MAX_LISTED)] = ()
+    listed: Annotated[tuple[DirectoryEntry, ...], msgspec.Meta(max_length=MAX_LISTED)] = ()

@@ -20,7 +20,7 @@ Version = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[0-9A-Za-z.+-]*\
 OURS = __version__[:64]
 
 
-class Greeting(msgspec.Struct, frozen=True, array_like=True):
+class Handshake(msgspec.Struct, frozen=True, array_like=True):
     """Later versions may add fields behind these: unknown ones are passed over, here and in a gateway's welcome alone."""
 
     protocol: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
@@ -29,15 +29,15 @@ class Greeting(msgspec.Struct, frozen=True, array_like=True):
     announced: Annotated[bytes, msgspec.Meta(max_length=announcement.MAX_BYTES)] = b""  # signed; empty: nothing to offer
 
 
-_decoder = msgspec.msgpack.Decoder(Greeting)
+_decoder = msgspec.msgpack.Decoder(Handshake)
 
 
 def write(charter: bytes, announced: bytes) -> bytes:
     """Our own greeting."""
-    return msgspec.msgpack.encode(Greeting(PROTOCOL, OURS, charter, announced))
+    return msgspec.msgpack.encode(Handshake(PROTOCOL, OURS, charter, announced))
 
 
-def read(blob: bytes) -> Greeting:
+def read(blob: bytes) -> Handshake:
     """A peer's greeting; raises BadRecord, and nothing else."""
     if not 0 < len(blob) <= MAX_BYTES:
         raise BadRecord("greeting size")
@@ -47,7 +47,7 @@ def read(blob: bytes) -> Greeting:
         raise BadRecord("malformed greeting") from error
 
 
-class Introduction(Protocol):
+class VersionInfo(Protocol):
     """What a node says of itself first: in its greeting, or in a gateway's welcome."""
 
     @property
@@ -58,7 +58,7 @@ class Introduction(Protocol):
     def charter(self) -> bytes: ...
 
 
-def refusal(theirs: Introduction, charter: bytes) -> str:
+def refusal(theirs: VersionInfo, charter: bytes) -> str:
     """Why we cannot train together, and which side must do something; empty where nothing is in the way."""
     waggle = f"Waggle {theirs.version}" if theirs.version else "another Waggle"
     if theirs.protocol > PROTOCOL:

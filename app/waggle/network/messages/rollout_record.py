@@ -30,29 +30,29 @@ UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff{HIDDEN}]")  # and halves of charac
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
 
 
-class _Completion(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireCompletion(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     text: str
     ended: bool
     by: Author
 
 
-class _Group(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireGroup(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     specialty: Count
     index: Count
-    completions: Annotated[tuple[_Completion, ...], msgspec.Meta(max_length=16)]
+    completions: Annotated[tuple[_WireCompletion, ...], msgspec.Meta(max_length=16)]
 
 
-class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     v: Count
     charter: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
     origin: Annotated[bytes, msgspec.Meta(max_length=64)]
     round: Count
     epoch: Count
     model: Annotated[str, msgspec.Meta(max_length=MAX_MODEL)]
-    groups: Annotated[tuple[_Group, ...], msgspec.Meta(min_length=1, max_length=MAX_GROUPS)]
+    groups: Annotated[tuple[_WireGroup, ...], msgspec.Meta(min_length=1, max_length=MAX_GROUPS)]
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What one node shared of one round."""
 
     origin: bytes
@@ -62,16 +62,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[Group, ...]
 
 
-_decoder = msgspec.msgpack.Decoder(_Record)
+_decoder = msgspec.msgpack.Decoder(_WireRecord)
 
 
-def encode(record: Record, charter: Charter) -> bytes:
+def encode(record: RolloutRecord, charter: Charter) -> bytes:
     """The blob of a record. Groups that would not fit are left out, last first; raises ValueError for foreign groups."""
     if any(group.origin != record.origin or group.id.epoch != record.epoch for group in record.groups):
         raise ValueError("a record holds one node's groups of one epoch")
     groups = [_wire_group(group, charter) for group in record.groups[:MAX_GROUPS]]
     while True:
-        wire = _Record(
+        wire = _WireRecord(
             PROTOCOL, charter.digest, record.origin, record.round, record.epoch, model_name(record.model), tuple(groups)
         )
         raw = msgspec.msgpack.encode(wire)
@@ -81,13 +81,13 @@ def encode(record: Record, charter: Charter) -> bytes:
         groups = groups[: len(groups) // 2]
 
 
-def joined(earlier: Record, later: Record) -> Record:
+def merge(earlier: RolloutRecord, later: RolloutRecord) -> RolloutRecord:
     """Both records as one, named after the later round. Groups of another epoch cannot travel with it and are left out."""
     groups = {group.id: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
     return msgspec.structs.replace(later, groups=tuple(groups.values())[-MAX_GROUPS:])
 
 
-def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Record:
+def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> RolloutRecord:
     """Read a stranger's blob, announced by `origin`, at unix time `now`; raises BadRecord, and nothing else."""
     try:
         wire = _decoder.decode(decompress(blob, MAX_RAW))
@@ -105,7 +105,7 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Recor
     groups = tuple(_read_group(group, wire, charter) for group in wire.groups)
     if len({group.id for group in groups}) != len(groups):
         raise BadRecord("a question twice")
-    return Record(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
+    return RolloutRecord(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
 
 
 def written_by_hand(blob: bytes) -> bool:
@@ -177,7 +177,7 @@ def decompress(blob: bytes, most: int) -> bytes:
         raise BadRecord("malformed compression") from error
 
 
-def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
+def _read_group(wire: _WireGroup, record: _WireRecord, charter: Charter) -> Group:
     if wire.specialty >= len(charter.specialties):
         raise BadRecord("unknown specialty")
     if wire.index >= charter.index_cap:
@@ -196,6 +196,6 @@ def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
     )
 
 
-def _wire_group(group: Group, charter: Charter) -> _Group:
-    completions = tuple(_Completion(each.text, each.ended, each.by) for each in group.completions)
-    return _Group(charter.position(group.id.dataset), group.id.index, completions)
+def _wire_group(group: Group, charter: Charter) -> _WireGroup:
+    completions = tuple(_WireCompletion(each.text, each.ended, each.by) for each in group.completions)
+    return _WireGroup(charter.position(group.id.dataset), group.id.index, completions)

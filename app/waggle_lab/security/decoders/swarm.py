@@ -21,9 +21,9 @@ from waggle.network.messages import handshake as greetings
 from waggle.network.messages import invite as invites
 from waggle.network.messages import rollout_record as records
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.answer_sheet import Sheet
+from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.invite import Invite
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.hivemind import dht_validator as guards
 from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_FOUND, Lan
 from waggle.tasks.charter import PROTOCOL, first_swarm
@@ -81,15 +81,15 @@ def gateway(scratch: Path) -> Decoder:
     words = (
         gateway_frames.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateway_frames.NONCE_BYTES), greetings.OURS),
         gateway_frames.Hello(signer.peer_id, b"", UNSIGNED),
-        gateway_frames.Directory(1),
-        gateway_frames.Announce(2, blob),
-        gateway_frames.Lodge(3, b"payload"),
-        gateway_frames.Pull(4, signer.peer_id, digest),
-        gateway_frames.Answer(5, b"1", (gateway_frames.Listed(signer.peer_id, blob),)),
+        gateway_frames.DirectoryRequest(1),
+        gateway_frames.AnnounceRequest(2, blob),
+        gateway_frames.UploadRequest(3, b"payload"),
+        gateway_frames.PullRequest(4, signer.peer_id, digest),
+        gateway_frames.Response(5, b"1", (gateway_frames.DirectoryEntry(signer.peer_id, blob),)),
     )
     decoders = [
         msgspec.msgpack.Decoder(kind)
-        for kind in (gateway_frames.Welcome, gateway_frames.Hello, gateway_frames.Ask, gateway_frames.Answer)
+        for kind in (gateway_frames.Welcome, gateway_frames.Hello, gateway_frames.Request, gateway_frames.Response)
     ]
 
     def check(data: bytes) -> None:
@@ -104,15 +104,15 @@ def gateway(scratch: Path) -> Decoder:
 def admission(scratch: Path) -> Decoder:
     """Certificates of a private swarm: as they come, and signed with its key."""
     peer_id, key = owner(scratch).peer_id, bytes(range(32))
-    private = msgspec.structs.replace(CHARTER, admission=admissions.public_of(key))
-    gate = admissions.Admission(private, peer_id, clock=lambda: NOW)
-    good = admissions.issue(key, private.digest, peer_id, NOW + 60)
+    private = msgspec.structs.replace(CHARTER, admission=admissions.public_key_of(key))
+    gate = admissions.Membership(private, peer_id, clock=lambda: NOW)
+    good = admissions.issue_certificate(key, private.digest, peer_id, NOW + 60)
 
     def check(data: bytes) -> None:
         assert not gate.admits(peer_id, data) or data == good
         assert not gate.admits(data, good) or data == peer_id
         until = int.from_bytes(data[:6], "big")
-        signed = admissions.issue(key, private.digest, peer_id, until)
+        signed = admissions.issue_certificate(key, private.digest, peer_id, until)
         assert gate.admits(peer_id, signed) == (NOW < until <= NOW + admissions.MAX_LIFETIME_S)
 
     return Decoder((good, int(NOW).to_bytes(6, "big")), check)
@@ -141,7 +141,9 @@ def sheet(scratch: Path) -> Decoder:
             _check_sheet(body + signer.sign(sheets.DOMAIN, body), signer)
 
     answers = tuple(Completion(text=text, ended=text != "") for text in ("<answer>12</answer>", "é\n", "") * 5)
-    own = Sheet(origin=signer.peer_id, epoch=epoch_at(NOW), exam=bytes(32), round=7, learned=40, model="starter", answers=answers)
+    own = AnswerSheet(
+        origin=signer.peer_id, epoch=epoch_at(NOW), exam=bytes(32), round=7, learned=40, model="starter", answers=answers
+    )
     made = sheets.signed(own, CHARTER, signer)
     small = sheets.signed(msgspec.structs.replace(own, answers=answers[:1], model=""), CHARTER, signer)
     inside = (each[: -identities.SIGNATURE_BYTES] for each in (made, small))
@@ -294,8 +296,8 @@ def _blobs(origin: bytes) -> tuple[bytes, ...]:
         )
         for i, specialty in enumerate(CHARTER.specialties)
     )
-    blob = records.encode(Record(origin=origin, round=7, epoch=epoch_at(NOW), model="starter", groups=groups), CHARTER)
-    small = records.encode(Record(origin=origin, round=7, epoch=epoch_at(NOW), model="", groups=groups[:1]), CHARTER)
+    blob = records.encode(RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="starter", groups=groups), CHARTER)
+    small = records.encode(RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="", groups=groups[:1]), CHARTER)
     return (blob, small, *(zstandard.ZstdDecompressor().decompress(each) for each in (blob, small)))
 
 

@@ -16,9 +16,9 @@ from waggle.network.identity import backup as backups
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import Identity
 from waggle.network.leaderboard import scores_file
-from waggle.network.leaderboard.scores import Mark, Marks
+from waggle.network.leaderboard.scores import Scoreboard, SheetScore
 from waggle.network.limits import reputation_file as kept_standings
-from waggle.network.limits.reputation import Trust
+from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import addresses
 from waggle.network.transport.hivemind import peer_cache as met
 from waggle.tasks.questions import epoch_at
@@ -55,7 +55,7 @@ def backup(scratch: Path) -> Decoder:
         with patch.dict(backups.COST, n=2):
             for blob in (data, backups.seal(replace(own, path=inside), PASSPHRASE)):
                 try:
-                    found = backups.open_(blob, PASSPHRASE)
+                    found = backups.unseal(blob, PASSPHRASE)
                 except IdentityError as refused:
                     assert refused.advice
                     continue
@@ -69,7 +69,7 @@ def swarm_book(scratch: Path) -> Decoder:
     """The file of the swarms that a person joined: a damaged one is set aside whole."""
     path, digest = scratch / "swarms.json", "0f" * 32
     seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(owner(scratch).peer_id)}"
-    entry = books.Entry(charter=digest, seeds=(seed,), gateways=("wss://a.example.org/gateway",), created=True, port=4001)
+    entry = books.JoinedSwarm(charter=digest, seeds=(seed,), gateways=("wss://a.example.org/gateway",), created=True, port=4001)
 
     def check(data: bytes) -> None:
         path.write_bytes(data)
@@ -87,7 +87,7 @@ def swarm_book(scratch: Path) -> Decoder:
         books.write(path, found)
         assert books.read(path) == found
 
-    return Decoder((b"{}", msgspec.json.encode(books.Book(active=digest, before=digest, entries=(entry,)))), check)
+    return Decoder((b"{}", msgspec.json.encode(books.JoinedSwarms(active=digest, before=digest, entries=(entry,)))), check)
 
 
 def known_peers(scratch: Path) -> Decoder:
@@ -106,7 +106,7 @@ def known_peers(scratch: Path) -> Decoder:
 
 def standings(scratch: Path) -> Decoder:
     """The file of standings: never an error, and nothing in it is lost."""
-    path, trust = scratch / "standings.json", Trust(clock=lambda: NOW)
+    path, trust = scratch / "standings.json", ReputationTable(clock=lambda: NOW)
     own = owner(scratch)
     trust.rejected(own.peer_id, "too long")
     trust.choose(own.peer_id, "muted")
@@ -117,7 +117,7 @@ def standings(scratch: Path) -> Decoder:
         if known is None:
             assert path.with_suffix(".damaged").read_bytes() == data
             return
-        after = Trust(clock=lambda: NOW, known=known)
+        after = ReputationTable(clock=lambda: NOW, known=known)
         after.rejected(own.peer_id, "malformed")
         kept_standings.write(path, after.all())
         assert kept_standings.read(path) == after.all()
@@ -128,11 +128,11 @@ def standings(scratch: Path) -> Decoder:
 def marks(scratch: Path) -> Decoder:
     """The file of marks: never an error, and whatever is believed of it can be drawn."""
     path = scratch / "marks.msgpack"
-    mark = Mark(origin=owner(scratch).peer_id, epoch=epoch_at(NOW), round=7, learned=3, model="starter", right=4, total=16)
+    mark = SheetScore(origin=owner(scratch).peer_id, epoch=epoch_at(NOW), round=7, learned=3, model="starter", right=4, total=16)
 
     def check(data: bytes) -> None:
         path.write_bytes(data)
-        known = Marks(ranked=True, clock=lambda: NOW, known=scores_file.read(path, NOW))
+        known = Scoreboard(ranked=True, clock=lambda: NOW, known=scores_file.read(path, NOW))
         assert all(point.right <= point.total for curve in known.comparison().curves for point in curve.points)
         scores_file.write(path, known.all())
         assert scores_file.read(path, NOW) == known.all()
