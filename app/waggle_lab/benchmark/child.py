@@ -39,7 +39,7 @@ def main(name: str, side: str) -> None:
 
 def _measured(side: str, cell: Cell, folder: Path) -> Measured:
     """By one of three modules that are alike."""
-    found: Measured = importlib.import_module(f"waggle_lab.bench_{side}").measure(cell, folder)
+    found: Measured = importlib.import_module(f"waggle_lab.benchmark.{side}").measure(cell, folder)
     return found
 
 
