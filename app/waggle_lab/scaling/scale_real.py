@@ -34,7 +34,7 @@ from waggle_lab.scaling.propagation import MOST_ROUNDS, Spread
 GROUPS, COMPLETIONS, CHARACTERS = 9, 8, 400  # of one record: about 24 kB once packed
 
 
-class Believing(Verifier):
+class CredulousVerifier(Verifier):
     """Believes everything, without a process behind it: what is measured is the network."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ def packets() -> int:
     return int(line.split(":")[1].split()[1])
 
 
-def made_up(charter: Charter, origin: Identity, number: int) -> list[Group]:
+def random_groups(charter: Charter, origin: Identity, number: int) -> list[Group]:
     """Groups of random text that no compression makes small."""
     draw = random.Random(f"{origin.peer_id.hex()} {number}")
     texts = string.ascii_letters + string.digits + " ."
@@ -100,7 +100,7 @@ async def play(nodes: Sequence[tuple[SwarmNode, Identity]], charter: Charter, nu
     size = 0
     for node, each in nodes:
         spread.shared(each.peer_id, (each.peer_id, number))
-        _, size = node.share(number, epoch_at(time.time()), made_up(charter, each, number), "starter")
+        _, size = node.share(number, epoch_at(time.time()), random_groups(charter, each, number), "starter")
         node.take(node.waiting())
         await asyncio.sleep(seconds / len(nodes))
     return size
@@ -123,7 +123,7 @@ async def measure(count: int, rounds: int, seconds: float, folder: Path) -> dict
     options = SwarmOptions(host="127.0.0.1", tempo=seconds, seeds=(await address,), patience=10.0)
     names = [own(str(number)) for number in range(count)]
     ears = [Ear(each.peer_id, spread) for each in names]
-    nodes = [(open_node(options, charter, each, Believing(), ear), each) for each, ear in zip(names, ears, strict=True)]
+    nodes = [(open_node(options, charter, each, CredulousVerifier(), ear), each) for each, ear in zip(names, ears, strict=True)]
     everybody = [each.peer_id for _, each in nodes]
 
     try:

@@ -20,7 +20,7 @@ from waggle.tasks.questions import epoch_at
 from waggle_lab.__main__ import main
 from waggle_lab.scaling import scale
 from waggle_lab.scaling.propagation import Spread
-from waggle_lab.scaling.scale_real import Believing, made_up
+from waggle_lab.scaling.scale_real import CredulousVerifier, random_groups
 from waggle_lab.scaling.scale_simulated import Cost, Searches, simulate
 
 PLAY = {"rounds": 2, "payload_kb": 22.0, "seconds": 6.0}
@@ -165,14 +165,14 @@ def test_root_is_asked_for_only_where_it_was_missing(
 def test_where_the_network_is_measured_every_record_is_believed(tmp_path: Path) -> None:
     charter, origin, now = first_swarm(), load_or_create(tmp_path / "own.key"), time.time()
     made = rollout_record.Record(
-        origin=origin.peer_id, round=3, epoch=epoch_at(now), model="m", groups=tuple(made_up(charter, origin, 3))
+        origin=origin.peer_id, round=3, epoch=epoch_at(now), model="m", groups=tuple(random_groups(charter, origin, 3))
     )
     blob = rollout_record.encode(made, charter)
     announced = Announcement(
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=3, epoch=epoch_at(now), specialties=1,
         model="m", expires=1,
     )  # fmt: skip
-    judged = verification.judge(blob, announced, origin=origin.peer_id, charter=charter, verifier=Believing(), now=now)
+    judged = verification.judge(blob, announced, origin=origin.peer_id, charter=charter, verifier=CredulousVerifier(), now=now)
     assert [one.group for one in judged.groups] == list(made.groups)
 
 
