@@ -12,9 +12,8 @@ from typing import Annotated, Any
 import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
-from waggle.tasks import adjustable
-from waggle.tasks.adjustable import Setting
-from waggle.tasks.specialties import audit_results
+from waggle.tasks import audit_results, setting_ranges
+from waggle.tasks.specialties.interface import Setting
 
 PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
 REASONING_GYM = "0.1.25"
@@ -137,7 +136,7 @@ def check(charter: Charter) -> None:
         if reason := audit_results.shipped().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
     for specialty in charter.specialties:
-        if refused := adjustable.refused(specialty.dataset, specialty.settings):
+        if refused := setting_ranges.refused(specialty.dataset, specialty.settings):
             name, value = refused
             raise CharterError(
                 f"{charter.name} sets {name} of {specialty.dataset} to {value}, which no charter may.",

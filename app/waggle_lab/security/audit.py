@@ -16,10 +16,10 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.tasks.audit_results import Audit, Finding, Heading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.rollout_group import RIGHT
 from waggle.tasks.sandbox import messages
-from waggle.tasks.specialties.audit_results import Audit, Finding, Heading, read
 from waggle_lab.security import hostile_texts
 from waggle_lab.security.audit_room import ENDED, CannotBeMade, Room, catalogue
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     known = catalogue()
     chosen = [name for name in arguments.datasets.split(",") if name] or known.datasets
     if unknown := set(chosen) - set(known.datasets):
-        raise LabError(f"reasoning-gym {known.version} has no dataset {unknown.pop()}.")
+        raise LabError(f"reasoning-gym {known.version} has no dataset {unknown.pop()}, and neither has Waggle.")
     heading = Heading(reasoning_gym=known.version, python=platform.python_version())
     done = _begun(arguments.out, heading, resume=arguments.resume)
     missing = [name for name in chosen if name not in done.findings]
@@ -81,8 +81,8 @@ def _begun(path: Path, heading: Heading, *, resume: bool) -> Audit:
         begun = read(path)
     except (OSError, ValueError) as error:
         raise LabError(f"{path} is no audit.", "Choose another --out.") from error
-    if begun.heading != heading:
-        raise LabError(f"{path} holds an audit of another reasoning-gym or Python.", "Choose another --out.")
+    if begun.heading.reasoning_gym != heading.reasoning_gym:  # another Python may add a dataset of Waggle's own
+        raise LabError(f"{path} holds an audit of another reasoning-gym.", "Choose another --out.")
     return begun
 
 

@@ -66,6 +66,7 @@ from waggle.protocol.status_text import sentence
 from waggle.tasks import charter as charters
 from waggle.tasks.catalogue import shipped
 from waggle.tasks.charter import PROTOCOL
+from waggle.tasks.specialties import waggle_datasets
 
 ROOT = Path(__file__).resolve().parents[3]
 TellWindow = Callable[..., Window]
@@ -90,7 +91,9 @@ def test_every_sentence_is_told_in_german(row: tuple[State, str, str, str]) -> N
 
 def test_every_specialty_that_is_offered_has_a_title_in_german() -> None:
     translator.use("de")
-    assert [offer.title for offer in shipped() if tr_sentence(offer.title) == offer.title] == [
+    assert [
+        offer.title for offer in shipped() if offer.dataset not in waggle_datasets() and tr_sentence(offer.title) == offer.title
+    ] == [
         "Kakurasu",
         "Sudoku",
         "Survo",

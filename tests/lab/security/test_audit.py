@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from waggle.core.errors import LabError
+from waggle.tasks.audit_results import read
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox import messages
-from waggle.tasks.specialties.audit_results import read
 from waggle_lab.__main__ import main
 from waggle_lab.security import audit, hostile_texts
 from waggle_lab.security.audit_room import CannotBeMade, Room

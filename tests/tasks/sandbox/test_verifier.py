@@ -26,7 +26,7 @@ import sys
 out, sys.stdout = sys.stdout, sys.stderr
 import reasoning_gym
 from waggle.tasks.sandbox import reasoning_gym_patches
-from waggle.tasks.specialties import audit_results
+from waggle.tasks import audit_results
 
 def score(dataset, text, entry):
     try:
@@ -37,7 +37,8 @@ def score(dataset, text, entry):
 reasoning_gym_patches.replace_scorers()
 reasoning_gym_patches.keep_data_files()
 judged, differ = 0, []
-for name in [one.dataset for one in audit_results.shipped().findings.values() if one.listed]:
+listed = [one.dataset for one in audit_results.shipped().findings.values() if one.listed]
+for name in set(listed) & set(reasoning_gym.factory.DATASETS):
     made = [reasoning_gym.create_dataset(name, seed=seed, size=1) for seed in range(4)]
     entries = [dataset[0] for dataset in made]
     truths = [str(entry["metadata"].get("example_answer") or entry["answer"]) for entry in entries]

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from waggle.tasks import specialties
 from waggle.tasks.charter import Specialty
 from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
 from waggle.tasks.sandbox.verifier_process import Bench, claim_stdout
@@ -120,8 +121,9 @@ def _turn_calendar() -> None:
         def now(cls, tz: datetime.tzinfo | None = None) -> "Moment":
             return cls(2011, 7, 15, 13, 14, 15, tzinfo=tz)
 
+    specialties.waggle_datasets()  # to have them imported
     for name, module in list(sys.modules.items()):
-        if name.startswith("reasoning_gym"):
+        if name.startswith(("reasoning_gym", specialties.__name__)):
             for key, value in list(vars(module).items()):
                 if value is datetime.date:
                     vars(module)[key] = Date
@@ -132,7 +134,8 @@ def _turn_calendar() -> None:
 def _catalogue() -> messages.Catalogue:
     import reasoning_gym.factory
 
-    return messages.Catalogue(importlib.metadata.version("reasoning-gym"), sorted(reasoning_gym.factory.DATASETS))
+    names = [*reasoning_gym.factory.DATASETS, *specialties.waggle_datasets()]
+    return messages.Catalogue(importlib.metadata.version("reasoning-gym"), sorted(names))
 
 
 def _answer(request: messages.AuditRequest, examination: Examination | None) -> tuple[messages.AuditReply, Examination | None]:

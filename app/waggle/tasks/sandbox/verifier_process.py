@@ -20,6 +20,8 @@ import msgspec
 from waggle.tasks.charter import Specialty
 from waggle.tasks.rollout_group import RIGHT, TAGS, UNJUDGED, Verdict
 from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
+from waggle.tasks.specialties import waggle_datasets
+from waggle.tasks.specialties.interface import Setting
 
 CLOSE = 0.2  # below this a reward is a crumb, paid for any text at all
 OPEN, SHUT = TAGS
@@ -74,10 +76,7 @@ class Bench:
             return self._scorers[key[0]], self._entries[key][0]
         settings = self._settings[key[0]]
         with self._unarmed():
-            import reasoning_gym
-
-            dataset = reasoning_gym.create_dataset(key[0], seed=key[1], size=1, **settings)
-            entry = dataset[0]
+            dataset, entry = _generate(key, settings)
             self._keep(key, entry)
         return self._scorers.setdefault(key[0], dataset), entry
 
@@ -117,6 +116,18 @@ class Bench:
             return UNJUDGED
         exact = reward >= RIGHT and same_answer(text[start:stop], self.answer(key))
         return Verdict(reward=reward, reason=_reason(reward, answer), start=start, length=stop - start, exact=exact)
+
+
+def _generate(key: messages.Key, settings: dict[str, Setting]) -> tuple[Any, dict[str, Any]]:
+    """(what scores it, entry) of a question, from nothing; raises what its generator raises."""
+    name, seed = key
+    if own := waggle_datasets().get(name):
+        entry = own.entry(seed, settings)
+        return own, {"question": entry.question, "answer": entry.answer, "metadata": {}}
+    import reasoning_gym
+
+    dataset = reasoning_gym.create_dataset(name, seed=seed, size=1, **settings)
+    return dataset, dataset[0]
 
 
 def same_answer(text: str, truth: str) -> bool:

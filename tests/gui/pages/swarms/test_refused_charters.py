@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QApplication
 from waggle.core.errors import CharterError
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr_sentence
+from waggle.tasks import audit_results
 from waggle.tasks import charter as charters
+from waggle.tasks.audit_results import Finding
 from waggle.tasks.charter import Specialty
-from waggle.tasks.specialties import audit_results
-from waggle.tasks.specialties.audit_results import Finding
 from waggle_lab.security.audit import TRIED
 
 REASONS = {reason for found in audit_results.shipped().findings.values() for reason in found.reasons}

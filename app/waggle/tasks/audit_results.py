@@ -1,4 +1,4 @@
-"""What the audit found out about every dataset of reasoning-gym, as it ships with Waggle; it decides what a charter may name."""
+"""The audit's findings about every dataset, as they ship with Waggle: they decide what a charter may name."""
 
 import functools
 from pathlib import Path
@@ -40,7 +40,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         """Why a charter with completions of so many characters may not name this dataset; empty where it may."""
         finding = self.findings.get(dataset)
         if finding is None:
-            return f"reasoning-gym {self.heading.reasoning_gym} has no such dataset"
+            return "this Waggle has no such dataset"
         if not finding.listed:
             return finding.reasons[0]
         if characters > finding.longest:

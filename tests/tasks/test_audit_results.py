@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from waggle.core.errors import CharterError
+from waggle.tasks import audit_results
+from waggle.tasks.audit_results import Audit, Finding, Heading
 from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, decode, encode, first_swarm
-from waggle.tasks.specialties import audit_results
-from waggle.tasks.specialties.audit_results import Audit, Finding, Heading
 from waggle_lab.security.audit_room import catalogue
 
 AUDIT = Audit(
@@ -29,7 +29,7 @@ def naming(*datasets: str, **changes) -> bytes:
         ("good", 400, ""),
         ("good", 401, "quick only up to 400 characters, and this charter allows 401"),
         ("bad", 400, "it runs text"),
-        ("new", 400, "reasoning-gym 1 has no such dataset"),
+        ("new", 400, "this Waggle has no such dataset"),
     ],
 )
 def test_a_refusal_says_why(dataset, characters, says):
