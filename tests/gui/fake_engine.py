@@ -67,7 +67,7 @@ def answer(line: bytes, kind: str) -> bool:
         case Say():
             for said, words in ((command.id, command.words), ("of another window", "none of your business")):
                 turn = Turn(words=words, replies=(Reply(rounds=0), Reply(rounds=0)))
-                tell(TurnGrew(said=said, number=command.number, turn=turn))
+                tell(TurnGrew(command_id=said, number=command.number, turn=turn))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False

@@ -112,8 +112,8 @@ def test_a_pause_goes_before_every_rule(wishes, readings, reason, ends):
     ],
 )
 def test_a_moment_names_the_day_where_it_is_not_today(hours, words):
-    said = moment(NOW + hours * 3600, NOW, lambda at: time.strftime("%H:%M", time.gmtime(at)), time.gmtime)
-    assert said == words
+    text = moment(NOW + hours * 3600, NOW, lambda at: time.strftime("%H:%M", time.gmtime(at)), time.gmtime)
+    assert text == words
 
 
 @pytest.mark.parametrize("wishes", [Wishes(paused=True, until=NOW), Wishes(paused=True, until_away=True)])

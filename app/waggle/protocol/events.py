@@ -125,7 +125,7 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     received: int = 0
     useful: int = 0  # of received: with a nonzero advantage
     used: int = 0  # of received: trained on here
-    taken: int = 0  # our groups that this peer pulled
+    groups_pulled: int = msgspec.field(default=0, name="taken")  # our groups that this peer pulled
     rejected: int = 0  # records or groups refused
     reason: str = ""  # of the last refusal, in our words
     refusal: str = ""  # why it cannot train with this node at all

@@ -39,7 +39,7 @@ class TurnGrew(Event, frozen=True, kw_only=True, tag=True):
     Whoever listens hears it; it is for who said this.
     """
 
-    said: str = ""  # the id of the command
+    command_id: str = msgspec.field(default="", name="said")  # of the Say that this turn answers
     number: Count
     turn: Turn
 

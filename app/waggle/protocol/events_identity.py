@@ -27,7 +27,7 @@ class DaysTold(Event, frozen=True, kw_only=True, tag=True):
     days: tuple[Day, ...]
     all: Day  # since the beginning; its date is the first day
     used_by: Count = 0  # peers that took groups of this node, as far as they are remembered
-    taken: Count = 0  # groups they took
+    groups_pulled: Count = msgspec.field(default=0, name="taken")  # groups they took
     met: Count = 0  # peers that groups went to or came from, as far as they are remembered
     newest: tuple[Count, float] | None = None
 

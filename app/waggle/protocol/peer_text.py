@@ -40,7 +40,7 @@ def _plain(peer: PeerInfo) -> str:
         return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_refused(peer)}."
     if peer.received:
         return f"It is asked like any stranger: {_of_use(peer)} so far, {_refused(peer)}."
-    if peer.taken:
+    if peer.groups_pulled:
         return "It takes groups from here; none of its own has come yet."
     return "Nothing was exchanged with it yet."
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from waggle.protocol import events as e
+from waggle.protocol import events
 from waggle.protocol.schedule import Clock, Decision, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
@@ -143,7 +143,7 @@ def _preparing(state: State) -> Sentence:
     return Sentence(word="Preparing", says=f"{state.preparing.part}.", detail=starts, tone="plain", sign="save", action=action)
 
 
-def _downloading(event: e.Downloading, starts: str, action: Action) -> Sentence:
+def _downloading(event: events.Downloading, starts: str, action: Action) -> Sentence:
     remaining = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
     says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{remaining}."
     detail = f"Resumes if interrupted. {starts}"

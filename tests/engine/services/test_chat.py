@@ -95,7 +95,7 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
     assert turn.replies[0].text != turn.replies[1].text
     assert listener.events, "it was heard before it was finished"
     assert not any(event.turn.finished for event in listener.events)
-    assert {event.said for event in listener.events} == {"7"}
+    assert {event.command_id for event in listener.events} == {"7"}
     for event in listener.events:
         assert all(whole.text.startswith(part.text) for part, whole in zip(event.turn.replies, turn.replies, strict=True))
 

@@ -104,7 +104,7 @@ async def test_peers_that_took_something_are_counted_from_what_is_remembered(per
     known = [PeerReputation(id=peer, name="", taken=used, received=received) for peer, used, received in peers]
     reputation_file.write(home.standings, known)
     (days,) = await person.obey(commands.QueryDays(id="1"))
-    assert (days.used_by, days.taken, days.met) == (2, 15, 3)
+    assert (days.used_by, days.groups_pulled, days.met) == (2, 15, 3)
 
 
 async def test_an_identity_moves_from_one_home_to_another(person, home, tmp_path, reasons):

@@ -143,7 +143,7 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
     trying = shell.window.swarms.trying
     trying.which.choose(1)
     trying.chat.blind.setChecked(True)
-    tell(shell, OFFERED, TurnGrew(said="x", number=0, turn=turn()))
+    tell(shell, OFFERED, TurnGrew(command_id="x", number=0, turn=turn()))
     (box,) = trying.chat._boxes
     box._asks[0].click()
     tally, guess = trying.chat._tally.words(), box.guess

@@ -82,7 +82,7 @@ class ReplyProgress:
     def event(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
         now, before = self.replies
         turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
-        return events_chat.TurnGrew(said=self.command.id, number=self.command.number, turn=turn)
+        return events_chat.TurnGrew(command_id=self.command.id, number=self.command.number, turn=turn)
 
 
 @dataclass

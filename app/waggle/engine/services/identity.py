@@ -55,7 +55,7 @@ class IdentityService:
             days=days[-366:],
             all=_sum(days),
             used_by=sum(standing.taken > 0 for standing in met),
-            taken=sum(standing.taken for standing in met),
+            groups_pulled=sum(standing.taken for standing in met),
             met=len(met),
             newest=newest,
         )

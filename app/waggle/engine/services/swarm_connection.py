@@ -234,7 +234,7 @@ def _peer(item: news.PeerChanged) -> events.PeerInfo:
         received=peer.received,
         useful=peer.useful,
         used=peer.used,
-        taken=peer.taken,
+        groups_pulled=peer.taken,
         rejected=peer.rejected,
         mean_reward=peer.mean_reward,
         delay_ms=peer.delay_ms,
