@@ -17,7 +17,7 @@ ROUND = re.compile(r"^round (\d+):", re.MULTILINE)
 
 
 def main(arguments: list[str]) -> int:
-    earlier = arguments[0] if arguments else version.said("git", "describe", "--tags", "--abbrev=0", "HEAD^").strip()
+    earlier = arguments[0] if arguments else version.output_of("git", "describe", "--tags", "--abbrev=0", "HEAD^").strip()
     with tempfile.TemporaryDirectory() as folder:
         other, home = Path(folder) / "earlier", Path(folder) / "home"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(other), earlier], cwd=version.ROOT, check=True)

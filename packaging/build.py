@@ -41,14 +41,14 @@ def main() -> int:
     shutil.copyfile(folder / "notices/sbom.cdx.json", DIST / f"Waggle-{named}-{sys.platform}.cdx.json")
     match sys.platform:
         case "linux":
-            made = make_linux.wrap(folder, named, DIST)
+            packages = make_linux.wrap(folder, named, DIST)
         case "win32":
-            made = make_windows.wrap(folder, named, DIST)
+            packages = make_windows.wrap(folder, named, DIST)
         case "darwin":
-            made = make_mac.wrap(WORK / "Waggle.app", named, DIST)
+            packages = make_mac.wrap(WORK / "Waggle.app", named, DIST)
         case other:
             sys.exit(f"No installer is made on {other}.")
-    report(folder, made, began)
+    report(folder, packages, began)
     return 0
 
 
@@ -81,24 +81,24 @@ def resource(named: str) -> dict[str, str]:
     """What the programs say of themselves on Windows, as PyInstaller's environment."""
     if sys.platform != "win32":
         return {}
-    told = WORK / "version.txt"
-    told.write_text(make_windows.resource(named), encoding="utf-8")
-    return {"WAGGLE_VERSION_FILE": str(told)}
+    version_file = WORK / "version.txt"
+    version_file.write_text(make_windows.resource(named), encoding="utf-8")
+    return {"WAGGLE_VERSION_FILE": str(version_file)}
 
 
-def report(folder: Path, made: list[Path], began: float) -> None:
+def report(folder: Path, packages: list[Path], began: float) -> None:
     """dist/SHA256SUMS, and dist/build.json with sizes and what the build took."""
-    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made}
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in packages}
     (DIST / "SHA256SUMS").write_text("".join(f"{value}  {name}\n" for name, value in sums.items()), encoding="utf-8")
-    said = {
-        "mib": {path.name: mib(path) for path in made},
+    figures = {
+        "mib": {path.name: mib(path) for path in packages},
         "installed_mib": mib(folder),
         "largest_parts_mib": dict(sorted(parts(folder).items(), key=lambda part: -part[1])[:PARTS]),
         "seconds": round(time.monotonic() - began),
         **spent(),
     }
-    (DIST / "build.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(said, indent=2))
+    (DIST / "build.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(figures, indent=2))
 
 
 def parts(folder: Path) -> dict[str, int]:
@@ -109,7 +109,7 @@ def parts(folder: Path) -> dict[str, int]:
 
 def mib(path: Path) -> int:
     files = path.rglob("*") if path.is_dir() else (path,)
-    return round(sum(one.lstat().st_size for one in files if one.is_file() and not one.is_symlink()) / 2**20)
+    return round(sum(file.lstat().st_size for file in files if file.is_file() and not file.is_symlink()) / 2**20)
 
 
 def spent() -> dict[str, int]:

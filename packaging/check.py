@@ -37,7 +37,7 @@ class LeftOut(importlib.abc.MetaPathFinder):
 def leave_out(*names: str) -> None:
     """From now on none of these can be imported in this process."""
     finder = LeftOut((*needs.NOWHERE, *names))
-    sys.meta_path[:] = [finder if found is PathFinder else found for found in sys.meta_path]
+    sys.meta_path[:] = [finder if original is PathFinder else original for original in sys.meta_path]
 
 
 def app() -> None:

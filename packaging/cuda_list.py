@@ -21,7 +21,7 @@ INDEX = ("--index-url", "https://pypi.org/simple")  # no other: its torch brings
 
 
 def main(folder: Path) -> int:
-    places = {url.rpartition("/")[2]: url for url in found(f"torch=={torch()}")}
+    places = {url.rpartition("/")[2]: url for url in wheel_addresses(f"torch=={torch()}")}
     pip("download", "--quiet", "--no-deps", "--dest", str(folder), *INDEX, *places.values())
     wheels = [
         {"url": url, "sha256": digest(folder / name), "size": (folder / name).stat().st_size}
@@ -32,7 +32,7 @@ def main(folder: Path) -> int:
         "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
         "system": sys.platform,
         "machine": platform.machine(),
-        "unpacked": sum(one.file_size for name in places for one in zipfile.ZipFile(folder / name).infolist()),
+        "unpacked": sum(entry.file_size for name in places for entry in zipfile.ZipFile(folder / name).infolist()),
         "wheels": wheels,
     }
     LIST.write_text(json.dumps(pack, indent=1) + "\n", encoding="utf-8")
@@ -46,10 +46,11 @@ def torch() -> str:
     return named[1]
 
 
-def found(wanted: str) -> list[str]:
+def wheel_addresses(requirement: str) -> list[str]:
     """The addresses of torch and of the libraries that it links; what else it asks for is in the app, or compiles kernels."""
-    told = json.loads(pip("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *INDEX, wanted))["install"]
-    return [one["download_info"]["url"] for one in told if re.match(r"torch$|nvidia-", one["metadata"]["name"])]
+    report = json.loads(pip("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *INDEX, requirement))
+    urls = {part["metadata"]["name"]: part["download_info"]["url"] for part in report["install"]}
+    return [url for name, url in urls.items() if re.match(r"torch$|nvidia-", name)]
 
 
 def pip(*arguments: str) -> bytes:

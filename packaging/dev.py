@@ -140,7 +140,8 @@ def is_window(rest: list[str]) -> bool:
 
 def with_whole_paths(rest: list[str]) -> list[str]:
     """Waggle runs in the source root: an invite that lies here is found from there."""
-    return [str(Path(one).absolute()) if one.lower().endswith(".waggle") and Path(one).is_file() else one for one in rest]
+    paths = {word: Path(word) for word in rest if word.lower().endswith(".waggle")}
+    return [str(paths[word].absolute()) if word in paths and paths[word].is_file() else word for word in rest]
 
 
 def lint() -> int:
@@ -166,9 +167,9 @@ def setup() -> None:
     if not is_whole(PYTHON):
         print(f"Making {VENV} ...", flush=True)
         venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
-    wanted = [*project()["dependencies"], *optional("dev")]
+    requirements = [*project()["dependencies"], *optional("dev")]
     print("Installing (about 2 GB, once) ...", flush=True)
-    pip("install", *wanted)
+    pip("install", *requirements)
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
 
@@ -219,8 +220,8 @@ def set_up_bench() -> None:
 
 def packages_of(python: Path) -> Path:
     """Where an environment keeps its packages."""
-    told = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
-    return Path(told.strip())
+    output = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
+    return Path(output.strip())
 
 
 def package(rest: list[str]) -> int:

@@ -93,14 +93,14 @@ def settle(stage: Path) -> None:
 def control(stage: Path, named: str, machine: str) -> None:
     """DEBIAN/control, with what the binaries themselves say they need, and DEBIAN/md5sums."""
     files = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
-    told = (HERE / "linux/control").read_text(encoding="utf-8").format(
+    fields = (HERE / "linux/control").read_text(encoding="utf-8").format(
         version=named,
         machine=machine,
         size=sum(path.stat().st_size for path in files) // 1024,
         needs=", ".join(needs(stage)),
     )  # fmt: skip
     (stage / "DEBIAN").mkdir()
-    (stage / "DEBIAN/control").write_text(told, encoding="utf-8")
+    (stage / "DEBIAN/control").write_text(fields, encoding="utf-8")
     sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(stage)}\n" for path in files)
     (stage / "DEBIAN/md5sums").write_text("".join(sums), encoding="utf-8")
 
@@ -112,9 +112,9 @@ def needs(stage: Path) -> list[str]:
         here.add(path.name)
         if not is_program(path):
             continue
-        told = subprocess.run(["objdump", "-p", str(path)], capture_output=True, text=True, check=True).stdout
-        names.update(re.findall(r"NEEDED +(\S+)", told))
-        newest = max(newest, *((int(major), int(minor)) for major, minor in GLIBC.findall(told)), (0, 0))
+        headers = subprocess.run(["objdump", "-p", str(path)], capture_output=True, text=True, check=True).stdout
+        names.update(re.findall(r"NEEDED +(\S+)", headers))
+        newest = max(newest, *((int(major), int(minor)) for major, minor in GLIBC.findall(headers)), (0, 0))
     packages = {owner(library) for library in names - here}
     return [f"libc6 (>= {newest[0]}.{newest[1]})", *sorted(packages - {"libc6"})]
 
@@ -128,5 +128,5 @@ def is_program(path: Path) -> bool:
 
 def owner(library: str) -> str:
     """The Debian package of a shared library on this computer; raises CalledProcessError where none has it."""
-    told = subprocess.run(["dpkg-query", "-S", f"*/{library}"], capture_output=True, text=True, check=True).stdout
-    return told.partition(":")[0]
+    output = subprocess.run(["dpkg-query", "-S", f"*/{library}"], capture_output=True, text=True, check=True).stdout
+    return output.partition(":")[0]

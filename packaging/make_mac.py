@@ -33,8 +33,8 @@ def wrap(bundle: Path, named: str, to: Path) -> list[Path]:
 
 def inside_out(bundle: Path) -> list[Path]:
     """Every Mach-O file, the deepest first, and the bundle last: a signature covers what lies below it."""
-    found = [path for path in bundle.rglob("*") if path.is_file() and not path.is_symlink() and is_program(path)]
-    return [*sorted(found, key=lambda path: (-len(path.parts), str(path))), bundle]
+    programs = [path for path in bundle.rglob("*") if path.is_file() and not path.is_symlink() and is_program(path)]
+    return [*sorted(programs, key=lambda path: (-len(path.parts), str(path))), bundle]
 
 
 def is_program(path: Path) -> bool:

@@ -17,12 +17,12 @@ def wrap(folder: Path, named: str, to: Path) -> list[Path]:
 
 def installer(folder: Path, icon: Path, named: str, to: Path) -> Path:
     """Warnings of makensis count as errors."""
-    made = to / f"Waggle-{named}-setup.exe"
-    said = {"VERSION": named, "NUMBERS": numbers(named), "PAYLOAD": folder, "ICON": icon, "OUT": made}
-    said |= {"PYTHON": sys.executable, "SIGN": HERE / "windows_sign.py"}
-    defined = [f"-D{name}={value}" for name, value in said.items()]
+    setup_program = to / f"Waggle-{named}-setup.exe"
+    definitions = {"VERSION": named, "NUMBERS": numbers(named), "PAYLOAD": folder, "ICON": icon, "OUT": setup_program}
+    definitions |= {"PYTHON": sys.executable, "SIGN": HERE / "windows_sign.py"}
+    defined = [f"-D{name}={value}" for name, value in definitions.items()]
     subprocess.run(["makensis", "-WX", "-V2", "-INPUTCHARSET", "UTF8", *defined, str(HERE / "windows/waggle.nsi")], check=True)
-    return made
+    return setup_program
 
 
 def resource(named: str) -> str:
@@ -41,5 +41,5 @@ def resource(named: str) -> str:
 
 def numbers(named: str) -> str:
     """Windows wants four numbers."""
-    found = [number for number in re.findall(r"\d+", named) if int(number) < 65536]
-    return ".".join([*found, "0", "0", "0", "0"][:4])
+    parts = [number for number in re.findall(r"\d+", named) if int(number) < 65536]
+    return ".".join([*parts, "0", "0", "0", "0"][:4])

@@ -32,7 +32,6 @@ VAGUE = frozenset([
 NOT_YET: tuple[str, ...] = (
     "app/waggle/protocol",
     "app/waggle_lab",
-    "packaging",
     "tests",
 )
 

@@ -70,15 +70,15 @@ def dropped(path: str) -> bool:
 
 def missing(log: str) -> list[str]:
     """What PyInstaller did not find on this computer, of its log; what is left out anyway need not be here."""
-    told = re.findall(r"Library not found: could not resolve '(.+?)', dependency of '(.+?)'", log)
-    wanted = {(library, re.sub(r".*/site-packages/", "", by.replace("\\", "/"))) for library, by in told}
-    return sorted(f"{library}, for {by}" for library, by in wanted if not (dropped(library) or dropped(by)))
+    unresolved = re.findall(r"Library not found: could not resolve '(.+?)', dependency of '(.+?)'", log)
+    dependencies = {(library, re.sub(r".*/site-packages/", "", by.replace("\\", "/"))) for library, by in unresolved}
+    return sorted(f"{library}, for {by}" for library, by in dependencies if not (dropped(library) or dropped(by)))
 
 
 def datasets() -> list[str]:
     """The datasets of reasoning-gym that a charter may name."""
-    found = map(json.loads, (RESOURCES / "audit.jsonl").read_text(encoding="utf-8").splitlines())
-    return [entry["dataset"] for entry in found if entry.get("listed")]
+    entries = map(json.loads, (RESOURCES / "audit.jsonl").read_text(encoding="utf-8").splitlines())
+    return [entry["dataset"] for entry in entries if entry.get("listed")]
 
 
 def dataset_modules() -> list[str]:
@@ -90,5 +90,5 @@ def dataset_modules() -> list[str]:
 
 def our_modules() -> list[str]:
     """Every module of the product, whether something imports it by a line or by a name."""
-    found = (path.relative_to(SOURCE).with_suffix("").parts for path in sorted((SOURCE / "waggle").rglob("*.py")))
-    return [".".join(parts[:-1] if parts[-1] == "__init__" else parts) for parts in found]
+    modules = (path.relative_to(SOURCE).with_suffix("").parts for path in sorted((SOURCE / "waggle").rglob("*.py")))
+    return [".".join(parts[:-1] if parts[-1] == "__init__" else parts) for parts in modules]

@@ -42,27 +42,31 @@ def write(folder: Path) -> None:
 
 def shipped() -> Iterator[Distribution]:
     """Every distribution that the product's dependencies lead to here."""
-    wanted = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    seen = set[str]()
-    while wanted:
-        needed = Requirement(wanted.pop())
+    requirements = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = set[str]()
+    while requirements:
+        needed = Requirement(requirements.pop())
         name = re.sub(r"[-_.]+", "-", needed.name).lower()
-        if name in needs.NOWHERE or name in seen or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+        if name in needs.NOWHERE or name in names or (needed.marker and not needed.marker.evaluate({"extra": ""})):
             continue
-        seen.add(name)
+        names.add(name)
         try:
             part = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:  # left out on purpose: the stub of pycosat, torch on a Mac
             continue
-        wanted += part.requires or []
+        requirements += part.requires or []
         yield part
 
 
 def licence(part: Distribution) -> str:
     """As short as its author says it."""
-    if said := part.metadata.get("License-Expression"):
-        return said
-    classifiers = (one.rpartition(" :: ")[2] for one in part.metadata.get_all("Classifier") or [] if one.startswith("License"))
+    if expression := part.metadata.get("License-Expression"):
+        return expression
+    classifiers = (
+        classifier.rpartition(" :: ")[2]
+        for classifier in part.metadata.get_all("Classifier") or []
+        if classifier.startswith("License")
+    )
     return next(classifiers, "") or (part.metadata.get("License") or "see its text").splitlines()[0]
 
 

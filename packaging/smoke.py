@@ -81,17 +81,17 @@ def seed(program: Sequence[str], home: Path) -> str:
         assert process.stdout is not None
         ending = threading.Timer(SECONDS, process.kill)
         ending.start()
-        said = list[str]()
+        output = list[str]()
         for line in process.stdout:
-            said.append(line)
+            output.append(line)
             if line.startswith("/"):
                 break
         ending.cancel()
         process.terminate()
-    if not said or "/p2p/" not in said[-1]:
-        sys.exit(f"The seed gave no address: {''.join(said)!r}")
-    print(said[-1], end="")
-    return said[-1].strip()
+    if not output or "/p2p/" not in output[-1]:
+        sys.exit(f"The seed gave no address: {''.join(output)!r}")
+    print(output[-1], end="")
+    return output[-1].strip()
 
 
 def run(*command: str) -> None:
@@ -100,8 +100,8 @@ def run(*command: str) -> None:
 
 
 def gone(*paths: Path) -> None:
-    if left := [str(path) for path in paths if path.exists()]:
-        sys.exit(f"Left behind: {', '.join(left)}")
+    if leftovers := [str(path) for path in paths if path.exists()]:
+        sys.exit(f"Left behind: {', '.join(leftovers)}")
 
 
 if __name__ == "__main__":

@@ -32,27 +32,27 @@ TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words, where a word is passe
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
 
 
-def said() -> set[str]:
+def window_words() -> set[str]:
     """Every word that the window gives to a translator."""
-    return {words for path in sorted(GUI.rglob("*.py")) for words in _said_in(path) if re.search("[A-Za-z]{2}", words)}
+    return {words for path in sorted(GUI.rglob("*.py")) for words in _window_words_in(path) if re.search("[A-Za-z]{2}", words)}
 
 
-def told() -> set[str]:
+def sentences_below() -> set[str]:
     """Every sentence of an error or a warning below the window, with %1, %2 for what stands in it; every reason of a refusal."""
     paths = (path for path in sorted(APP.rglob("*.py")) if NOT_TOLD.isdisjoint((path, *path.parents)))
-    return {sentence for path in paths for sentence in _told_in(path) if re.search("[A-Za-z]{2}", sentence)}
+    return {sentence for path in paths for sentence in _sentences_in(path) if re.search("[A-Za-z]{2}", sentence)}
 
 
-def _told_in(path: Path) -> Iterator[str]:
+def _sentences_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         called = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and TELLS.search(called):
-            for given in (*node.args, *(one.value for one in node.keywords if one.arg in ("title", "advice"))):
-                for words in _literals(given):
+            for argument in (*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("title", "advice"))):
+                for words in _literals(argument):
                     yield from _sentences(words)
         elif isinstance(node, ast.Call) and REFUSES.search(called):
-            for given in node.args:
-                yield from _literals(given)
+            for argument in node.args:
+                yield from _literals(argument)
         elif isinstance(node, ast.JoinedStr):  # wherever it is made, what is put behind another's sentence is told
             for words in _literals(node):
                 yield from _sentences(words) if FOLLOWS.search(words) else ()
@@ -70,13 +70,13 @@ def _numbered(sentence: str) -> str:
     return re.sub(r"%\d", lambda _: f"%{next(places)}", sentence)
 
 
-def _said_in(path: Path) -> Iterator[str]:
+def _window_words_in(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else ""
-            given = node.args[:1] if called in DOORS else node.args[1:3] if called == "plural" else []
-            for argument in given:
+            arguments = node.args[:1] if called in DOORS else node.args[1:3] if called == "plural" else []
+            for argument in arguments:
                 yield from _literals(argument)
     for node in tree.body:
         name = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
@@ -106,12 +106,12 @@ def _in_table(node: ast.expr, name: str) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    wanted, below, ill = said(), told(), False
+    window, below, ill = window_words(), sentences_below(), False
     for path in sorted(BOOKS.glob("*.json")):
         book = json.loads(path.read_text(encoding="utf-8"))
         words = book["words"]
-        missing, stale = sorted(wanted - words.keys()), sorted(words.keys() - wanted)
-        empty = sorted(key for key, value in words.items() if not value and key in wanted)
+        missing, stale = sorted(window - words.keys()), sorted(words.keys() - window)
+        empty = sorted(key for key, value in words.items() if not value and key in window)
         broken = sorted(key for key, value in words.items() if value and _places(key) != _places(value))
         missing += sorted(sentence for sentence in below if sentence not in words and not book["told"].get(sentence))
         broken += sorted(key for key, value in book["told"].items() if _places(key) != _places(value))
@@ -120,7 +120,7 @@ def main(arguments: list[str]) -> int:
                 sys.stdout.write(f"{path.name}: {kind}: {key!r}\n")
         ill = ill or bool(missing or stale or empty or broken)
         if "--check" not in arguments:
-            book["words"] = {key: words.get(key, "") for key in sorted(wanted)}
+            book["words"] = {key: words.get(key, "") for key in sorted(window)}
             book["told"] = dict(sorted({**{key: "" for key in below if key not in words}, **book["told"]}.items()))
             path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return 1 if ill else 0

@@ -23,8 +23,8 @@ def of_this_tree() -> str:
     if chosen := os.environ.get("WAGGLE_VERSION"):
         return chosen
     try:
-        tags = said("git", "tag", "--points-at", "HEAD", "--list", "v*").split()
-        commits = said("git", "rev-list", "--count", "HEAD").strip()
+        tags = output_of("git", "tag", "--points-at", "HEAD", "--list", "v*").split()
+        commits = output_of("git", "rev-list", "--count", "HEAD").strip()
     except (OSError, subprocess.CalledProcessError):  # an archive of the source, without its history
         return of_source()
     return named(of_source(), tags, commits)
@@ -41,8 +41,8 @@ def named(source: str, tags: list[str], commits: str) -> str:
 
 def changes() -> str:
     """What the changelog says about the version of the source."""
-    told = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition(f"## {of_source()}\n")[2]
-    return told.partition("\n## ")[0].strip()
+    section = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition(f"## {of_source()}\n")[2]
+    return section.partition("\n## ")[0].strip()
 
 
 def for_debian(version: str) -> str:
@@ -50,7 +50,7 @@ def for_debian(version: str) -> str:
     return re.sub(r"\.dev", "~dev", version)
 
 
-def said(*command: str) -> str:
+def output_of(*command: str) -> str:
     return subprocess.check_output(command, cwd=ROOT, text=True, stderr=subprocess.DEVNULL)
 
 

@@ -49,9 +49,9 @@ def figures(pytestconfig: pytest.Config) -> Iterator[dict[str, float | str]]:
 @pytest.fixture(scope="session")
 def verifier() -> Iterator[Verifier]:
     """The real one, under the charter that ships with Waggle."""
-    made = Verifier(first_swarm())
-    yield made
-    made.close()
+    own_verifier = Verifier(first_swarm())
+    yield own_verifier
+    own_verifier.close()
 
 
 @pytest.fixture(autouse=True)

@@ -41,11 +41,11 @@ def test_every_pattern_is_held_to_the_whole_of_a_text():
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="Only a clone knows which files are kept.")
 def test_the_top_level_holds_nothing_that_a_command_left_there():
-    kept = subprocess.run(["git", "ls-tree", "--name-only", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
+    listing = subprocess.run(["git", "ls-tree", "--name-only", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
     folders = {".ci", ".github", "app", "docs", "packaging", "resources", "tests"}
     pages = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
     settings = {".editorconfig", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "pyproject.toml"}
-    assert set(kept.stdout.split()) == folders | pages | settings
+    assert set(listing.stdout.split()) == folders | pages | settings
 
 
 def test_no_file_of_the_repository_is_large():

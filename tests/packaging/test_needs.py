@@ -68,10 +68,10 @@ def test_a_tag_and_the_source_must_agree():
 
 
 def test_only_a_library_that_the_app_takes_along_must_be_on_the_computer_that_builds_it():
-    said = "22 WARNING: Library not found: could not resolve '{}', dependency of '/x/site-packages/PySide6/Qt/plugins/{}'.\n"
+    line = "22 WARNING: Library not found: could not resolve '{}', dependency of '/x/site-packages/PySide6/Qt/plugins/{}'.\n"
     theme, platform = (
-        said.format("libgtk-3.so.0", "platformthemes/libqgtk3.so"),
-        said.format("libEGL.so.1", "platforms/libqxcb.so"),
+        line.format("libgtk-3.so.0", "platformthemes/libqgtk3.so"),
+        line.format("libEGL.so.1", "platforms/libqxcb.so"),
     )
     assert needs.missing(theme) == []
     assert needs.missing(theme + 2 * platform) == ["libEGL.so.1, for PySide6/Qt/plugins/platforms/libqxcb.so"]

@@ -34,7 +34,7 @@ from waggle.protocol import events, json_lines
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
 STATES: dict[str, Callable[[Story], Story]] = {
-    "empty": lambda told: [], "loading": starting, "normal": lambda told: told, "error": failed,
+    "empty": lambda story: [], "loading": starting, "normal": lambda story: story, "error": failed,
 }  # fmt: skip
 TABLE = "table"  # of Progress
 VIEWS = (*PAGES, TABLE)
@@ -58,12 +58,12 @@ class Shot(NamedTuple):
 
 def shots(folder: Path, scale: str) -> Iterator[Path]:
     """Take a quarter of them all for each language and state; yields each file as it is written."""
-    told, look = example(), Look("light")
+    story, look = example(), Look("light")
     for spoken in LANGUAGES:
         translator.use(spoken)
-        for state, story in STATES.items():
+        for state, edit in STATES.items():
             look.use("light")
-            window = window_of(look, story(told), replay=False)
+            window = window_of(look, edit(story), replay=False)
             window.resize(*SIZE)
             for theme in THEMES:
                 look.use(theme)
@@ -109,9 +109,9 @@ def sheet(page: str, folder: Path) -> Path:
     height = THUMB * SIZE[1] // SIZE[0]
     columns = [(spoken, scale) for scale in SCALES for spoken in LANGUAGES]
     rows = [(state, theme) for state in STATES for theme in THEMES]
-    made = QImage(len(columns) * THUMB, len(rows) * height, QImage.Format.Format_RGB32)
-    made.fill(Qt.GlobalColor.white)
-    painter = QPainter(made)
+    image = QImage(len(columns) * THUMB, len(rows) * height, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.white)
+    painter = QPainter(image)
     for down, (state, theme) in enumerate(rows):
         for across, (spoken, scale) in enumerate(columns):
             picture = QImage(str(folder / Shot(page, theme, spoken, state).name(scale)))
@@ -120,7 +120,7 @@ def sheet(page: str, folder: Path) -> Path:
             painter.drawImage(QPoint(across * THUMB, down * height), small)
     painter.end()
     path = folder / f"sheet-{page}.png"
-    made.save(str(path))
+    image.save(str(path))
     return path
 
 

@@ -35,8 +35,8 @@ def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
 
 
 def _take(view: RaceView, rounds: int) -> None:
-    for told in _raced(rounds):
-        view.take(told)
+    for event in _raced(rounds):
+        view.take(event)
 
 
 def _won(view: RaceView) -> None:
