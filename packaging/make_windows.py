@@ -1,4 +1,4 @@
-"""Wraps the frozen folder for Windows: one installer for one person, made by NSIS."""
+"""Wraps the frozen folder for Windows: an installer for one user, built with NSIS."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ def wrap(folder: Path, named: str, to: Path) -> list[Path]:
 
 
 def installer(folder: Path, icon: Path, named: str, to: Path) -> Path:
-    """Warnings of makensis count as errors."""
+    """Build the installer; warnings of makensis are errors."""
     setup_program = to / f"Waggle-{named}-setup.exe"
     definitions = {"VERSION": named, "NUMBERS": numbers(named), "PAYLOAD": folder, "ICON": icon, "OUT": setup_program}
     definitions |= {"PYTHON": sys.executable, "SIGN": HERE / "windows_sign.py"}
@@ -26,7 +26,7 @@ def installer(folder: Path, icon: Path, named: str, to: Path) -> Path:
 
 
 def resource(named: str) -> str:
-    """What a program says of itself in Explorer, as PyInstaller reads it."""
+    """The version resource of a program, shown in Explorer, in PyInstaller's format."""
     four = tuple(int(number) for number in numbers(named).split("."))
     words = {
         "CompanyName": "Waggle contributors", "FileDescription": "Waggle", "FileVersion": named, "InternalName": "Waggle",
@@ -40,6 +40,6 @@ def resource(named: str) -> str:
 
 
 def numbers(named: str) -> str:
-    """Windows wants four numbers."""
+    """The version as the four numbers that Windows needs."""
     parts = [number for number in re.findall(r"\d+", named) if int(number) < 65536]
     return ".".join([*parts, "0", "0", "0", "0"][:4])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes resources/specialties.jsonl: each audited dataset in up to three difficulties, with a sample question of each.
+"""Writes resources/specialties.jsonl: each audited dataset in up to three difficulties, with a sample question for each.
 
-And resources/adjustable.jsonl: which settings of each a charter may hold. With `--adjustable` that file only.
+Also writes resources/adjustable.jsonl: the settings of each dataset that a charter may set. `--adjustable` writes only this file.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from waggle.tasks.charter import Charter, Specialty, first_swarm  # noqa: E402
 from waggle.tasks.sandbox.verifier import Verifier  # noqa: E402
 from waggle.tasks.specialties.audit_results import shipped  # noqa: E402
 
-LEVELS = {"easy": 0, "hard": 2}  # of reasoning-gym's own curricula; "standard" is what it makes without being asked
+LEVELS = {"easy": 0, "hard": 2}  # of reasoning-gym's curricula; "standard" is the dataset with its default settings
 TOPICS = {"algorithmic": "algorithms", "arc": "patterns", "induction": "patterns", "cognition": "patterns", "code": "logic"}
 TITLES = {
     "ab": "Cancelling A and B", "acre": "Which of them light up", "aiw": "Alice's family", "gcd": "Greatest common divisor",
@@ -32,13 +32,13 @@ TITLES = {
     "number_format": "Comparing numbers", "path_star": "Paths in a star", "self_reference": "Statements about themselves",
     "game_of_life": "Game of Life", "tower_of_hanoi": "Tower of Hanoi",
 }  # fmt: skip
-LONGEST = 1500  # characters of a question that a small model can be asked
-SLOWEST = 0.2  # seconds of making one: eight are made a round
+LONGEST = 1500  # characters of a question; small models cannot handle longer ones
+SLOWEST = 0.2  # seconds to generate a question: a round needs eight
 SAMPLES = 12
 
 
 def settings(dataset: str, level: str) -> dict[str, Any] | None:
-    """What a charter says of this difficulty; None where there is no such difficulty."""
+    """The settings in a charter for this difficulty; None if the dataset does not have it."""
     eased = {specialty.dataset: specialty for specialty in first_swarm().specialties}
     if level == "standard":
         return {}
@@ -51,7 +51,7 @@ def settings(dataset: str, level: str) -> dict[str, Any] | None:
         curriculum.set_attr_level(name, min(LEVELS[level], len(attribute.levels) - 1))
     try:
         generated = dataclasses.asdict(curriculum.generate_configuration())
-    except (TypeError, ValueError, AssertionError):  # a curriculum of reasoning-gym that does not fit its own dataset
+    except (TypeError, ValueError, AssertionError):  # some curricula of reasoning-gym do not fit their own dataset
         return None
     plain = dataclasses.asdict(factory.DATASETS[dataset][1]())
     changed = {name: value for name, value in generated.items() if name not in ("seed", "size") and value != plain[name]}
@@ -59,7 +59,7 @@ def settings(dataset: str, level: str) -> dict[str, Any] | None:
 
 
 def sample(dataset: str, dataset_settings: dict[str, Any]) -> tuple[str, int] | None:
-    """A short question, and the characters of the longest of a dozen; None where the verifier's child cannot make them."""
+    """The shortest of a dozen questions and the length of the longest; None if they are unsuitable or cannot be generated."""
     try:
         specialty = Specialty(dataset=dataset, title=dataset[:40], settings=dataset_settings)
         verifier = Verifier(Charter(name="sample", specialties=(specialty,)))
@@ -91,7 +91,7 @@ def line(dataset: str) -> dict[str, Any] | None:
 
 
 def adjustable(dataset: str, offered: list[dict[str, Any]]) -> dict[str, Any]:
-    """Its switches, its numbers as far as they were tried, and lists of those words that Waggle itself offers."""
+    """The switches of a dataset, its numbers in the range that was tried, and the words that Waggle itself offers."""
     config = factory.DATASETS[dataset][1]
     hints, plain = typing.get_type_hints(config), config()
     choices: dict[str, Any] = {}

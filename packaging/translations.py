@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Keeps the books of words in resources/language: every word the window says, in each language. Standard library only.
+"""Updates the translation files in resources/language with the words of the window. Standard library only.
 
-python3 packaging/translations.py          put in what is new (empty: still to be translated), take out what is said no more
-python3 packaging/translations.py --check  only look: exit status 1 where a word is missing, empty or stale
+python3 packaging/translations.py          add new words (empty: still to be translated) and remove unused ones
+python3 packaging/translations.py --check  change nothing; exit status 1 if a word is missing, empty or stale
 
-`words` are the window's own. `told` are patterns of what comes from below it; the sentences of errors and warnings must be there.
+In a file, `words` are the window's own. `told` are patterns of texts from below the window; it must have the sentences of all
+errors and warnings.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ GUI = APP / "gui"
 NOT_TOLD = {
     APP / "practice",
     *(APP / f"cli/{name}.py" for name in ("ctl", "main", "options", "outcome", "race", "window")),
-}  # only terminals show what these say
+}  # the texts of these appear only in terminals
 TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")
-FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # what stands in the place is a sentence, or nothing
-REFUSES = re.compile(r"^BadRecord$|^_?reject(ed)?$")  # why something that a stranger sent was refused: told in a sentence
-DOORS = ("tr", "later")  # their first word is translated; of `plural`, the second and third
-TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words, where a word is passed to `tr` from a name or a subscript
+FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # the placeholder holds a sentence or nothing
+REFUSES = re.compile(r"^BadRecord$|^_?reject(ed)?$")  # the reason why a peer's message was refused, which is part of a sentence
+DOORS = ("tr", "later")  # translate their first argument; `plural` translates its second and third
+TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words; `tr` gets a word by a name or a subscript
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
 
 
 def window_words() -> set[str]:
-    """Every word that the window gives to a translator."""
+    """Every text that the window translates."""
     return {words for path in sorted(GUI.rglob("*.py")) for words in _window_words_in(path) if re.search("[A-Za-z]{2}", words)}
 
 
 def sentences_below() -> set[str]:
-    """Every sentence of an error or a warning below the window, with %1, %2 for what stands in it; every reason of a refusal."""
+    """Every sentence of an error or a warning below the window, with %1, %2 as placeholders, and every reason of a refusal."""
     paths = (path for path in sorted(APP.rglob("*.py")) if NOT_TOLD.isdisjoint((path, *path.parents)))
     return {sentence for path in paths for sentence in _sentences_in(path) if re.search("[A-Za-z]{2}", sentence)}
 
@@ -53,7 +54,7 @@ def _sentences_in(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.Call) and REFUSES.search(called):
             for argument in node.args:
                 yield from _literals(argument)
-        elif isinstance(node, ast.JoinedStr):  # wherever it is made, what is put behind another's sentence is told
+        elif isinstance(node, ast.JoinedStr):  # a sentence that is appended to another one
             for words in _literals(node):
                 yield from _sentences(words) if FOLLOWS.search(words) else ()
 
@@ -65,7 +66,7 @@ def _sentences(words: str) -> Iterator[str]:
 
 
 def _numbered(sentence: str) -> str:
-    """Its places counted from 1."""
+    """The sentence with its placeholders numbered from 1."""
     places = iter(range(1, 10))
     return re.sub(r"%\d", lambda _: f"%{next(places)}", sentence)
 
@@ -85,7 +86,7 @@ def _window_words_in(path: Path) -> Iterator[str]:
 
 
 def _literals(node: ast.expr) -> Iterator[str]:
-    """A literal, both ends of `a if b else c`, or an f-string with %1 for what it holds."""
+    """A literal, both branches of `a if b else c`, or an f-string with %1 for each value."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -96,7 +97,7 @@ def _literals(node: ast.expr) -> Iterator[str]:
 
 
 def _in_table(node: ast.expr, name: str) -> Iterator[str]:
-    """Words of a table that begin like a sentence; what is an icon, a colour or a key is none."""
+    """Words of a table that begin like a sentence; icons, colours and keys do not."""
     if isinstance(node, ast.Dict):
         node = ast.Tuple(elts=[*node.values], ctx=ast.Load())
     for part in ast.walk(node):

@@ -128,7 +128,7 @@ def test_where_there_are_no_debian_tools_the_archive_alone_is_made(tmp_path, mon
     (package,) = make_linux.wrap(tmp_path / "Waggle", "1.2.3", tmp_path)
     assert package.name.endswith(".tar.gz")
     assert package.exists()
-    assert "No .deb without dpkg-deb" in capsys.readouterr().out
+    assert "No .deb: dpkg-deb" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["a home", "a & b#c"])
