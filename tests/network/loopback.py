@@ -34,21 +34,21 @@ class Ear:
     """Hears what a node tells, and wakes whoever waits for it."""
 
     def __init__(self) -> None:
-        self.heard: list[News] = []
+        self.news: list[News] = []
         self._changed = asyncio.Event()
 
     def __call__(self, news: News) -> None:
-        self.heard.append(news)
+        self.news.append(news)
         self._changed.set()
 
     def all(self, kind: type[Kind]) -> list[Kind]:
-        return [news for news in self.heard if isinstance(news, kind)]
+        return [news for news in self.news if isinstance(news, kind)]
 
     async def hear(self, kind: type[Kind], such: Callable[[Kind], bool] = lambda news: True, after: int = 0) -> Kind:
         """The first such news from position `after` on; waits for it, up to a deadline."""
         async with asyncio.timeout(SOON):
             while True:
-                for news in self.heard[after:]:
+                for news in self.news[after:]:
                     if isinstance(news, kind) and such(news):
                         return news
                 self._changed.clear()
