@@ -129,7 +129,7 @@ def test(rest: list[str]) -> int:
     import suite  # needs Python 3.11
 
     libraries(for_tests=True)
-    compiled = ("-m", "compileall", "-q", "app")  # once for all processes, which each would do it if they may not write
+    compiled = ("-m", "compileall", "-q", "app")  # once here: processes that may not write would each compile it again
     return lint() or waggle_python(*compiled) or suite.run(rest, waggle_python)
 
 
