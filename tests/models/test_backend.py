@@ -36,8 +36,8 @@ def test_a_card_that_torch_counts_and_cannot_use_is_left_and_said(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "GeForce GTX 1080")
     monkeypatch.setattr(torch, "arange", too_old)
-    found, why = choose("auto"), "CUDA error: no kernel image is available for execution on the device"
-    assert (found.device, found.reason) == ("cpu", f"GeForce GTX 1080 cannot be used: {why}")
+    choice, why = choose("auto"), "CUDA error: no kernel image is available for execution on the device"
+    assert (choice.device, choice.reason) == ("cpu", f"GeForce GTX 1080 cannot be used: {why}")
     with pytest.raises(ModelError, match=f"torch cannot use the device cuda: {why}"):
         choose("cuda")
 

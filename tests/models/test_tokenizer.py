@@ -63,8 +63,8 @@ def test_a_text_is_the_same_tokens_each_time_though_the_file_bids_to_draw_lots(t
     words["model"]["dropout"] = 0.5
     (tmp_path / "tokenizer.json").write_text(json.dumps(words))
     text = "What is the greatest common divisor of 12 and 18?"
-    made = load(tmp_path)
-    assert {tuple(made.encode(text)) for _ in range(20)} == {tuple(load(paths.starter()).encode(text))}
+    tokenizer = load(tmp_path)
+    assert {tuple(tokenizer.encode(text)) for _ in range(20)} == {tuple(load(paths.starter()).encode(text))}
 
 
 @pytest.mark.parametrize(
