@@ -7,7 +7,7 @@ from waggle_lab.security.mutation import mutated
 
 
 def near(valid: tuple[bytes, ...]) -> SearchStrategy[bytes]:
-    """Anything; a valid message with bytes flipped, put in, left out or doubled; one with parts exchanged, nested or removed."""
+    """Any bytes; a valid message with bytes changed, inserted, removed or doubled; one with parts swapped, nested or removed."""
     return st.one_of(st.binary(max_size=400), _bytes_changed(valid), _parts_changed(valid))
 
 

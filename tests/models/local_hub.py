@@ -1,6 +1,6 @@
-"""A small hub on this computer: it speaks what huggingface_hub asks of the real one, and keeps a record of what it was asked.
+"""A local hub that implements what huggingface_hub needs of the real one, and records its requests.
 
-Large files (LFS) are given by another origin (`localhost`, not 127.0.0.1), as the real one does through its CDN.
+It serves large files (LFS) from another origin (`localhost`, not 127.0.0.1), as the real one does through its CDN.
 """
 
 import base64
@@ -31,25 +31,25 @@ class HubRequest:
 
 @dataclass
 class Hub:
-    """What the hub has, what is wrong with it, and what it was asked. Files are bytes by name, by repository."""
+    """The hub's content, its faults, and its requests. Files are bytes by name, by repository."""
 
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    newer: dict[str, dict[str, bytes]] = field(default_factory=dict)  # the small files that a newer commit has
+    newer: dict[str, dict[str, bytes]] = field(default_factory=dict)  # the small files of a newer commit
     gated: set[str] = field(default_factory=set)
     private: set[str] = field(default_factory=set)
-    damage: dict[str, int] = field(default_factory=dict)  # a file's name: how many times it is given with a wrong byte
-    cut: dict[str, list[int]] = field(default_factory=dict)  # after how many bytes the connection breaks, time by time
-    hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it says no more, until it is released
-    sizes: dict[str, int] = field(default_factory=dict)  # what it says of a file's size, where that is a lie
+    damage: dict[str, int] = field(default_factory=dict)  # a file's name: how many times it is sent with a wrong byte
+    cut: dict[str, list[int]] = field(default_factory=dict)  # after how many bytes each connection breaks, in order
+    hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it stalls until it is released
+    sizes: dict[str, int] = field(default_factory=dict)  # wrong sizes of files that it reports
     knows_range: bool = True
-    circles: bool = False  # whether it says of everything that it is somewhere else, which is where it was asked
-    trouble: int = 0  # the status it answers with, whatever it is asked about a model
-    says: bytes = b""  # whatever it is asked about a model, where that is not an answer
+    circles: bool = False  # whether it redirects each request to the same address
+    trouble: int = 0  # the status of each answer about a model
+    says: bytes = b""  # the body of each answer about a model
     requests: list[HubRequest] = field(default_factory=list)
-    bytes_sent: dict[str, int] = field(default_factory=dict)  # bytes of each file
+    bytes_sent: dict[str, int] = field(default_factory=dict)  # for each file
     uploaded: dict[str, dict[str, bytes]] = field(default_factory=dict)
     created: list[dict[str, Any]] = field(default_factory=list)
-    large: dict[str, bytes] = field(default_factory=dict)  # what was put into the large storage, by its sum
+    large: dict[str, bytes] = field(default_factory=dict)  # uploads to the large storage, by checksum
     endpoint: str = ""
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -63,7 +63,7 @@ class Hub:
 
 @contextmanager
 def local_hub() -> Iterator[Hub]:
-    """Runs until the end of the block."""
+    """Run the hub until the end of the block."""
     hub = Hub()
 
     class Answer(_Answer):
@@ -85,7 +85,7 @@ def local_hub() -> Iterator[Hub]:
 
 @contextmanager
 def no_hub() -> Iterator[str]:
-    """An endpoint where nobody answers."""
+    """An endpoint that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -169,7 +169,7 @@ class _Answer(BaseHTTPRequestHandler):
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.end_headers()
-        with suppress(ConnectionError):  # whoever asked was killed, or stopped
+        with suppress(ConnectionError):  # the client was killed, or stopped
             self._write_some(content, start, name)
 
     def _write_some(self, content: bytes, start: int, name: str) -> None:

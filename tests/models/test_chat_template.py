@@ -1,4 +1,4 @@
-"""Chat templates: the same prompt as transformers makes, and nothing else of a template's wishes."""
+"""Chat templates: the same prompt as transformers gives, and nothing else that a template asks for."""
 
 import json
 import os
@@ -172,7 +172,7 @@ def test_a_template_that_never_ends_is_ended(tmp_path, template):
 
 
 def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
-    """A model is opened for each message that a person writes, and every message goes on from those before."""
+    """The engine opens a model for each chat message, and each conversation begins with the messages before."""
     started = []
     child = chat_template.Child
     monkeypatch.setattr(chat_template, "Child", lambda *arguments: started.append(arguments) or child(*arguments))

@@ -1,4 +1,4 @@
-"""The fit: what is chosen for which memory and speed, and how it is said."""
+"""Memory fit: what it chooses for which memory and speed, and how it describes it."""
 
 import json
 from collections.abc import Callable
@@ -107,7 +107,7 @@ def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller
     ("method", "precision", "seconds"), [("full", "bfloat16", 2.1), ("full", "float32", 4.1), ("lora", "bfloat16", 3.1)]
 )
 def test_what_a_card_took_for_a_round_is_foretold_within_a_factor_of_two(half_a_billion, method, precision, seconds):
-    """An NVIDIA H200: most of the time it waits to be told what to do."""
+    """Measured on an NVIDIA H200, which waits for the CPU most of the time."""
     card = Machine(149 * GB, {"float32": 4.9e13, "bfloat16": 6.5e14}, "torch", "cuda")
     fit = memory_fit.choose(half_a_billion, card, replace(WORK, longest=256), method=method, precision=precision)
     assert 0.5 < fit.answers_an_hour * seconds / (64 * 3600) < 2.0
@@ -130,7 +130,7 @@ def test_a_card_that_writes_answers_in_parts_writes_every_token_once_for_each_of
     ],
 )  # fmt: skip
 def test_the_memory_that_a_card_gave_for_a_round_is_reckoned_within_a_twentieth(half_a_billion, way, peak):
-    """The same NVIDIA H200, where nothing else is counted than tensors."""
+    """Measured on the same NVIDIA H200, tensors only."""
     card = Machine(149 * GB, NEW, "torch", "cuda")
     needed = memory_fit._bytes(half_a_billion, card, replace(WORK, longest=256), way) - memory_fit.PROGRAM
     assert needed / GB == pytest.approx(peak, rel=0.05)
@@ -173,7 +173,7 @@ def test_long_answers_take_memory_for_attention_where_its_scores_are_kept(half_a
     [(1, 150 + 8 * 2000, 8), (2, 150 + 3 * 2000, 3), (4, 150 + 2000, 1), (16, 150 + 2000, 1)],
 )
 def test_of_a_divided_group_only_a_piece_is_counted(half_a_billion, parts, tokens, completions):
-    """16,150 tokens: in halves there is room for a prompt of 150 and three completions of 2,000, and never for less than one.
+    """16,150 tokens: in halves, memory has room for a prompt of 150 and three completions of 2,000, and never for less than one.
 
     A token keeps 2 * (10 * 896 + 4 * 4864) bytes of a layer and the states of 24, 2 * 24 * 896; a completion the keys and values,
     2 * 2 * 64 numbers each, of 2,150 tokens.
@@ -186,7 +186,7 @@ def test_of_a_divided_group_only_a_piece_is_counted(half_a_billion, parts, token
 
 
 def test_what_does_not_fit_as_a_whole_is_trained_in_parts_and_that_is_said(half_a_billion):
-    """64 answers of 2,000 tokens keep 26.4 MB of keys and values each, 1.7 GB in all: of 16 at once it is 0.4."""
+    """64 answers of 2,000 tokens need 26.4 MB of keys and values each, 1.7 GB in all; 16 at once need 0.4 GB."""
     long = replace(WORK, longest=2000)
     plenty, little = (memory_fit.choose(half_a_billion, Machine(free * GB, NEW, "torch", "cuda"), long) for free in (8, 4))
     assert (plenty.training.parts, little.training) == (1, Training("lora", "bfloat16", recompute=True, parts=4))
@@ -197,7 +197,7 @@ def test_what_does_not_fit_as_a_whole_is_trained_in_parts_and_that_is_said(half_
 
 
 def test_the_memory_of_a_graphics_card_is_its_own(monkeypatch):
-    """An Intel card's is not the computer's."""
+    """An Intel card's memory is not that of the computer."""
     monkeypatch.setattr(torch.xpu, "mem_get_info", lambda: (5 * GB, 8 * GB))
     monkeypatch.setattr(memory_fit, "_torch_product", lambda name, device: lambda: 1.0)
     assert memory_fit.measure("torch", "xpu", 1).free == 5 * GB
@@ -205,7 +205,7 @@ def test_the_memory_of_a_graphics_card_is_its_own(monkeypatch):
 
 @pytest.mark.parametrize(("shares", "expected"), [(True, GB), (False, 7 * GB)])
 def test_of_a_card_whose_driver_does_not_tell_its_free_memory_it_is_reckoned(monkeypatch, shares, expected):
-    """One that is integrated has the computer's."""
+    """An integrated card uses the computer's memory."""
 
     def untold() -> tuple[int, int]:
         raise RuntimeError("The device (Intel(R) Iris(R) Xe Graphics) doesn't support querying the available free memory.")

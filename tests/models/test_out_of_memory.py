@@ -1,4 +1,4 @@
-"""What happens where memory runs short: a real process that may not have more."""
+"""Training in a real process whose memory is limited."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from models.tiny_models import make_model
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import StepParams
 
-MEGABYTES = 112  # that the process may still have; a group needs more, a completion less
+MEGABYTES = 112  # that the process may still allocate; a group needs more, a completion less
 PROGRAM = """
 import json, resource, sys
 from pathlib import Path

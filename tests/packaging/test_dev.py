@@ -1,4 +1,4 @@
-"""The two commands say beforehand what they need, on every system."""
+"""The developer commands report missing packages first, on every system."""
 
 import ast
 import os
@@ -57,7 +57,7 @@ def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_on
     monkeypatch.setattr(dev, "get", lambda *_: None)
     monkeypatch.setattr(dev, "has_compiler", lambda _: True)
     monkeypatch.setattr(dev, "pip", lambda *_: subprocess.check_output([dev.PYTHON, "-m", "pip", "--version"]))
-    venv.create(place, with_pip=False, symlinks=not dev.WINDOWS)  # a kill comes before pip does
+    venv.create(place, with_pip=False, symlinks=not dev.WINDOWS)  # a kill comes before pip is installed
     for stays in (False, True):
         (place / "of before").touch()
         (place / ".waggle-stamp").unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_on
 
 
 def test_a_python_that_is_too_old_gets_a_sentence():
-    """It can read all of it, and imports nothing that it lacks before it has said so."""
+    """An older Python can parse the file, and the file imports nothing that it lacks before it checks the version."""
     tree = ast.parse(Path(dev.__file__).read_text(encoding="utf-8"), feature_version=(3, 8))
     names = {module.name for node in tree.body if isinstance(node, ast.Import) for module in node.names}
     assert names.isdisjoint({"tomllib", "zoneinfo", "graphlib"})

@@ -1,4 +1,4 @@
-"""What the Linux packages say of themselves; building them is `dev.py package`."""
+"""Metadata and scripts of the Linux packages; `dev.py package` builds them."""
 
 import configparser
 import functools
@@ -54,7 +54,7 @@ def test_the_tools_of_the_desktop_accept_it(command):
 def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path, request):
     if not shutil.which("dpkg-deb"):
         pytest.skip("dpkg-deb is not installed")
-    request.addfinalizer(functools.partial(os.umask, os.umask(0o077)))  # who builds lets nobody else read their files
+    request.addfinalizer(functools.partial(os.umask, os.umask(0o077)))  # a umask that keeps files from other users
     (tmp_path / "Waggle").mkdir()
     shutil.copy("/bin/true", tmp_path / "Waggle/waggle")
     package = make_linux.deb(tmp_path / "Waggle", "1.2.3.dev4", tmp_path)
@@ -163,7 +163,7 @@ def test_the_command_of_another_installation_is_left_alone(tmp_path):
     shutil.unpack_archive(make_linux.archive(tmp_path / "Waggle", "1.2.3", tmp_path), tmp_path / "unpacked")
     link, other = tmp_path / "home/.local/bin/waggle", tmp_path / "pipx/waggle"
     link.parent.mkdir(parents=True)
-    link.symlink_to(other)  # it need not be there any more
+    link.symlink_to(other)  # the target need not exist any more
     script = ["sh", str(tmp_path / "unpacked/Waggle-1.2.3/install.sh")]
     environment = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
     for arguments in ((), ("--uninstall",)):

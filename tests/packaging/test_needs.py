@@ -1,4 +1,4 @@
-"""What the frozen app needs is read from the product's source, and what it leaves out is no part of it."""
+"""The frozen app's modules come from the product's source, and no excluded module is needed."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def test_the_lists_are_read_from_the_product():
 
 
 def test_a_race_needs_nothing_of_the_laboratory():
-    """The page Swarms starts one in the installed app."""
+    """The page Swarms starts a race in the installed app."""
     code = (
         "import sys, check; check.leave_out(); import waggle.practice.race; print(*(n for n in sys.modules if 'waggle_lab' in n))"
     )

@@ -1,4 +1,4 @@
-"""What a release says of itself: its workflow, its parts, their licences, its changes."""
+"""A release: its workflow, its parts, their licences, its changes."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def test_every_command_of_a_workflow_exists(path):
 
 def test_a_change_is_tested_with_every_python_before_it_is_merged():
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
-    assert {"pull_request", "push"} <= workflow[True].keys()  # YAML takes `on` for a truth
+    assert {"pull_request", "push"} <= workflow[True].keys()  # YAML reads `on` as true
     job = workflow["jobs"]["test"]
     assert job["steps"][-1]["run"] == ".ci/run"
     assert (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()[-1] == "python3 packaging/dev.py test"

@@ -1,4 +1,4 @@
-"""What the books of words must hold is collected from the product's source."""
+"""The words for translation are collected from the product's source."""
 
 import translations
 

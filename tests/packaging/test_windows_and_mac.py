@@ -1,4 +1,4 @@
-"""What can be said on Linux about the installers for Windows and Macs; trying them is the release workflow's."""
+"""What Linux can check of the installers for Windows and Macs; the release workflow tries them."""
 
 import plistlib
 import shutil

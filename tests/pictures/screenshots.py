@@ -1,9 +1,9 @@
-"""Every page in every theme and size, and every state, as pictures.
+"""Screenshots of every page in every theme and size, and in every state.
 
     PYTHONPATH=app:tests python -m pictures.screenshots RECORDING FOLDER
 
-Set QT_SCALE_FACTOR=2 for a dense screen. Only recorded events are shown, those that a window feeds in by itself, and
-peers made up for the sake of their standings.
+Set QT_SCALE_FACTOR=2 for a dense screen. They show recorded events, events that a window creates itself, and invented peers
+for their standings.
 """
 
 import sys
@@ -63,7 +63,7 @@ def failed(story: Story) -> Story:
     problem = events.EngineFailed(
         title="The engine ended 4 times in a row (code 9).",
         advice="Everything up to the last checkpoint is kept. Copy the report and start again.",
-        at=story[-1].at + 90,  # it was tried again three times
+        at=story[-1].at + 90,  # after three more tries
     )
     return [*story, problem]
 
@@ -72,7 +72,7 @@ def _warned(story: Story) -> Story:
     return [*story, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=story[-1].at)]
 
 
-STANDINGS: dict[str, dict[str, object]] = {  # of peers that are made up, but for the sentence of each
+STANDINGS: dict[str, dict[str, object]] = {  # of invented peers, except for the sentence of each
     "Brisk Otter": {"model": "Qwen2.5 0.5B", "received": 1248, "useful": 396, "used": 341, "taken": 1301, "trusted": True},
     "Clever Wren": {"connection": "lan", "delay_ms": 2.0, "received": 120, "useful": 5, "used": 5, "taken": 88},
     "Tall Juniper": {"connection": "relay", "delay_ms": 96.0, "received": 64, "used": 17, "choice": "muted"},
@@ -107,7 +107,7 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 
 
 def window_of(look: Look, story: Sequence[AnyEvent], *, replay: bool = True) -> Window:
-    """A window that has been told these events, by a recording or as if by an engine."""
+    """A window that has received these events, from a recording or as if from an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
     window = Window(look, current, event_log=journal, can_start=lambda: current.state.problem is not None)
@@ -121,7 +121,7 @@ def window_of(look: Look, story: Sequence[AnyEvent], *, replay: bool = True) -> 
 
 
 def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
-    """Take them all; yields each file as it is written."""
+    """Take all screenshots; yields each file when it is written."""
     story = [
         event for event in json_lines.recording(recording) if event is not None and not isinstance(event, events.EngineStopped)
     ]
@@ -144,7 +144,7 @@ def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
 
 
 def _standings(look: Look, story: Story, folder: Path) -> Iterator[Path]:
-    """Peers in every standing, one of them chosen."""
+    """Peers in every standing, one of them selected."""
     window = window_of(look, story, replay=False)
     window.show_page("peers")
     for size in SIZES:
