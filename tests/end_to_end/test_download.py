@@ -1,4 +1,4 @@
-"""A real engine that gets its model by name, from a hub on this computer."""
+"""A real engine that downloads its model by name from a local hub."""
 
 from pathlib import Path
 

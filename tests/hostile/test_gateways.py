@@ -1,4 +1,4 @@
-"""Gateways against those they serve: what one of them makes up is nobody's fault but its own, and keeps no payload away."""
+"""Gateways against light clients and the reverse: a gateway's forgeries blame no one else and hold back no payload."""
 
 import asyncio
 import gc
@@ -47,7 +47,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 __all__ = ["exam"]
 
-LARGE, CLIENTS_AT_ONCE = bytes(MAX_BLOB), AT_ONCE - 1  # of a payload that was left with a gateway: no more than a client's share
+LARGE, REQUESTS = bytes(MAX_BLOB), AT_ONCE - 1  # of one client for a payload, which its share allows
 
 
 async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
@@ -249,11 +249,11 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
 
 @asynccontextmanager
 async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
-    """A client asks for more than the network holds on its way, and leaves it there."""
+    """Let a client ask for more than the network buffers, and read nothing."""
     connection.transport.pause_reading()
     try:
-        with suppress(ConnectionClosed):  # given up already
-            for number in range(CLIENTS_AT_ONCE):
+        with suppress(ConnectionClosed):  # the gateway has already closed it
+            for number in range(REQUESTS):
                 await connection.send(msgspec.msgpack.encode(Pull(number, bytes(38), hashlib.sha256(LARGE).digest())))
         yield
     finally:
@@ -261,17 +261,17 @@ async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
 
 
 class Besieged:
-    """A gateway with eight places, four of them for one address range, and whoever comes to it from ranges made up."""
+    """A gateway with eight places, four of them for one address range, and clients from invented ranges."""
 
     def __init__(
         self, address: str, lent: gateway.Gateway, stack: AsyncExitStack, folder: Path, clients_served: Sequence[bytes]
     ) -> None:
         self.address, self.lent, self.folder = address, lent, folder
-        self.clients_served = clients_served  # to whom a payload went
+        self.clients_served = clients_served  # who received a payload
         self._stack = stack
 
     async def come(self, name: str, range_: int) -> ClientConnection | None:
-        """A client that is let in; None where it is not."""
+        """Connect a client; None if it is refused."""
         connection = await self._stack.enter_async_context(
             connect(f"{self.address}?{range_}", max_size=gateway_frames.MAX_MESSAGE)
         )
@@ -291,7 +291,7 @@ class Besieged:
         return False
 
     async def sticks(self, name: str, range_: int) -> tuple[ClientConnection, ServerConnection]:
-        """Both ends of a client that is let in, asks for more than the network holds, and reads none of it."""
+        """Both ends of a client that is accepted, asks for more than the network buffers, and reads nothing."""
         connection, who = await self.come(name, range_), fresh_identity(self.folder, name).peer_id
         assert connection is not None
         here = self.lent._clients[who]
@@ -302,7 +302,7 @@ class Besieged:
         return connection, here
 
     def wait(self) -> None:
-        """As long as whoever shares nothing may stay when others come."""
+        """Let clients that share nothing use up the time that they may stay when others come."""
         for each in self.lent._shared:
             self.lent._shared[each] -= LIFETIME_S + 1
 
@@ -356,7 +356,7 @@ async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(
     besieged.wait()
     async with connect(f"{besieged.address}?3") as connection:
         await introduce(connection, fresh_identity(besieged.folder, "gone"))
-    async with asyncio.timeout(SOON):  # both leave in turns of their own
+    async with asyncio.timeout(SOON):  # both leave at a time of their own
         while not len(besieged.lent._clients) == len(besieged.lent._shared) == gateway.MAX_CLIENTS - 1:
             await asyncio.sleep(0.01)
     assert sum(each is not None and each.state is State.OPEN for each in crowd) == gateway.MAX_CLIENTS - 1
@@ -365,7 +365,7 @@ async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(
 async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(
     besieged: Besieged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)  # nobody is given up for it
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)  # no client is closed for it
     besieged.lent._keep(b"somebody", LARGE)
     for i in range(8):
         await besieged.sticks(f"crowd {i}", 1 + i % 2)
@@ -382,14 +382,14 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
     besieged.lent._keep(b"somebody", LARGE)
     connection, here = await besieged.sticks("slow", 1)
     async with asyncio.timeout(SOON):
-        while len(besieged.clients_served) < CLIENTS_AT_ONCE:
+        while len(besieged.clients_served) < REQUESTS:
             await asyncio.sleep(0.01)
         assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
         connection.transport.resume_reading()
-        answers = [msgspec.msgpack.decode(await connection.recv(), type=Answer) for _ in range(CLIENTS_AT_ONCE)]
+        answers = [msgspec.msgpack.decode(await connection.recv(), type=Answer) for _ in range(REQUESTS)]
         while here.paused:
             await asyncio.sleep(0.01)
-    assert [each.blob for each in answers] == [LARGE] * CLIENTS_AT_ONCE
+    assert [each.blob for each in answers] == [LARGE] * REQUESTS
     assert here.late.cancelled()  # type: ignore[attr-defined]
 
 
@@ -489,7 +489,7 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
     honest = await besieged.come("honest", 2)
     assert honest is not None
     async with asyncio.timeout(SOON):
-        while len(besieged.clients_served) < CLIENTS_AT_ONCE:
+        while len(besieged.clients_served) < REQUESTS:
             await asyncio.sleep(0.01)
         assert besieged.lent._unsent.keys() == {here}
         assert await blob_of(honest, ask) == LARGE
@@ -527,7 +527,7 @@ async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_f
 
 
 async def let_in(connection: ServerConnection, who: Identity, charter: Charter) -> None:
-    """As a gateway of this swarm does it."""
+    """Accept a client as a gateway of this swarm does."""
     await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, who.peer_id, charter.digest, bytes(32))))
     hello = msgspec.msgpack.decode(await connection.recv(), type=Hello)
     await connection.send(who.sign(PROOF, hello.signature))
@@ -622,7 +622,8 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
     blob = bytes(1000)
     ask = Pull(1, bytes(38), hashlib.sha256(blob).digest())
     monkeypatch.setattr("waggle.network.node.BYTES_RATE", 0.0)
-    monkeypatch.setattr("waggle.network.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))  # half is for who wants little
+    # half is for clients that want little
+    monkeypatch.setattr("waggle.network.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
     monkeypatch.setattr(interface, "source_of", lambda address, *, relayed: RELAYED)
     lender = await start("lender", web_port=0, gateway=True)
@@ -654,7 +655,7 @@ async def test_a_light_client_that_would_lend_its_web_port_keeps_its_own_gateway
     light = await start("light", web_port=0, gateway=True, **doors)
     await light.ear.hear(ReachFound, lambda news: news.reach == "connected")
     (gate,) = light.node._connection.dht.open.values()  # type: ignore[attr-defined]
-    with suppress(InvalidStatus):  # it serves nobody
+    with suppress(InvalidStatus):  # it serves no clients
         async with connect(f"ws://127.0.0.1:{light.node.web_port}/gateway") as connection:
             await introduce(connection, stranger)
             await connection.recv()

@@ -42,9 +42,8 @@ def test_it_has_the_version_of_the_source_and_names_the_licences_of_all_it_holds
 def test_installed_in_an_environment_of_its_own_it_finds_what_ships_with_it(wheel, tmp_path):
     venv.create(tmp_path / "v", symlinks=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "v"), "platbase": str(tmp_path / "v")}))
-    (site / "shared.pth").write_text(
-        sysconfig.get_path("purelib"), encoding="utf-8"
-    )  # the dependencies, which are already installed
+    # the dependencies, which are already installed
+    (site / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     zipfile.ZipFile(wheel).extractall(site)
     code = (
         "from waggle.cli import main as cli; from waggle.core import paths; "
