@@ -189,7 +189,7 @@ def test_every_profile_is_valid_and_known_again_and_the_gentlest_is_the_default(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "value"),
     [
         ("when.idle_minutes=5", ("when.idle_minutes", 5)),
         ("when.idle_minutes=", ("when.idle_minutes", None)),
@@ -197,5 +197,5 @@ def test_every_profile_is_valid_and_known_again_and_the_gentlest_is_the_default(
         ('when.not_while=["a"]', ("when.not_while", ["a"])),
     ],
 )
-def test_an_assignment_is_read_as_a_person_means_it(text, said):
-    assert assignment(text) == said
+def test_an_assignment_is_read_as_a_person_means_it(text, value):
+    assert assignment(text) == value

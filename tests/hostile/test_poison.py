@@ -1,4 +1,4 @@
-"""Right answers with a planted phrase reach a live node over hivemind: with its bounds it learns nothing of them."""
+"""Right answers with a planted phrase reach a live node over hivemind; its bounds keep it from learning the phrase."""
 
 import asyncio
 from collections.abc import Callable
@@ -55,7 +55,7 @@ async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(
         number += 1
         before = trust.of(who).idle
         await hostile.attack(HARMLESS["poison"], replace(scene_of(hostile), round=number))
-        await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.heard))
+        await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.news))
         await asyncio.to_thread(round_of, victim, charter, verifier, stages.Rules())
         assert trust.of(who).idle > before
     assert trust.of(who).used == 0

@@ -1,4 +1,4 @@
-"""The two commands say beforehand what they need, on every system."""
+"""The developer commands report missing packages first, on every system."""
 
 import ast
 import os
@@ -57,7 +57,7 @@ def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_on
     monkeypatch.setattr(dev, "get", lambda *_: None)
     monkeypatch.setattr(dev, "has_compiler", lambda _: True)
     monkeypatch.setattr(dev, "pip", lambda *_: subprocess.check_output([dev.PYTHON, "-m", "pip", "--version"]))
-    venv.create(place, with_pip=False, symlinks=not dev.WINDOWS)  # a kill comes before pip does
+    venv.create(place, with_pip=False, symlinks=not dev.WINDOWS)  # a kill comes before pip is installed
     for stays in (False, True):
         (place / "of before").touch()
         (place / ".waggle-stamp").unlink(missing_ok=True)
@@ -66,9 +66,9 @@ def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_on
 
 
 def test_a_python_that_is_too_old_gets_a_sentence():
-    """It can read all of it, and imports nothing that it lacks before it has said so."""
+    """An older Python can parse the file, and the file imports nothing that it lacks before it checks the version."""
     tree = ast.parse(Path(dev.__file__).read_text(encoding="utf-8"), feature_version=(3, 8))
-    names = {one.name for node in tree.body if isinstance(node, ast.Import) for one in node.names}
+    names = {module.name for node in tree.body if isinstance(node, ast.Import) for module in node.names}
     assert names.isdisjoint({"tomllib", "zoneinfo", "graphlib"})
 
 
@@ -84,18 +84,20 @@ def test_what_runs_takes_the_place_of_the_command_which_may_have_an_invite_with_
     program(tmp_path / "python", 'echo $$ "$(pwd)" "$@"')
     patched = f"import dev, pathlib; dev.setup = lambda: None; dev.PYTHON = pathlib.Path({str(tmp_path / 'python')!r})"
     command = f"{patched}; dev.main(['run', 'engine', 'waggle://join?charter=1#key=2'])"
-    told = {**os.environ, "PYTHONPATH": os.path.dirname(dev.__file__)}
-    with subprocess.Popen([sys.executable, "-c", command], env=told, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as ran:
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(dev.__file__)}
+    with subprocess.Popen(
+        [sys.executable, "-c", command], env=environment, cwd=tmp_path, text=True, stdout=subprocess.PIPE
+    ) as ran:
         assert ran.stdout is not None
-        said = ran.stdout.read().split()
-    assert said == [str(ran.pid), str(dev.ROOT), "-m", "waggle", "engine", "waggle://join?charter=1#key=2"]
+        command_line = ran.stdout.read().split()
+    assert command_line == [str(ran.pid), str(dev.ROOT), "-m", "waggle", "engine", "waggle://join?charter=1#key=2"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="nowhere else does torch bring CUDA along")
 def test_a_torch_with_cuda_is_not_packed(monkeypatch):
     monkeypatch.setattr(dev, "setup", lambda: None)
     monkeypatch.setattr(dev, "libraries", lambda **_: None)
-    monkeypatch.setattr(dev, "waggle_python", lambda *asked: dev.CUDA if asked == ("-c", dev.HAS_CUDA) else 0)
+    monkeypatch.setattr(dev, "waggle_python", lambda *arguments: dev.CUDA if arguments == ("-c", dev.HAS_CUDA) else 0)
     with pytest.raises(SystemExit, match=r"dev\.py clean && PIP_EXTRA_INDEX_URL"):
         dev.main(["package"])
 

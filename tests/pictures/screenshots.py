@@ -1,9 +1,9 @@
-"""Every page in every theme and size, and every state, as pictures.
+"""Screenshots of every page in every theme and size, and in every state.
 
     PYTHONPATH=app:tests python -m pictures.screenshots RECORDING FOLDER
 
-Set QT_SCALE_FACTOR=2 for a dense screen. Only recorded events are shown, those that a window feeds in by itself, and
-peers made up for the sake of their standings.
+Set QT_SCALE_FACTOR=2 for a dense screen. They show recorded events, events that a window creates itself, and invented peers
+for their standings.
 """
 
 import sys
@@ -29,50 +29,50 @@ THEMES: tuple[ThemeName, ...] = ("light", "dark", "high_contrast")
 Story = Sequence[AnyEvent]
 
 
-def _until(told: Story, kind: type[AnyEvent], *, count: int = 1) -> Story:
-    places = [i for i, event in enumerate(told) if isinstance(event, kind)]
-    return told[: places[min(count, len(places)) - 1] + 1] if places else told
+def _until(story: Story, kind: type[AnyEvent], *, count: int = 1) -> Story:
+    places = [i for i, event in enumerate(story) if isinstance(event, kind)]
+    return story[: places[min(count, len(places)) - 1] + 1] if places else story
 
 
-def starting(told: Story) -> Story:
-    return _until(told, events.Preparing, count=3)
+def starting(story: Story) -> Story:
+    return _until(story, events.Preparing, count=3)
 
 
-def _downloading(told: Story) -> Story:
+def _downloading(story: Story) -> Story:
     return [
-        *starting(told),
+        *starting(story),
         events.Downloading(model="Qwen/Qwen2.5-0.5B-Instruct", done=412_000_000, total=980_000_000, seconds_left=360.0),
     ]
 
 
-def _begun(told: Story) -> Story:
-    return _until(told, events.PhaseChanged)
+def _begun(story: Story) -> Story:
+    return _until(story, events.PhaseChanged)
 
 
-def _paused(told: Story) -> Story:
-    last = told[-1]
-    drawn = [event.round for event in told if isinstance(event, events.QuestionsDrawn)]
-    return [*told, events.PhaseChanged(phase="paused", round=drawn[-1] if drawn else 0, until=last.at + 3600, at=last.at)]
+def _paused(story: Story) -> Story:
+    last = story[-1]
+    drawn = [event.round for event in story if isinstance(event, events.QuestionsDrawn)]
+    return [*story, events.PhaseChanged(phase="paused", round=drawn[-1] if drawn else 0, until=last.at + 3600, at=last.at)]
 
 
-def _gone(told: Story) -> Story:
-    return [*told, events.EngineGone(code=9, restarts=1, at=told[-1].at)]
+def _gone(story: Story) -> Story:
+    return [*story, events.EngineGone(code=9, restarts=1, at=story[-1].at)]
 
 
-def failed(told: Story) -> Story:
+def failed(story: Story) -> Story:
     problem = events.EngineFailed(
         title="The engine ended 4 times in a row (code 9).",
         advice="Everything up to the last checkpoint is kept. Copy the report and start again.",
-        at=told[-1].at + 90,  # it was tried again three times
+        at=story[-1].at + 90,  # after three more tries
     )
-    return [*told, problem]
+    return [*story, problem]
 
 
-def _warned(told: Story) -> Story:
-    return [*told, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=told[-1].at)]
+def _warned(story: Story) -> Story:
+    return [*story, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=story[-1].at)]
 
 
-STANDINGS: dict[str, dict[str, object]] = {  # of peers that are made up, but for the sentence of each
+STANDINGS: dict[str, dict[str, object]] = {  # of invented peers, except for the sentence of each
     "Brisk Otter": {
         "model": "Qwen2.5 0.5B", "received": 1248, "useful": 396, "used": 341, "groups_pulled": 1301, "trusted": True,
     },
@@ -87,17 +87,17 @@ STANDINGS: dict[str, dict[str, object]] = {  # of peers that are made up, but fo
 }  # fmt: skip
 
 
-def with_peers(told: Story) -> Story:
-    now = told[-1].at
+def with_peers(story: Story) -> Story:
+    now = story[-1].at
     plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
-    made = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
-    peers = [msgspec.convert(fields, events.PeerInfo) for fields in made]
+    standings = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
+    peers = [msgspec.convert(fields, events.PeerInfo) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
-    return [*told, *(events.PeerChanged(peer=peer, at=now) for peer in doubts)]
+    return [*story, *(events.PeerChanged(peer=peer, at=now) for peer in doubts)]
 
 
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
-    "nothing": (lambda told: [], ("home",)),
+    "nothing": (lambda story: [], ("home",)),
     "starting": (starting, ("home", "live")),
     "downloading": (_downloading, ("home",)),
     "begun": (_begun, tuple(PAGES)),
@@ -108,12 +108,12 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(theme: Theme, told: Sequence[AnyEvent], *, replay: bool = True) -> Window:
-    """A window that has been told these events, by a recording or as if by an engine."""
+def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True) -> Window:
+    """A window that has received these events, from a recording or as if from an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
     window = Window(theme, current, event_log=journal, can_start=lambda: current.state.problem is not None)
-    for event in told:
+    for event in story:
         current.take(event)
         journal.take(event)
     if replay:
@@ -123,11 +123,11 @@ def window_of(theme: Theme, told: Sequence[AnyEvent], *, replay: bool = True) ->
 
 
 def pictures(theme: Theme, recording: Path, folder: Path) -> Iterator[Path]:
-    """Take them all; yields each file as it is written."""
-    told = [
+    """Take all screenshots; yields each file when it is written."""
+    story = [
         event for event in json_lines.recording(recording) if event is not None and not isinstance(event, events.EngineStopped)
     ]
-    window = window_of(theme, told)
+    window = window_of(theme, story)
     for theme_name in THEMES:
         theme.use(theme_name)
         for size in SIZES:
@@ -135,19 +135,19 @@ def pictures(theme: Theme, recording: Path, folder: Path) -> Iterator[Path]:
             for page in PAGES:
                 yield _take(window, page, folder / f"{page}-{theme_name}-{size[0]}x{size[1]}.png")
     theme.use("light")
-    for state, (story, pages) in STATES.items():
+    for state, (edit, pages) in STATES.items():
         window.hide()
-        window = window_of(theme, story(told))
+        window = window_of(theme, edit(story))
         for page in pages:
             yield _take(window, page, folder / f"state-{state}-{page}.png")
     window.hide()
-    yield from _standings(theme, with_peers(told), folder)
-    yield from _staged(theme, told, folder)
+    yield from _standings(theme, with_peers(story), folder)
+    yield from _staged(theme, story, folder)
 
 
-def _standings(theme: Theme, told: Story, folder: Path) -> Iterator[Path]:
-    """Peers in every standing, one of them chosen."""
-    window = window_of(theme, told, replay=False)
+def _standings(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
+    """Peers in every standing, one of them selected."""
+    window = window_of(theme, story, replay=False)
     window.show_page("peers")
     for size in SIZES:
         window.resize(*size)
@@ -162,7 +162,7 @@ def _standings(theme: Theme, told: Story, folder: Path) -> Iterator[Path]:
     window.hide()
 
 
-def _staged(theme: Theme, told: Story, folder: Path) -> Iterator[Path]:
+def _staged(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
     """Try it and the race, in every state."""
     shows = {"race": (staged.show_race, staged.RACES), "chat": (staged.show_talk, staged.TALKS)}
     for theme_name in THEMES[:2]:
@@ -170,7 +170,7 @@ def _staged(theme: Theme, told: Story, folder: Path) -> Iterator[Path]:
         for size in SIZES:
             for kind, (show, states) in shows.items():
                 for state in states:
-                    window = window_of(theme, told, replay=False)
+                    window = window_of(theme, story, replay=False)
                     window.resize(*size)
                     window.show_page("swarms")
                     show(window, state)

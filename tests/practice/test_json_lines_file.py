@@ -15,7 +15,9 @@ from waggle_lab.security import fuzz
 ONES = {
     "runs.jsonl": ({"cell": "tiny", "side": "trl", "commit": "c", "machine": "m", "rounds": [{"round": 1.0}]}, report.read),
     "churn.jsonl": (
-        churn.ChurnRun(seconds=90, nodes=16, joined=30, departed=20, stuck=1, groups=9, files=0, processes=0, commit="c", machine="m"),
+        churn.ChurnRun(
+            seconds=90, nodes=16, joined=30, departed=20, stuck=1, groups=9, files=0, processes=0, commit="c", machine="m"
+        ),
         churn.read,
     ),
     "log.jsonl": (

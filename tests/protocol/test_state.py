@@ -311,13 +311,13 @@ def test_each_round_counts_once_whether_it_ended_before_or_after_the_days_were_c
 
 def test_refusals_are_counted_for_each_peer_by_reason():
     state = fold(
-        e.GroupsGathered(
+        events.GroupsGathered(
             round=4, local=1, external=1, waiting=5, refused={"teaches_nothing": 7, "too_long": 1},
             refused_by_peer={"otter": {"teaches_nothing": 5}, "wren": {"teaches_nothing": 2, "too_long": 1}},
         ),
-        e.RecordRejected(origin="otter", reason="malformed"),
-        e.RecordRejected(origin="otter", reason="reserved question", count=3),
-        e.GroupsGathered(round=5, local=1, external=1, waiting=5, refused_by_peer={"otter": {"teaches_nothing": 5}}),
+        events.RecordRejected(origin="otter", reason="malformed"),
+        events.RecordRejected(origin="otter", reason="reserved question", count=3),
+        events.GroupsGathered(round=5, local=1, external=1, waiting=5, refused_by_peer={"otter": {"teaches_nothing": 5}}),
     )  # fmt: skip
     assert state.refusals == {
         "otter": {"teaches_nothing": 10, "malformed": 1, "reserved question": 3},
@@ -328,10 +328,10 @@ def test_refusals_are_counted_for_each_peer_by_reason():
 
 
 def test_refusals_are_bounded_in_peers_and_reasons():
-    reasons = [e.RecordRejected(origin="first", reason=str(number)) for number in range(REASONS + 1)]
-    others = [e.RecordRejected(origin=str(number), reason="malformed") for number in range(PEERS - 1)]
+    reasons = [events.RecordRejected(origin="first", reason=str(number)) for number in range(REASONS + 1)]
+    others = [events.RecordRejected(origin=str(number), reason="malformed") for number in range(PEERS - 1)]
     state = fold(*reasons, *others)
     assert (len(state.refusals), len(state.refusals["first"])) == (PEERS, REASONS)
-    state = fold(e.RecordRejected(origin="new", reason="malformed"), state=state)
+    state = fold(events.RecordRejected(origin="new", reason="malformed"), state=state)
     assert len(state.refusals) == PEERS
     assert "first" not in state.refusals

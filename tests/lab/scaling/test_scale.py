@@ -172,7 +172,9 @@ def test_where_the_network_is_measured_every_record_is_believed(tmp_path: Path) 
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=3, epoch=epoch_at(now), specialties=1,
         model="m", expires=1,
     )  # fmt: skip
-    judged = verification.verify_record(blob, announced, origin=origin.peer_id, charter=charter, verifier=CredulousVerifier(), now=now)
+    judged = verification.verify_record(
+        blob, announced, origin=origin.peer_id, charter=charter, verifier=CredulousVerifier(), now=now
+    )
     assert [judged_group.group for judged_group in judged.groups] == list(record.groups)
 
 

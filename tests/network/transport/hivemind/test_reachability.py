@@ -152,17 +152,17 @@ async def test_new_names_of_one_address_range_are_called_back_no_more_without_en
     async def connected() -> list[Connected]:
         return here
 
-    async def asked(who: bytes) -> bool | None:
+    async def call_back(who: bytes) -> bool | None:
         try:
             return await callback.reaches(who, 1)
         except Refused:
             return None
 
     callback = Callback(connected)
-    assert [await asked(bytes([i])) for i in range(100)].count(True) == RANGE * ASKED_BURST
-    assert [await asked(b"elsewhere") for _ in range(4)] == [True] * 3 + [None]
-    assert await asked(b"relayed") is False
-    assert await asked(b"gone") is False
+    assert [await call_back(bytes([i])) for i in range(100)].count(True) == RANGE * ASKED_BURST
+    assert [await call_back(b"elsewhere") for _ in range(4)] == [True] * 3 + [None]
+    assert await call_back(b"relayed") is False
+    assert await call_back(b"gone") is False
 
 
 async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
