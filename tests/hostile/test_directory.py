@@ -428,8 +428,8 @@ async def test_light_clients_are_told_first_of_those_who_were_of_use_then_of_a_s
         return crowd
 
     monkeypatch.setattr(lender._connection.dht, "read", read)
-    monkeypatch.setattr(lender._trust, "trusted", lambda: {friend})
-    told = list(await lender._list())
+    monkeypatch.setattr(lender._reputations, "trusted", lambda: {friend})
+    told = list(await lender._directory.entries())
     assert told[0] == friend
     assert set(told) == set(crowd)
     assert told != list(crowd)

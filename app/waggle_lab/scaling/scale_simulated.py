@@ -214,7 +214,7 @@ class Swarm:
             for spread in self._spreads:
                 spread.pulled(node.peer_id, offer.sha256)
             if node.trust:
-                node.trust.received(origin, offer.round, offer.model, [USEFUL])
+                node.trust.record_groups(origin, offer.round, offer.model, [USEFUL])
 
     def _search(self, *, replicas: int, each: float) -> None:
         self._call(self._searches.asked, 0.0)

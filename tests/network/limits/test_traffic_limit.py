@@ -166,5 +166,5 @@ async def test_a_node_under_a_limit_looks_into_the_directory_less_often(start, s
     )
     await other.ear.hear(GroupsArrived)
     async with asyncio.timeout(SOON):
-        while other.node._traffic.may_read():
+        while other.node._bandwidth.may_read():
             await asyncio.sleep(0.01)

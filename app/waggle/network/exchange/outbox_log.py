@@ -32,7 +32,7 @@ class OutboxLog:
         self._clock = clock
         self._messages: deque[OutgoingMessage] = deque(maxlen=MAX_MESSAGES)
 
-    def note(self, kind: MessageKind, content: bytes, to: bytes = b"") -> bytes:
+    def add(self, kind: MessageKind, content: bytes, to: bytes = b"") -> bytes:
         """Remember a message that goes out; returns it. The same words said again count as one message, the newer one."""
         if not content:
             return content

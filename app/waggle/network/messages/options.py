@@ -24,8 +24,8 @@ class SwarmOptions:
     light: bool = False  # do so in any case
     leaderboard: bool = False  # publish one's answers to each epoch's exam, and mark those of peers
     known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
-    standings: Path | None = None  # where what was learned about peers is kept
-    marks: Path | None = None  # where what answer sheets were worth is kept
+    reputation_file: Path | None = None
+    scores_file: Path | None = None  # scores of answer sheets
     peers_per_pull: int = 8  # K
     pool_capacity: int = 256  # groups
     tempo: float = 1.0  # between two looks into the directory while the pool is short

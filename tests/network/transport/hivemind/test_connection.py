@@ -292,7 +292,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
     path = tmp_path / "known_peers.json"
     friend = await start("friend", seeds=(seed_address,))
     node = await start("one", seeds=(seed_address,), known_peers=path)
-    be_of_use(node.node._trust, friend.identity.peer_id)
+    be_of_use(node.node._reputations, friend.identity.peer_id)
     node.node._connection.suggest((await friend.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while len(peer_cache.read(path)) < 2:
