@@ -632,7 +632,7 @@ async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set
     traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
-    async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:
+    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as one, opened(hostile, NOTHING, one) as bad:
         put(one, honest, time.time() + 100)
         assert 100 < await told(bad, honest.peer_id) < 1000
         assert not traffic.may_send(b"")
@@ -654,7 +654,7 @@ async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_th
     traffic, now = BandwidthLimiter(clock=lambda: now), 0.0
     traffic.limit = 1000.0
     honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
-    async with opened(honest, Services(may_tell=traffic.may_tell)) as one, opened(hostile, NOTHING, one) as bad:
+    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as one, opened(hostile, NOTHING, one) as bad:
         put(one, honest, time.time() + 100)
         assert await told(bad, honest.peer_id) > 0
         now = 3.0  # 250 bytes in a second, to all, and 63 to each

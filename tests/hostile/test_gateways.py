@@ -204,7 +204,7 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
     answers.set()
     assert await node._directory.entries() == found
     assert reads == 1
-    assert not node._bandwidth.may_read(), "it is paid for, though whoever asked first has left"
+    assert not node._bandwidth.may_read_directory(), "it is paid for, though whoever asked first has left"
 
 
 @pytest.mark.parametrize("leaves", [False, True])

@@ -95,7 +95,7 @@ class SwarmNode:
     def _gateway_server(self) -> Gateway:
         return Gateway(
             self._context.charter.digest, self._context.identity, self._context.membership,
-            admits=self._admits, give=self._give, take=self._accept_upload, tell=self._bandwidth.may_tell,
+            admits=self._admits, give=self._give, take=self._accept_upload, tell=self._bandwidth.may_send_directory,
             listed=lambda: self._directory.entries(), announce=self._announce_for, pull=self._pull_for,
         )  # fmt: skip
 
@@ -110,7 +110,8 @@ class SwarmNode:
         return Services(
             payload=self._give_payload, charter=self._give_charter, greeting=self._give_handshake, admits=self._admits,
             source=lambda peer_id: self._address_ranges.get(peer_id), look=lambda: self._connection.meet(),
-            may_tell=self._bandwidth.may_tell, digest=self._context.charter.digest, member=self._context.membership.admits,
+            may_tell=self._bandwidth.may_send_directory, digest=self._context.charter.digest,
+            member=self._context.membership.admits,
         )  # fmt: skip
 
     def _web_server(self) -> Web:
@@ -247,7 +248,7 @@ class SwarmNode:
         if not self._bandwidth.may_send(receiver) or not self._upload_limit.allows(peer_id, source, len(blob)):
             log.debug("peer %s gets no payload now: its share of our upload is used up", short_id(peer_id))
             return b""
-        self._bandwidth.sent(receiver, len(blob))
+        self._bandwidth.count_sent(receiver, len(blob))
         published = self._publisher.get(sha256)
         if published is None:  # an answer sheet of ours, or something that a light client uploaded
             return self.outbox.add("sheet", blob, peer_id) if blob == self.leaderboard.get(sha256) else blob
@@ -256,9 +257,9 @@ class SwarmNode:
 
     def _accept_upload(self, source: bytes, size: int) -> bool:
         """Whether a light client may upload `size` bytes now under the person's limit; if so they are counted."""
-        allowed = self._bandwidth.may_lodge(source, size)
+        allowed = self._bandwidth.may_accept_upload(source, size)
         if allowed:
-            self._bandwidth.received(size)
+            self._bandwidth.count_received(size)
         return allowed
 
     async def _announce_for(self, peer_id: bytes, signed: bytes, expires_at: float) -> bool:

@@ -287,7 +287,7 @@ async def test_whoever_has_sheets_marked_rests_for_it_and_ever_new_names_as_soon
     marked = [marking.scores.epoch_of(each.peer_id) == exam.epoch for each in writers]
     assert marked[0], "it answers for itself"
     assert sorted(marked[1:]) == strangers
-    assert all(marking._rate_limits.rest(marking._reputations.of(each.peer_id).payers) for each in writers)
+    assert all(marking._rate_limits.used_up(marking._reputations.of(each.peer_id).payers) for each in writers)
 
 
 async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, charter: Charter, tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
     marking.on_announcements({fresh_identity(tmp_path, name).peer_id: naming(b"no sheet", charter) for name in ("one", "other")})
     await marking._look(Flood())
     assert len(pulled) == 1
-    assert marking._rate_limits.rest(marking._reputations.of(pulled[0]).payers)
+    assert marking._rate_limits.used_up(marking._reputations.of(pulled[0]).payers)
 
 
 async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start, charter: Charter, tmp_path: Path) -> None:

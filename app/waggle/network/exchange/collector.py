@@ -85,7 +85,7 @@ class RolloutCollector:
     async def run(self, connection: Transport) -> None:
         """Look, pull, judge, wait, until cancelled."""
         while True:
-            while not self._bandwidth.may_read():  # a limit that the person set
+            while not self._bandwidth.may_read_directory():  # a limit that the person set
                 await asyncio.sleep(PAY_S)
             try:
                 await self._look(connection)
@@ -118,7 +118,7 @@ class RolloutCollector:
         self._on_announcements(current)
         if self._context.is_resting():
             return
-        resting = {origin for origin in current if self._rate_limits.rest(self._reputations.of(origin).payers)}
+        resting = {origin for origin in current if self._rate_limits.used_up(self._reputations.of(origin).payers)}
         chosen = directory.choose_peers(
             current,
             avoid={own_id, *self._pulling, *self._peers_to_skip(connection, current), *self._reputations.avoided(), *resting},
@@ -133,7 +133,7 @@ class RolloutCollector:
         """The signed announcements of one shard of the directory, charged to the bandwidth limit; raises PeerAway."""
         network = connection.dht
         entries = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
-        self._bandwidth.read(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
+        self._bandwidth.charge_directory(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
         return entries
 
     async def _read(self, connection: Transport) -> dict[bytes, Announcement]:

@@ -44,7 +44,7 @@ class DirectoryCache:
             await end([self._reading])
 
     async def _refresh(self) -> None:
-        if time.monotonic() - self._read_at < READ_EVERY_S or not self._bandwidth.may_read():
+        if time.monotonic() - self._read_at < READ_EVERY_S or not self._bandwidth.may_read_directory():
             return
         with suppress(PeerAway):
             entries, trusted = await self._read(), self._reputations.trusted()

@@ -138,10 +138,10 @@ class AnswerSheetExchange:
             if peer_id not in avoided
             and each.sheet != self._read.get(peer_id)
             and self.scores.epoch_of(peer_id) < epoch
-            and not self._rate_limits.rest(self._reputations.of(peer_id).payers)
+            and not self._rate_limits.used_up(self._reputations.of(peer_id).payers)
         ]
         for peer_id, each in self._in_turn(new)[:PEERS_PER_LOOK]:
-            if self._rate_limits.rest(self._reputations.of(peer_id).payers):  # it shares a limit with a peer asked just now
+            if self._rate_limits.used_up(self._reputations.of(peer_id).payers):  # it shares a limit with a peer asked just now
                 log.debug("peer %s is not asked for its answer sheet now: its share is used up", short_id(peer_id))
                 continue
             self._resting[peer_id] = now + self._options.tempo * SLOWEST

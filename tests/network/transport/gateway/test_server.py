@@ -566,11 +566,11 @@ class Counted(BandwidthLimiter):
 
     came = left = 0
 
-    def read(self, size: int) -> None:
+    def charge_directory(self, size: int) -> None:
         self.came += size
 
-    def sent(self, to: bytes, size: int) -> None:
-        super().sent(to, size)
+    def count_sent(self, receiver: bytes, size: int) -> None:
+        super().count_sent(receiver, size)
         self.left += size
 
 
