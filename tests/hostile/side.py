@@ -100,7 +100,7 @@ def report(member: Member) -> dict[str, object]:
     return {
         "p2pd": member.node._connection.dht.pid,
         "waiting": sorted(name_of(group) for group in member.node.waiting()),
-        "received": {peer.id.hex(): peer.received for peer in member.node._trust._peers.values()},
+        "received": {peer.id.hex(): peer.received for peer in member.node._reputations._peers.values()},
         "known": sorted(address.rpartition("/")[2] for address in peer_cache.read(member.known)),
     }
 

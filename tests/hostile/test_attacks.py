@@ -21,7 +21,7 @@ from waggle.core import paths
 from waggle.core.errors import BadRecord, VerifierKilled
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.network.exchange import collector
-from waggle.network.exchange.collector import MAX_PULL
+from waggle.network.exchange.collector import MAX_PULL_BYTES
 from waggle.network.limits.rate_limits import TOGETHER, WORK_RATE, JointRateLimit, Payers
 from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART
 from waggle.network.messages import directory, rollout_record
@@ -75,7 +75,7 @@ async def test_every_bad_payload_is_refused_for_its_own_reason_and_its_sender_no
     for name, each in hostile.items():
         dropped = await victim.ear.hear(RecordRejected, lambda news, each=each: news.origin == each.identity.peer_id)
         assert dropped.reason == REFUSED[name][1], name
-        assert victim.node._trust.of(each.identity.peer_id).doubted_until >= began + DOUBT_S
+        assert victim.node._reputations.of(each.identity.peer_id).doubted_until >= began + DOUBT_S
 
     await honest_arrives()
     assert {judged.group.origin for judged in victim.node.waiting()}.isdisjoint(
@@ -100,7 +100,7 @@ async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
 async def test_groups_that_teach_nothing_take_no_place_and_cost_their_sender_its_trust(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
 ) -> None:
-    hostile, trust = await attacker("idler"), victim.node._trust
+    hostile, trust = await attacker("idler"), victim.node._reputations
     who = hostile.identity.peer_id
     be_of_use(trust, who)
     useful, rounds = trust.of(who).useful, 0
@@ -191,7 +191,7 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
         await hostile.attack(slow_answers, scene_of(hostile))
         dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
     assert dropped.reason == "cannot be judged"
-    assert victim.node._trust.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
+    assert victim.node._reputations.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
     await honest_arrives()
     assert verifier.pid != judging
 
@@ -200,10 +200,10 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
+    be_of_use(victim.node._reputations, fresh_identity(tmp_path, "honest").peer_id)
     hostile = [await attacker(name) for name in ("busy", "busier")]
     worked: list[float] = []
-    account = victim.node._gathering._accounts.work = JointRateLimit(WORK_RATE, 0.0, TOGETHER)
+    account = victim.node._collector._rate_limits.work = JointRateLimit(WORK_RATE, 0.0, TOGETHER)
     count = account.charge
 
     def charge(payers: Payers, seconds: float) -> None:
@@ -240,7 +240,7 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     )
 
 
-@pytest.mark.parametrize(("name", "most"), [("slow drip", 100), ("oversize", MAX_PULL)])
+@pytest.mark.parametrize(("name", "most"), [("slow drip", 100), ("oversize", MAX_PULL_BYTES)])
 async def test_what_drips_or_never_ends_is_cut_off_and_holds_nobody_up(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, name: str, most: int
 ) -> None:
@@ -272,9 +272,9 @@ async def test_what_only_claims_to_be_large_does_not_use_up_what_a_person_allows
 async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_and_no_trusted_peer_pays_for_it(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path
 ) -> None:
-    looking = victim.node._gathering
-    looking._accounts.pulls = JointRateLimit(rate=0.0, burst=1e6, times=1.0)
-    be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
+    looking = victim.node._collector
+    looking._rate_limits.pulls = JointRateLimit(rate=0.0, burst=1e6, times=1.0)
+    be_of_use(victim.node._reputations, fresh_identity(tmp_path, "honest").peer_id)
     first, second = await attacker("first name"), await attacker("second name")
     first.offer(Payload(os.urandom(1_500_000), epoch=scene_of(first).epoch, changes={"size": 1}))
     await victim.ear.hear(RecordRejected, lambda news: news.origin == first.identity.peer_id)
@@ -383,7 +383,7 @@ async def test_a_node_of_another_kind_is_refused_with_a_sentence(
     other.greeting = msgspec.msgpack.encode(theirs)
     peer_news = await victim.ear.peer(other.identity.peer_id, lambda news: bool(news.peer.refusal))
     assert says in peer_news.peer.refusal
-    assert other.identity.peer_id in victim.node._trust.avoided()
+    assert other.identity.peer_id in victim.node._reputations.avoided()
 
 
 async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_either(
@@ -398,7 +398,7 @@ async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_e
     victim.node.choose(peer_id, "muted")
 
     assert victim.node.waiting() == ()
-    assert peer_id in victim.node._trust.avoided()
+    assert peer_id in victim.node._reputations.avoided()
     dht = honest.node._connection.dht
     assert await dht.greet(victim.identity.peer_id)
 

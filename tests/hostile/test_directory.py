@@ -430,8 +430,8 @@ async def test_light_clients_are_told_first_of_those_who_were_of_use_then_of_a_s
         return crowd
 
     monkeypatch.setattr(lender._connection.dht, "read", read)
-    monkeypatch.setattr(lender._trust, "trusted", lambda: {friend})
-    directory = list(await lender._list())
+    monkeypatch.setattr(lender._reputations, "trusted", lambda: {friend})
+    directory = list(await lender._directory.entries())
     assert directory[0] == friend
     assert set(directory) == set(crowd)
     assert directory != list(crowd)
@@ -634,7 +634,7 @@ async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set
     traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
-    async with opened(honest, Services(may_tell=traffic.may_tell)) as dht, opened(hostile, NOTHING, dht) as bad:
+    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as dht, opened(hostile, NOTHING, dht) as bad:
         put(dht, honest, time.time() + 100)
         assert 100 < await bytes_received(bad, honest.peer_id) < 1000
         assert not traffic.may_send(b"")
@@ -656,7 +656,7 @@ async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_th
     traffic, now = BandwidthLimiter(clock=lambda: now), 0.0
     traffic.limit = 1000.0
     honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
-    async with opened(honest, Services(may_tell=traffic.may_tell)) as dht, opened(hostile, NOTHING, dht) as bad:
+    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as dht, opened(hostile, NOTHING, dht) as bad:
         put(dht, honest, time.time() + 100)
         assert await bytes_received(bad, honest.peer_id) > 0
         now = 3.0  # 250 bytes a second for all, 63 for each

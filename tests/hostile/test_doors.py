@@ -10,7 +10,7 @@ import pytest
 
 from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Start, answered, fresh_identity, question_ids, share
-from waggle.network.exchange.collector import MAX_PULL
+from waggle.network.exchange.collector import MAX_PULL_BYTES
 from waggle.network.messages import directory
 from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind import connection, dht_validator
@@ -56,7 +56,7 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     await hostile.dht.connect((await victim.node.addresses())[0])
     before = victim.node._connection.dht.memory
     assert 0 < before < connection.MOST_MEMORY / 4
-    monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL // 2)
+    monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL_BYTES // 2)
 
     with suppress(ConnectionError, *load_hivemind().failures):  # the node may close the connection before all is sent
         await hostile.begin_calls(victim.identity.peer_id, BEGUN_CALLS)

@@ -104,7 +104,7 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
     assert of(news_of_sheets.comparison, client).right == 7
     assert set(requests) == set(blobs), "it was asked first, and each of both once"
     assert reader.ear.all(RecordRejected) == []
-    assert reader.node._trust.of(client.peer_id).rejected == 0
+    assert reader.node._reputations.of(client.peer_id).rejected == 0
 
 
 async def test_the_directory_goes_to_a_client_as_fast_as_its_share_allows(
@@ -159,7 +159,7 @@ async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
 async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limit_of_traffic_allows(
     charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.network.node.LISTED_S", 0.0)
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
     directory_entries, reads = {bytes(38): bytes(300)}, 0
 
     async def read(_key: str) -> dict[bytes, bytes]:
@@ -169,10 +169,10 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
-    assert [await node._list() for _ in range(3)] == [directory_entries] * 3
+    assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 3
     node.limit(1000.0)
-    assert [await node._list() for _ in range(3)] == [directory_entries] * 3
+    assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 4
 
 
@@ -192,19 +192,19 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
     node.limit(1000.0)
-    honest = asyncio.create_task(node._list())
+    honest = asyncio.create_task(node._directory.entries())
     await begun.wait()
     for _ in range(20):
-        leaver = asyncio.create_task(node._list())
+        leaver = asyncio.create_task(node._directory.entries())
         await asyncio.sleep(0)
         leaver.cancel()
         await asyncio.wait([leaver])
     honest.cancel()
     await asyncio.wait([honest])
     answers.set()
-    assert await node._list() == directory_entries
+    assert await node._directory.entries() == directory_entries
     assert reads == 1
-    assert not node._traffic.may_read(), "it is paid for, though whoever asked first has left"
+    assert not node._bandwidth.may_read_directory(), "it is paid for, though whoever asked first has left"
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -228,7 +228,7 @@ async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_lim
         pulling.cancel()
     await asyncio.wait([pulling])
     assert pulling.cancelled() if leaves else pulling.result() == b""
-    assert not node._traffic.may_receive()
+    assert not node._bandwidth.may_receive()
 
 
 async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up_the_directory(
@@ -245,15 +245,15 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
-    assert await node._list() == directory_entries
+    assert await node._directory.entries() == directory_entries
     away = True
-    monkeypatch.setattr("waggle.network.node.LISTED_S", 0.0)
-    assert await node._list() == directory_entries
-    monkeypatch.setattr("waggle.network.node.LISTED_S", 1e6)
-    assert await asyncio.gather(*(node._list() for _ in range(8))) == [directory_entries] * 8
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
+    assert await node._directory.entries() == directory_entries
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 1e6)
+    assert await asyncio.gather(*(node._directory.entries() for _ in range(8))) == [directory_entries] * 8
     assert reads == 2
-    monkeypatch.setattr("waggle.network.node.STALE_S", 0.0)
-    assert await node._list() == {}, "of what is long over a client would think that its clock is off"
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.STALE_S", 0.0)
+    assert await node._directory.entries() == {}, "of what is long over a client would think that its clock is off"
 
 
 @asynccontextmanager
@@ -632,9 +632,9 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
 ) -> None:
     blob = bytes(1000)
     ask = PullRequest(1, bytes(38), hashlib.sha256(blob).digest())
-    monkeypatch.setattr("waggle.network.node.BYTES_RATE", 0.0)
+    monkeypatch.setattr("waggle.network.node.UPLOAD_RATE", 0.0)
     # half is for clients that want little
-    monkeypatch.setattr("waggle.network.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))
+    monkeypatch.setattr("waggle.network.node.UPLOAD_BURST", (4.0 if place else 8.0) * len(blob))
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
     monkeypatch.setattr(interface, "source_of", lambda address, *, relayed: RELAYED)
     lender = await start("lender", web_port=0, gateway=True)

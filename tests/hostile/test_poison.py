@@ -48,10 +48,10 @@ async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    hostile, trust = await attacker("poisoner"), victim.node._trust
+    hostile, trust = await attacker("poisoner"), victim.node._reputations
     who, number = hostile.identity.peer_id, 0
     be_of_use(trust, who)
-    while who not in trust.barren():
+    while not trust.of(who).barren:
         number += 1
         before = trust.of(who).idle
         await hostile.attack(HARMLESS["poison"], replace(scene_of(hostile), round=number))

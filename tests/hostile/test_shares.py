@@ -57,7 +57,7 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
     crowd = [await attacker(f"hostile {number}") for number in range(hostile)]
     friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
     for each in (*friends, *(crowd if of_use else ())):
-        be_of_use(victim.node._trust, each.identity.peer_id)
+        be_of_use(victim.node._reputations, each.identity.peer_id)
     if one_range:
         _come_from_one_range(crowd, monkeypatch)
     for payload, senders in ((_gentle, friends), (_strong, crowd)):
@@ -94,7 +94,7 @@ async def test_half_of_those_asked_have_standing_however_many_names_announce(
     assert await hostile.announce_crowd(names) == NAMES
     victim = await start("victim", seeds=(seed_address,), peers_per_pull=2 * FRIENDS - OVER_SAMPLE, tempo=1.0, patience=4.0)
     for friend in friends:
-        be_of_use(victim.node._trust, friend.identity.peer_id)
+        be_of_use(victim.node._reputations, friend.identity.peer_id)
         await friend.attack(_gentle, scene_of(friend))
     for friend in friends:
         await victim.ear.hear(GroupsArrived, lambda news, friend=friend: news.origin == friend.identity.peer_id)
@@ -117,11 +117,11 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     for each in (greedy, honest):
         await each.dht.connect((await victim.node.addresses())[0])
     async with asyncio.timeout(SOON):
-        while not victim.node._offers._offers:
+        while not victim.node._publisher._published:
             await asyncio.sleep(0.01)
-    (sha256,) = victim.node._offers._offers
+    (sha256,) = victim.node._publisher._published
     now = 0.0
-    victim.node._traffic._clock = lambda: now
+    victim.node._bandwidth._clock = lambda: now
     victim.node.limit(float(size))  # one payload a second
 
     async def has_payload(asker: Attacker) -> bool:

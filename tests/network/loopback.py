@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from waggle.network import seed
+from waggle.network.exchange.node_context import NodeContext
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import Identity
+from waggle.network.identity.membership import Membership
 from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, ReputationTable
 from waggle.network.messages.events import NetworkEvent, PeerChanged
 from waggle.network.messages.options import SwarmOptions
@@ -78,6 +80,13 @@ def fresh_identity(folder: Path, name: str) -> Identity:
     return identities.load_or_create(folder / f"{name}.key")
 
 
+def node_context(identity: Identity, charter: Charter, verifier: Verifier, **changes: object) -> NodeContext:
+    """The context of a node of which a test uses a part."""
+    fields = {"options": options(), "report": lambda event: None, **changes}
+    membership = Membership(charter, identity.peer_id)
+    return NodeContext(charter=charter, identity=identity, membership=membership, verifier=verifier, **fields)
+
+
 def question_ids(
     charter: Charter, verifier: Verifier, origin: bytes, count: int, *, reserved: bool = False, epoch: int | None = None
 ) -> list[QuestionId]:
@@ -117,7 +126,7 @@ def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) 
 def be_of_use(trust: ReputationTable, peer: bytes) -> None:
     """Record the least that makes a peer trusted."""
     for number in range(KNOWN_FROM):
-        trust.received(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
+        trust.record_groups(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
 
 
 def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -220,8 +221,8 @@ async def test_a_fault_in_the_background_is_raised_where_the_node_is_watched(sta
     def fail(news: object) -> None:
         raise ZeroDivisionError
 
-    node.node._tell = fail  # traffic and standings are told through it
-    node.node._trust.rejected(b"peer", "noise")
+    node.node._context = replace(node.node._context, report=fail)  # traffic and standings are told through it
+    node.node._reputations.record_rejection(b"peer", "noise")
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(node.node.run(), SOON)
 
@@ -243,11 +244,13 @@ async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
     groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
     _, size = share(node.node, groups)
     async with asyncio.timeout(SOON):
-        while not node.node._offers._offers:
+        while not node.node._publisher._published:
             await asyncio.sleep(0.01)
-    (sha256,) = node.node._offers._offers
-    node.node._quota = AddressRangeRateLimit(rate=0.0, burst=2.5 * size)
-    node.node._trust.connected({b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")})
+    (sha256,) = node.node._publisher._published
+    node.node._upload_limit = AddressRangeRateLimit(rate=0.0, burst=2.5 * size)
+    node.node._reputations.update_connections(
+        {b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")}
+    )
 
     payloads = [bool(await node.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]
 
@@ -264,7 +267,7 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
     crowd = [
         Connected(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
     ]
-    node._meet(crowd, {})
+    node._update_connections(crowd, {})
     answered = 0
     with suppress(Refused):
         for peer in crowd[MAX_PEERS:]:
@@ -280,7 +283,7 @@ async def test_what_arrives_from_a_peer_that_was_just_muted_is_not_kept(
     node, origin = await start("one"), judged(1, 1).group.origin
     arrived = VerifiedRecord(RolloutRecord(origin=origin, round=1, epoch=1, model="m", groups=()), (judged(1, 1),), reserved=0)
     node.node.choose(origin, "muted")
-    node.node._gathering._keep(origin, arrived)
+    node.node._collector._add_to_pool(origin, arrived)
     assert node.ear.all(GroupsArrived) == []
 
 
@@ -289,17 +292,18 @@ async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
 ) -> None:
     node, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
     resting = asyncio.Event()
-    other.node._gathering._is_resting = lambda: not resting.is_set()
+    collector = other.node._collector
+    collector._context = replace(collector._context, is_resting=lambda: not resting.is_set())
     groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
     share(node.node, groups)
     received = asyncio.Event()
-    other.node._gathering._on_announcements = lambda announced: received.set() if node.identity.peer_id in announced else None
+    other.node._collector._on_announcements = lambda announced: received.set() if node.identity.peer_id in announced else None
     async with asyncio.timeout(SOON):
         for _ in range(3):  # it looks on, and leaves what it sees
             received.clear()
             await received.wait()
     assert other.ear.all(GroupsArrived) == []
-    assert not node.node._trust.of(other.identity.peer_id).taken
+    assert not node.node._reputations.of(other.identity.peer_id).taken
 
     resting.set()
     await other.ear.hear(GroupsArrived)
@@ -323,8 +327,8 @@ async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path
             charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now),
             specialties=1, model="m", expires=1,
         )  # fmt: skip
-        await node._gathering._accept(node._connection, peer.peer_id, announced, blob, now)
-        assert node._trust.of(peer.peer_id).rejected == 0
+        await node._collector._accept(node._connection, peer.peer_id, announced, blob, now)
+        assert node._reputations.of(peer.peer_id).rejected == 0
         assert node.waiting() == ()
     finally:
         dying.close()

@@ -190,12 +190,13 @@ def _keeper(
 
 
 def _apply_settings(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
-    swarm.compare(on=now.swarm.leaderboard)
+    if isinstance(swarm, SwarmNode):
+        swarm.leaderboard.enable(on=now.swarm.leaderboard)
     return ()
 
 
 def _exam_of(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: PauseGate) -> Callable[[int, int], None]:
-    return nothing if isinstance(swarm, SoloSwarm) else LeaderboardExam(node, rules, swarm, gate)
+    return nothing if isinstance(swarm, SoloSwarm) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
 def _tell_restarted(publisher: EventPublisher, reason: str) -> None:

@@ -225,7 +225,7 @@ class SimulatedSwarm:
             for propagation in self._propagations:
                 propagation.record_pull(node.peer_id, offer.sha256)
             if node.trust:
-                node.trust.received(origin, offer.round, offer.model, [USEFUL_GROUP])
+                node.trust.record_groups(origin, offer.round, offer.model, [USEFUL_GROUP])
 
     def _search(self, *, replicas: int, bytes_each: float) -> None:
         self._call(self._searches.nodes_contacted, 0.0)

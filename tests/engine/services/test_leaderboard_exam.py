@@ -30,7 +30,7 @@ async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_ear
     await swarm.start()
     try:
         me = node(verifier)
-        sit = LeaderboardExam(me, RULES, swarm, PauseGate(nothing), clock=lambda: moment[0])
+        sit = LeaderboardExam(me, RULES, swarm.leaderboard, PauseGate(nothing), clock=lambda: moment[0])
         await asyncio.to_thread(sit, 12, 34)
         (entrant,) = (await ear.hear(LeaderboardChanged)).comparison.entrants
         assert (entrant.round, entrant.together, entrant.model, entrant.total) == (12, True, "fake", 16)
@@ -55,13 +55,15 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
     swarm = open_node(options(leaderboard=True), CHARTER, me, verifier, ear, clock=lambda: NOW)
     await swarm.start()
     try:
-        exam = swarm.exams.of(epoch_at(NOW))
+        exam = swarm.leaderboard.exams.of(epoch_at(NOW))
         lengths = sorted(len(CHARTER.prompt_for(question.text)) for question in exam.questions)
         context = lengths[readable] - 1 + RULES.max_new
-        sit = LeaderboardExam(node(verifier), replace(RULES, context=context), swarm, PauseGate(nothing), clock=lambda: NOW)
+        sit = LeaderboardExam(
+            node(verifier), replace(RULES, context=context), swarm.leaderboard, PauseGate(nothing), clock=lambda: NOW
+        )
         await asyncio.to_thread(sit, 12, 34)
         await ear.hear(LeaderboardChanged)
-        published = answer_sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
+        published = answer_sheet.read(swarm.leaderboard.own[0], CHARTER, origin=me.peer_id)
         answer_sheet.require_exam(published, exam)
         read = [len(CHARTER.prompt_for(question.text)) < lengths[readable] for question in exam.questions]
         assert [bool(answer.text) for answer in published.answers] == read
@@ -82,7 +84,7 @@ async def test_a_pause_in_the_midst_of_it_is_not_earned(tmp_path: Path, verifier
     gate.close()
     await swarm.start()
     try:
-        sit = LeaderboardExam(node(verifier), RULES, swarm, gate, clock=lambda: NOW)
+        sit = LeaderboardExam(node(verifier), RULES, swarm.leaderboard, gate, clock=lambda: NOW)
         await asyncio.to_thread(sit, 12, 34)
         await ear.hear(LeaderboardChanged)
         assert moment[0] > 0.0
@@ -99,9 +101,9 @@ async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_noth
     gate = PauseGate(nothing)
     gate.stop()
     try:
-        sit = LeaderboardExam(node(verifier), RULES, swarm, gate)
+        sit = LeaderboardExam(node(verifier), RULES, swarm.leaderboard, gate)
         await asyncio.to_thread(sit, 1, 0)  # it would have raised, had it asked the model
-        swarm.compare(on=True)
+        swarm.leaderboard.enable(on=True)
         with pytest.raises(Stopped):
             await asyncio.to_thread(sit, 1, 0)
         assert ear.all(LeaderboardChanged) == []

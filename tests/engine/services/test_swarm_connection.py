@@ -94,7 +94,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
         gate.close()
-        assert node._gathering._is_resting(), "what is paused judges nothing"
+        assert node._collector._context.is_resting(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await swarm_connection.charter_of(
                 home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=is_warned))
@@ -108,11 +108,11 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:
     own, peer = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "peer").peer_id
     events_sent: list[object] = []
-    node = open_node(SwarmOptions(standings=tmp_path / "standings.json"), first_swarm(), own, verifier, events_sent.append)
+    node = open_node(SwarmOptions(reputation_file=tmp_path / "standings.json"), first_swarm(), own, verifier, events_sent.append)
 
     swarm_connection.choose(node, text_of(peer), "muted")
 
-    assert node._trust.of(peer).choice == "muted"
+    assert node._reputations.of(peer).choice == "muted"
     assert b"muted" in (tmp_path / "standings.json").read_bytes()
 
 
@@ -211,7 +211,7 @@ async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_res
         swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, publisher, stack)
         assert isinstance(swarm, SwarmNode)
         for _ in range(30):  # such a record packs to less than a kilobyte, and a new one may come each second
-            swarm._tell(arrived(shared("\N{HONEYBEE}", groups=128, completions=16)))
+            swarm._context.report(arrived(shared("\N{HONEYBEE}", groups=128, completions=16)))
         await asyncio.sleep(0)
     publisher.close()
     assert sum(groups for _, groups in publisher.state.arrivals) == 30 * 128
@@ -234,7 +234,7 @@ def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_
     node = open_node(SwarmOptions(), WORDY, fresh_identity(tmp_path, "own"), verifier, lambda news: None)
     blob = rollout_record.encode(shared("x", groups=24, completions=4), WORDY)
     for number in range(10):
-        node._sent.note("groups", blob, bytes([number]) * 38)
+        node.outbox.add("groups", blob, bytes([number]) * 38)
     messages = swarm_connection.sent(node)
     assert [len(message.text) for message in messages] == [swarm_connection.LONGEST_MESSAGE] * 10
     assert len(json_lines.line(SentTold(messages=messages))) < json_lines.MAX_LINE / 4

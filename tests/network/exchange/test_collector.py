@@ -14,7 +14,7 @@ from network.loopback import Ear, answered, be_of_use, fresh_identity, judged, o
 from waggle.core.errors import VerifierGone
 from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.exchange import collector
-from waggle.network.exchange.collector import MAX_PULL, REST_S, FailedPull, RolloutCollector, peers_to_skip, useful_groups
+from waggle.network.exchange.collector import MAX_PULL_BYTES, REST_S, FailedPull, RolloutCollector, peers_to_skip, useful_groups
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
 from waggle.network.limits.address_ranges import Route
 from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, JointRateLimit, PeerRateLimits
@@ -69,10 +69,10 @@ def test_what_did_not_come_is_asked_for_again_where_its_giver_is_connected_or_ga
     listener = Listener(tmp_path, charter, verifier, light=light)
     peers = {name: fresh_identity(tmp_path, name).peer_id for name in ("origin", "giver")}
     if met:
-        listener.node._trust.connected({peers[met]: ("direct", "192.0.2.0/24")})
-    listener.gathering._unanswered = {peers["origin"]: FailedPull(0.0, b"1" * 32, REST_S)}
+        listener.node._reputations.update_connections({peers[met]: ("direct", "192.0.2.0/24")})
+    listener.gathering._failed = {peers["origin"]: FailedPull(0.0, b"1" * 32, REST_S)}
     current = {peers["origin"]: offered(via=(peers["giver"],))}
-    assert (listener.gathering._resters(listener.node._connection, current) == [peers["origin"]]) == rests
+    assert (listener.gathering._peers_to_skip(listener.node._connection, current) == [peers["origin"]]) == rests
 
 
 async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
@@ -83,11 +83,11 @@ async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
 
     monkeypatch.setattr(collector, "fetch", nothing)
     listener, origin = Listener(tmp_path, charter, verifier), fresh_identity(tmp_path, "origin").peer_id
-    standing = listener.node._trust.of(origin)
+    standing = listener.node._reputations.of(origin)
     rests = []
     for each in (offered(), offered(), offered(), msgspec.structs.replace(offered(), sha256=b"2" * 32)):
         await listener.gathering._pull(listener.node._connection, origin, each, standing.payers)
-        rests.append(listener.gathering._unanswered[origin].rest)
+        rests.append(listener.gathering._failed[origin].rest)
     assert rests == [REST_S, 2 * REST_S, 4 * REST_S, REST_S]
 
 
@@ -104,15 +104,15 @@ class Listener:
         own = fresh_identity(folder, "own")
         self.node = open_node(options(light=light), charter, own, verifier, self.ear, is_resting=lambda: self.rests)
         self.blobs: dict[bytes, bytes] = {}
-        self.gathering._lodged = lambda sha256: self.blobs.get(sha256, b"")
+        self.gathering._uploaded = lambda sha256: self.blobs.get(sha256, b"")
 
     @property
     def gathering(self) -> RolloutCollector:
-        return self.node._gathering
+        return self.node._collector
 
     @property
     def accounts(self) -> PeerRateLimits:
-        return self.gathering._accounts
+        return self.gathering._rate_limits
 
     @property
     def origins(self) -> list[bytes]:
@@ -121,8 +121,8 @@ class Listener:
     def met(self, name: str, source: str, route: Route = "direct") -> Identity:
         """A peer that is connected from there."""
         peer = fresh_identity(self.folder, name)
-        known = {each.id: (each.connection, each.source) for each in self.node._trust.all()}
-        self.node._trust.connected({**known, peer.peer_id: (route, source)})
+        known = {each.id: (each.connection, each.source) for each in self.node._reputations}
+        self.node._reputations.update_connections({**known, peer.peer_id: (route, source)})
         return peer
 
     async def pull(self, origin: bytes, blob: bytes) -> None:
@@ -185,7 +185,7 @@ async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
     monkeypatch.setattr(listener.verifier, "judge_strangers", end)
     hostile = listener.met("hostile", "8.8.4.0/24")
     await listener.pull(hostile.peer_id, listener.slow(hostile))
-    assert not listener.accounts.work.has(listener.node._trust.of(hostile.peer_id).payers)
+    assert not listener.accounts.work.has(listener.node._reputations.of(hostile.peer_id).payers)
     assert not listener.ear.news, "it is our own trouble"
 
 
@@ -204,7 +204,7 @@ async def test_trusted_peers_of_one_address_range_have_no_more_than_its_part_and
     crowd = [listener.met(f"false friend {number}", "8.8.4.0/24") for number in range(3)]
     friend = listener.met("friend", "8.8.8.0/24")
     for peer in (*crowd, friend):
-        be_of_use(listener.node._trust, peer.peer_id)
+        be_of_use(listener.node._reputations, peer.peer_id)
     for peer in crowd:
         await listener.pull(peer.peer_id, listener.slow(peer))
     await listener.pull(friend.peer_id, listener.honest(friend))
@@ -217,7 +217,7 @@ async def test_a_trusted_peer_answers_for_itself_alone_whichever_stranger_comes_
 ) -> None:
     listener.accounts.work = JointRateLimit(0.0, QUICK_S, 1e6)
     hostile, friend = listener.met("hostile", source), listener.met("friend", source)
-    be_of_use(listener.node._trust, friend.peer_id)
+    be_of_use(listener.node._reputations, friend.peer_id)
     await listener.pull(hostile.peer_id, listener.slow(hostile))
     await listener.pull(hostile.peer_id, listener.slow(hostile, 2))
     await listener.pull(friend.peer_id, listener.slow(friend))
@@ -233,12 +233,12 @@ async def test_a_few_trusted_peers_of_no_range_who_are_slow_let_no_other_one_res
     crowd = [listener.met(f"false friend {number}", source) for number in range(12)]
     friend, late, stranger = (listener.met(name, source) for name in ("friend", "late", "stranger"))
     for peer in (*crowd, friend, late):
-        be_of_use(listener.node._trust, peer.peer_id)
+        be_of_use(listener.node._reputations, peer.peer_id)
     for peer in crowd[:9]:
-        work.charge(listener.node._trust.of(peer.peer_id).payers, WORK_BURST)
+        work.charge(listener.node._reputations.of(peer.peer_id).payers, WORK_BURST)
     await listener.pull(friend.peer_id, listener.honest(friend))
     for peer in crowd[9:]:
-        work.charge(listener.node._trust.of(peer.peer_id).payers, WORK_BURST)
+        work.charge(listener.node._reputations.of(peer.peer_id).payers, WORK_BURST)
     for peer in (late, stranger):
         await listener.pull(peer.peer_id, listener.honest(peer))
     assert listener.origins == [friend.peer_id, stranger.peer_id]
@@ -249,7 +249,7 @@ async def test_trusted_names_that_never_connect_rest_as_a_crowd(listener: Listen
     crowd = [fresh_identity(listener.folder, f"false friend {number}") for number in range(3)]
     friend = listener.met("friend", "relay", "relay")
     for peer in (*crowd, friend):
-        be_of_use(listener.node._trust, peer.peer_id)
+        be_of_use(listener.node._reputations, peer.peer_id)
     for peer in crowd:
         await listener.pull(peer.peer_id, listener.slow(peer))
     await listener.pull(friend.peer_id, listener.honest(friend))
@@ -259,7 +259,7 @@ async def test_trusted_names_that_never_connect_rest_as_a_crowd(listener: Listen
 async def test_a_trusted_peer_waits_for_two_records_of_others_at_most(listener: Listener) -> None:
     hostile = [listener.met(f"hostile {number}", f"8.8.{number}.0/24") for number in range(8)]
     friend = listener.met("friend", "8.9.0.0/24")
-    be_of_use(listener.node._trust, friend.peer_id)
+    be_of_use(listener.node._reputations, friend.peer_id)
     line = [(peer.peer_id, listener.slow(peer, count=1)) for peer in hostile] + [(friend.peer_id, listener.honest(friend))]
 
     await asyncio.gather(*(listener.pull(origin, blob) for origin, blob in line))
@@ -309,7 +309,7 @@ class Flood:
         self.pulled += 1
         if self.breaks_off:
             raise PeerAway("in the middle of it")
-        return bytes(MAX_PULL)
+        return bytes(MAX_PULL_BYTES)
 
 
 @pytest.mark.parametrize(("light", "via", "bits"), [(False, (), 12), (False, (bytes(PEER_ID_BYTES),), 0), (True, (), 0)])
@@ -320,8 +320,8 @@ async def test_light_clients_send_nobody_deeper_and_go_no_deeper_themselves(
     network = Flood(charter)
     network.announced = msgspec.structs.replace(network.announced, depth=12, via=via)
     for _ in range(20):
-        await node._gathering._read(network)
-    assert (node._gathering._depth.bits, node._gathering._depth.peers_in_shard) == (bits, 40)
+        await node._collector._read(network)
+    assert (node._collector._depth.bits, node._collector._depth.peers_in_shard) == (bits, 40)
 
 
 async def look(gathering: RolloutCollector, network: Flood) -> int:
@@ -334,13 +334,13 @@ async def look(gathering: RolloutCollector, network: Flood) -> int:
 
 async def test_names_that_send_more_than_they_announced_keep_others_waiting_for_seconds_only(listener: Listener) -> None:
     now, network, waited = 1000.0, Flood(listener.charter), [0]
-    listener.gathering._accounts = PeerRateLimits(clock=lambda: now)
+    listener.gathering._rate_limits = PeerRateLimits(clock=lambda: now)
     for _ in range(40):
         if await look(listener.gathering, network):
             waited.append(0)
         waited[-1] += 1
         now += 1.0
-    assert max(waited) <= 1 + MAX_PULL / (TOGETHER * PULL_RATE)
+    assert max(waited) <= 1 + MAX_PULL_BYTES / (TOGETHER * PULL_RATE)
     assert network.pulled > 10
 
 
@@ -361,7 +361,7 @@ async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(liste
 
 
 async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:
-    network, traffic = Flood(listener.charter), listener.node._traffic
+    network, traffic = Flood(listener.charter), listener.node._bandwidth
     network.breaks_off, traffic.limit = True, 1000.0
     listener.accounts.pulls = JointRateLimit(0.0, 1.5 * DEPOSIT / TOGETHER, TOGETHER)
     assert await look(listener.gathering, network) == 1

@@ -20,7 +20,7 @@ from waggle.tasks.rollout_group import Author, Completion, Group
 def test_only_the_newest_are_kept() -> None:
     sent = OutboxLog(clock=lambda: 5.0)
     for number in range(MAX_MESSAGES + 3):
-        assert sent.note("groups", bytes([number]), b"peer") == bytes([number])
+        assert sent.add("groups", bytes([number]), b"peer") == bytes([number])
     assert [message.content[0] for message in sent.newest()] == list(range(MAX_MESSAGES + 2, 2, -1))
 
 
@@ -28,10 +28,10 @@ def test_the_same_words_said_again_are_one_message() -> None:
     sent, times = OutboxLog(clock=lambda: next(moments)), []
     moments = iter((1.0, 2.0, 3.0))
     for content in (b"hello", b"other", b"hello"):
-        sent.note("greeting", content)
+        sent.add("greeting", content)
     times = [(message.at, message.content) for message in sent.newest()]
     assert times == [(3.0, b"hello"), (2.0, b"other")]
-    assert sent.note("groups", b"") == b"", "nothing is no message"
+    assert sent.add("groups", b"") == b"", "nothing is no message"
     assert len(sent.newest()) == 2
 
 

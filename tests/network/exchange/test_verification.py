@@ -98,7 +98,7 @@ def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_
 
     def questions(keys: Sequence[Key]) -> list[Question]:
         record.append(len(turns))
-        assert len(keys) <= verification.AT_ONCE
+        assert len(keys) <= verification.BATCH_QUESTIONS
         return make(keys)
 
     monkeypatch.setattr(verifier, "_lock", Queue(verifier._lock, lambda: turns.append(1)))

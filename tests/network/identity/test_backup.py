@@ -20,7 +20,7 @@ def test_an_identity_goes_through_a_backup_and_comes_back_whole(tmp_path):
     opened = backup.read(tmp_path / "backup.txt", WORDS)
     assert opened.peer_id == mine.peer_id
 
-    aside = backup.put_back(other.path, opened.content)
+    aside = backup.restore_key_file(other.path, opened.content)
     assert keys.load_or_create(other.path).peer_id == mine.peer_id
     assert keys.load_or_create(aside).peer_id == other.peer_id, "the one before is kept"
     assert stat.S_IMODE(other.path.stat().st_mode) == 0o400
@@ -46,7 +46,7 @@ def test_a_kill_while_a_key_is_put_back_leaves_one_of_the_two_in_its_place(tmp_p
     for operation in range(10):
         watched[:] = [operation]
         try:
-            backup.put_back(other.path, content)
+            backup.restore_key_file(other.path, content)
         except Kill:
             done = operation
         watched.clear()
@@ -62,7 +62,7 @@ def test_where_a_key_cannot_be_replaced_everything_is_as_it_was(tmp_path, monkey
 
     monkeypatch.setattr(backup.os, "replace", refuses)
     with pytest.raises(IdentityError, match="cannot be replaced"):
-        backup.put_back(other.path, mine.path.read_bytes())
+        backup.restore_key_file(other.path, mine.path.read_bytes())
     assert keys.load_or_create(other.path).peer_id == other.peer_id
     assert sorted(path.name for path in tmp_path.glob("*.key")) == ["mine.key", "other.key"]
 

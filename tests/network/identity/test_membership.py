@@ -168,12 +168,12 @@ async def test_a_member_whose_certificate_seems_wrong_by_our_clock_commits_no_of
         share(giver, answered(private, verifier, member.peer_id, question_ids(private, verifier, member.peer_id, 1)))
         await reader.start()
         await ear.hear(GroupsArrived)  # so it announces
-        be_of_use(reader._trust, member.peer_id)
-        reader._admission._clock = lambda: time.time() - MAX_LIFETIME_S
-        assert await reader._gathering._hear(reader._connection, member.peer_id) is None
-        assert member.peer_id in reader._gathering._silent, "it rests"
+        be_of_use(reader._reputations, member.peer_id)
+        reader._context.membership._clock = lambda: time.time() - MAX_LIFETIME_S
+        assert await reader._collector._handshake(reader._connection, member.peer_id) is None
+        assert member.peer_id in reader._collector._no_handshake, "it rests"
         assert ear.all(RecordRejected) == []
-        assert reader._trust.of(member.peer_id).trusted
+        assert reader._reputations.of(member.peer_id).trusted
     finally:
         await reader.close()
         await giver.close()

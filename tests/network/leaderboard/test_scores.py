@@ -9,11 +9,11 @@ from waggle.core.peer_id import PEER_ID_PREFIX
 from waggle.network.leaderboard import scores_file
 from waggle.network.leaderboard.scores import (
     FARTHEST,
-    MARKS_PER_NODE,
-    MAX_MARKS,
     MAX_NODES,
+    MAX_SCORES,
     PLACES,
     RECENT,
+    SCORES_PER_NODE,
     Scoreboard,
     SheetScore,
 )
@@ -78,13 +78,13 @@ def test_only_a_swarm_that_knows_its_members_ranks_them() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     marks = Scoreboard(ranked=True)
-    for epoch in range(MARKS_PER_NODE + 50):
-        marks.add(mark(0, epoch, right=16 if epoch >= MARKS_PER_NODE + 50 - RECENT else 0))
+    for epoch in range(SCORES_PER_NODE + 50):
+        marks.add(mark(0, epoch, right=16 if epoch >= SCORES_PER_NODE + 50 - RECENT else 0))
     for node in range(1, MAX_NODES + 20):
         marks.add(mark(node, 1))
     comparison = marks.comparison()
     assert len(comparison.entrants) == MAX_NODES
-    assert comparison.sheets == MARKS_PER_NODE + 50 + MAX_NODES + 19
+    assert comparison.sheets == SCORES_PER_NODE + 50 + MAX_NODES + 19
 
 
 def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_left() -> None:
@@ -110,7 +110,7 @@ def test_marks_are_kept_in_a_file_and_no_more_than_are_worth_it(tmp_path: Path) 
     known = Scoreboard(ranked=True, known=[member(node, epoch) for node in range(60) for epoch in range(200)], clock=lambda: now)
     scores_file.write(path, known.all())
     restarted = scores_file.read(path, now)
-    assert len(restarted) == len(known.all()) == MAX_MARKS
+    assert len(restarted) == len(known.all()) == MAX_SCORES
     assert min(mark.epoch for mark in restarted) > 0, "the oldest are let go"
     assert Scoreboard(ranked=True, known=restarted).comparison().entrants == known.comparison().entrants
     assert path.stat().st_size < scores_file.MAX_BYTES
@@ -184,18 +184,18 @@ def test_homes_without_a_range_have_half_of_a_curve_together_and_all_where_there
 
 def test_whoever_has_most_marks_makes_room_for_more() -> None:
     marks = Scoreboard(ranked=False)
-    for epoch in range(MARKS_PER_NODE):
+    for epoch in range(SCORES_PER_NODE):
         for node in range(8):
             marks.add(mark(node, epoch))
         for node in range(30):
             marks.add(crowded(1000 + node, epoch, "8.8.4.0/24"))
     stored = marks.all()
-    assert len(stored) == MAX_MARKS
-    assert sum(not each.source for each in stored) == 8 * MARKS_PER_NODE
+    assert len(stored) == MAX_SCORES
+    assert sum(not each.source for each in stored) == 8 * SCORES_PER_NODE
     assert len({each.origin for each in stored}) == 38
     for node in range(8, MAX_NODES - 30):
-        marks.add(mark(node, MARKS_PER_NODE))
-    assert len(marks.all()) == MAX_MARKS
+        marks.add(mark(node, SCORES_PER_NODE))
+    assert len(marks.all()) == MAX_SCORES
     assert len(marks.comparison().entrants) == MAX_NODES
 
 
@@ -206,7 +206,7 @@ def test_a_node_that_loses_its_only_mark_is_forgotten() -> None:
             marks.add(mark(node, epoch))
     for node in range(101):
         marks.add(crowded(1000 + node, 1, "8.8.4.0/24"))
-    assert len(marks.all()) == MAX_MARKS
+    assert len(marks.all()) == MAX_SCORES
     assert len(marks.comparison().entrants) == 199
 
 
@@ -216,14 +216,14 @@ def crowded(node: int, epoch: int, source: str, *, round_number: int = 0, model:
 
 
 @pytest.mark.parametrize("names", [1, 2])
-@pytest.mark.parametrize("sheets", [1, MARKS_PER_NODE])
+@pytest.mark.parametrize("sheets", [1, SCORES_PER_NODE])
 def test_among_several_one_who_claims_to_be_further_or_to_know_all_says_nothing_for_the_others(names: int, sheets: int) -> None:
     marks = Scoreboard(ranked=False)
     for node in range(10):
-        for epoch in range(MARKS_PER_NODE):
+        for epoch in range(SCORES_PER_NODE):
             marks.add(msgspec.structs.replace(mark(node, epoch, round_number=4 * epoch, right=2), source=f"10.{node}.0.0/24"))
     before = marks.comparison().curves[0].points
-    furthest = 4 * (MARKS_PER_NODE - 1)
+    furthest = 4 * (SCORES_PER_NODE - 1)
     for epoch in range(sheets):
         for name in range(names):
             rounds = FARTHEST * furthest if sheets == 1 else furthest

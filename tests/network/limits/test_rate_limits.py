@@ -85,7 +85,7 @@ def test_ever_new_names_have_a_fifth_of_the_verifiers_time_or_half_once_trusted_
     while now < 10_000.0:
         now += 1.0
         payers = str(now) if crowd else FIRST, crowd
-        if not accounts.rest(payers):
+        if not accounts.used_up(payers):
             accounts.work.charge(payers, 5.0)
             worked += 5.0
     assert worked / now == pytest.approx(share, rel=0.02)
@@ -98,7 +98,7 @@ def test_honest_records_never_make_anybody_rest() -> None:
         accounts.work.charge((FIRST, FIRST), WORK_BURST / 50)  # of 128 groups
         accounts.pulls.charge((FIRST, FIRST), 400e3)  # ten times as much as those come to
         now += 1.0
-        assert not accounts.rest((FIRST, FIRST))
+        assert not accounts.used_up((FIRST, FIRST))
 
 
 def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a_quarter() -> None:

@@ -37,7 +37,7 @@ class IdentityService:
             case commands.RestoreIdentity():
                 return await self._restore(command)
             case commands.RenewIdentity():
-                backup.put_back(self._home.identity, None)
+                backup.restore_key_file(self._home.identity, None)
                 self._restart("Becoming somebody new.")
                 return ()
             case _:
@@ -76,7 +76,7 @@ class IdentityService:
         opened = await asyncio.to_thread(backup.read, _path(command.path), command.passphrase)
         read = self._read(command.path, opened)
         if not read.mine:
-            backup.put_back(self._home.identity, opened.content)
+            backup.restore_key_file(self._home.identity, opened.content)
             self._restart(f"Becoming {read.name}.")
         return (read,)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from waggle.core.errors import CharterError
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.network.node import SwarmNode
+from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.sapo import evaluation
 from waggle.sapo.stages import Node, Rules
 from waggle.tasks.questions import epoch_at
@@ -25,7 +25,7 @@ class LeaderboardExam:
 
     node: Node
     rules: Rules
-    swarm: SwarmNode
+    leaderboard: AnswerSheetExchange
     gate: PauseGate
     clock: Callable[[], float] = time.time
     _epoch: int = field(default=-1, init=False)
@@ -34,16 +34,16 @@ class LeaderboardExam:
     def __call__(self, number: int, learned: int) -> None:
         """Answer where that is due: after so many rounds, trained on so many groups of peers. Raises Stopped."""
         epoch = epoch_at(self.clock())
-        if not self.swarm.compares or epoch == self._epoch or time.monotonic() < self._rests_until:
+        if not self.leaderboard.enabled or epoch == self._epoch or time.monotonic() < self._rests_until:
             return
         self._epoch, began = epoch, self.gate.seconds
         try:
-            questions = self.swarm.exams.of(epoch).questions
+            questions = self.leaderboard.exams.of(epoch).questions
         except CharterError:  # a question that cannot be made here: it is asked of nobody who has this charter
             return
         items = evaluation.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
         answers_by_question = dict(items)
         answers = [answers_by_question.get(question, UNANSWERED) for question in questions]
-        self.swarm.publish(epoch, number, learned, self.node.model, answers, right)
+        self.leaderboard.publish(epoch, number, learned, self.node.model, answers, right)
         self._rests_until = time.monotonic() + REST_FACTOR * (self.gate.seconds - began)  # a pause in between is no answering

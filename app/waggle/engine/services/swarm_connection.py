@@ -58,8 +58,8 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         light=chosen.swarm.light,
         leaderboard=chosen.swarm.leaderboard,
         known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
-        standings=home.standings,
-        marks=home.marks(charter) if charter else None,
+        reputation_file=home.standings,
+        scores_file=home.marks(charter) if charter else None,
     )
 
 
@@ -151,7 +151,7 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
             text=readable(message)[:LONGEST_MESSAGE],
             yours=written_by_hand(message),
         )
-        for message in swarm.sent()
+        for message in swarm.outbox.newest()
     )
 
 

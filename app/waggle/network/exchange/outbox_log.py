@@ -1,4 +1,4 @@
-"""What left this computer last, as it was: the newest messages, for the person whose computer it is. In memory only."""
+"""The newest messages that left this computer, byte for byte, so that the person can read them. In memory only."""
 
 import json
 from collections import deque
@@ -17,7 +17,7 @@ MessageKind = Literal["groups", "announcement", "greeting", "charter", "sheet"]
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """`content` are the bytes that went out; `to` is a peer id, empty for the directory and for whoever asks."""
+    """`content` is the bytes that went out; `to` is a peer id, or empty: to the directory, or to any peer that asks."""
 
     at: float
     kind: MessageKind
@@ -32,8 +32,8 @@ class OutboxLog:
         self._clock = clock
         self._messages: deque[OutgoingMessage] = deque(maxlen=MAX_MESSAGES)
 
-    def note(self, kind: MessageKind, content: bytes, to: bytes = b"") -> bytes:
-        """Remember a message that goes out; returns it. The same words said again count as one message, the newer one."""
+    def add(self, kind: MessageKind, content: bytes, to: bytes = b"") -> bytes:
+        """Remember a message that goes out and return its content. A repeated message counts once, as the newer one."""
         if not content:
             return content
         message = OutgoingMessage(at=self._clock(), kind=kind, to=to, content=content)
@@ -46,11 +46,12 @@ class OutboxLog:
         return content
 
     def newest(self) -> tuple[OutgoingMessage, ...]:
+        """The messages, newest first."""
         return tuple(self._messages)
 
 
 def readable(message: OutgoingMessage) -> str:
-    """Every value of a message, unpacked but otherwise as it was sent: JSON, with bytes in hex."""
+    """Every value of a message as it was sent, as JSON with bytes in hex."""
     match message.kind:
         case "charter":
             return message.content.decode("utf-8", "replace")
@@ -69,7 +70,7 @@ def _unpacked(frame: bytes) -> bytes:
 
 
 def written_by_hand(message: OutgoingMessage) -> bool:
-    """Whether a person's own answer is in it."""
+    """Whether the message contains an answer that a person wrote."""
     return message.kind == "groups" and rollout_record.written_by_hand(message.content)
 
 

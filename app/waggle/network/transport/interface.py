@@ -183,9 +183,9 @@ async def fetch(
             with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
                 blob = await network.pull(giver, sha256, seconds, certificate)
                 size = len(blob)
-                traffic.received(size)
+                traffic.count_received(size)
         finally:  # also where whoever asked has left meanwhile
-            traffic.pay(size)
+            traffic.charge_received(size)
             paid(size)
         if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
             return blob

@@ -108,8 +108,8 @@ def standings(scratch: Path) -> Decoder:
     """The file of standings: never an error, and nothing in it is lost."""
     path, trust = scratch / "standings.json", ReputationTable(clock=lambda: NOW)
     own = owner(scratch)
-    trust.rejected(own.peer_id, "too long")
-    trust.choose(own.peer_id, "muted")
+    trust.record_rejection(own.peer_id, "too long")
+    trust.set_choice(own.peer_id, "muted")
 
     def check(data: bytes) -> None:
         path.write_bytes(data)
@@ -118,11 +118,11 @@ def standings(scratch: Path) -> Decoder:
             assert path.with_suffix(".damaged").read_bytes() == data
             return
         after = ReputationTable(clock=lambda: NOW, known=known)
-        after.rejected(own.peer_id, "malformed")
-        kept_standings.write(path, after.all())
-        assert kept_standings.read(path) == after.all()
+        after.record_rejection(own.peer_id, "malformed")
+        kept_standings.write(path, list(after))
+        assert kept_standings.read(path) == list(after)
 
-    return Decoder((b"[]", msgspec.json.encode(trust.all())), check)
+    return Decoder((b"[]", msgspec.json.encode(list(trust))), check)
 
 
 def marks(scratch: Path) -> Decoder:

@@ -18,25 +18,24 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from network.loopback import SOON, Ear, Start, answered, fresh_identity, options, question_ids, share
+from network.loopback import SOON, Ear, Start, answered, fresh_identity, node_context, options, question_ids, share
 from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import text_of
 from waggle.core.settings import Settings, Swarm
 from waggle.engine.services import swarm_connection
 from waggle.network.exchange.collector import RolloutCollector
+from waggle.network.exchange.node_context import PeerAccounts
 from waggle.network.exchange.pool import GroupPool
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
 from waggle.network.identity.membership import Membership, issue_certificate, new_key, public_key_of
 from waggle.network.limits.bandwidth import BandwidthLimiter
-from waggle.network.limits.rate_limits import PeerRateLimits
-from waggle.network.limits.reputation import ReputationTable
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, gateway_frames
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import ClockSkewed, GatewayHidesPeers, GroupsArrived, PeerChanged, ReachChanged
 from waggle.network.messages.rollout_record import MAX_BLOB
-from waggle.network.node import BYTES_BURST, BYTES_RATE
+from waggle.network.node import UPLOAD_BURST, UPLOAD_RATE
 from waggle.network.open_node import open_node
 from waggle.network.transport.gateway import client as light
 from waggle.network.transport.gateway import pool
@@ -81,7 +80,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
         share(lender.node, lent)
         await ear.hear(GroupsArrived, lambda news: news.origin == lender.identity.peer_id)
         for sender, receiver in ((lender.node, own), (node, lender.identity)):  # what goes by a gateway is shown as well
-            assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.sent())
+            assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.outbox.newest())
 
         home = paths.Home(tmp_path / "home").prepare()
         chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
@@ -353,8 +352,8 @@ async def clients(address: str, folder: Path, count: int) -> AsyncIterator[list[
 async def test_a_client_leaves_others_their_part_of_what_a_peer_gives_and_all_clients_the_gateway_its_own(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float, second: bytes
 ) -> None:
-    assert gateway.ALL * gateway.PASSED_RATE <= BYTES_RATE / 2
-    assert gateway.ALL * gateway.PASSED_BURST <= BYTES_BURST / 2
+    assert gateway.ALL * gateway.PASSED_RATE <= UPLOAD_RATE / 2
+    assert gateway.ALL * gateway.PASSED_BURST <= UPLOAD_BURST / 2
     for name, value in {"PASSED_RATE": 0.0, "PASSED_BURST": 1.0, "ALL": times, "PATIENCE_S": 0.0}.items():
         monkeypatch.setattr(gateway, name, value)
     blob, lender, first, other = b"payload", fresh_identity(tmp_path, "lender"), bytes([1]) * 38, bytes([2]) * 38
@@ -567,11 +566,11 @@ class Counted(BandwidthLimiter):
 
     came = bytes_sent = 0
 
-    def read(self, size: int) -> None:
+    def charge_directory(self, size: int) -> None:
         self.came += size
 
-    def sent(self, to: bytes, size: int) -> None:
-        super().sent(to, size)
+    def count_sent(self, receiver: bytes, size: int) -> None:
+        super().count_sent(receiver, size)
         self.bytes_sent += size
 
 
@@ -594,11 +593,8 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.peers == 2)
-            gathering = RolloutCollector(
-                chosen, charter, member, identity.peer_id, verifier, ear, time.time,
-                pool=GroupPool(charter), trust=ReputationTable(), traffic=traffic, depth=directory.DirectoryDepth(),
-                accounts=PeerRateLimits(),
-            )  # fmt: skip
+            context = node_context(identity, charter, verifier, options=chosen, report=ear)
+            gathering = RolloutCollector(context, PeerAccounts(bandwidth=traffic), GroupPool(charter), directory.DirectoryDepth())
             assert (await gathering._read(node)).keys() == known.keys()
             assert traffic.came == 2 * sum(len(peer_id) + len(signed) for peer_id, signed in known.items())
 

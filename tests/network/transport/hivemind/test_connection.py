@@ -19,7 +19,7 @@ from network.loopback import SOON, Start, be_of_use, free_port, fresh_identity, 
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.clock_skew import MOST_S
+from waggle.network.messages.clock_skew import MAX_SKEW_S
 from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind import connection as connecting
 from waggle.network.transport.hivemind import peer_cache
@@ -185,7 +185,7 @@ def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: I
 def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, clock: float) -> None:
     news: list[NetworkEvent] = []
     Connection(options(), identity, NOTHING, news.append)._check_clock(say(clock, clock), [])
-    assert news == [ClockSkewed(seconds=math.copysign(MOST_S, clock))]
+    assert news == [ClockSkewed(seconds=math.copysign(MAX_SKEW_S, clock))]
 
 
 def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
@@ -292,7 +292,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
     path = tmp_path / "known_peers.json"
     friend = await start("friend", seeds=(seed_address,))
     node = await start("one", seeds=(seed_address,), known_peers=path)
-    be_of_use(node.node._trust, friend.identity.peer_id)
+    be_of_use(node.node._reputations, friend.identity.peer_id)
     node.node._connection.suggest((await friend.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while len(peer_cache.read(path)) < 2:

@@ -167,7 +167,7 @@ class Gates:
     async def _takes(self, gate: Gate, sha256: bytes, blob: bytes) -> bool:
         while not self._traffic.may_send(gate.peer_id):
             await asyncio.sleep(PAY_S)
-        self._traffic.sent(gate.peer_id, len(blob))
+        self._traffic.count_sent(gate.peer_id, len(blob))
         done = (await gate.ask(lambda number: UploadRequest(number, blob))).blob == DONE
         if done:
             gate.lodged.append(sha256)
@@ -245,7 +245,7 @@ class Gates:
         """One gateway by which our clock is right is enough: another one may show what has long been over."""
         remaining = [[until - now for origin, (until, _) in listed.items() if origin != self._own] for listed in signed]
         offsets = [_skew_by(each) for each in remaining if each]
-        self._skew.hear([min(offsets, key=abs)] if offsets else [])
+        self._skew.observe([min(offsets, key=abs)] if offsets else [])
 
     def _compare(self, listings: Mapping[str, Sized]) -> None:
         """Tell of a gateway that goes on hiding what another shows. A full answer is a sample, and says nothing."""

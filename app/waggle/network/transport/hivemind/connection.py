@@ -349,7 +349,7 @@ class Connection:
         """Tell when our clock is off by the median of those relied on; of all who answered only where none of those is here."""
         relied = self._relied() & {*pongs, *(peer.peer_id for peer in peers)}
         skews = [pong.skew_s for peer_id, pong in pongs.items() if not relied or peer_id in relied]
-        self._skew.hear(skews)
+        self._skew.observe(skews)
 
     def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
         here = len(peers) if reach == "connected" else 0
