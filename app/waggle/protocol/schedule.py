@@ -92,13 +92,13 @@ def decide(
     now: float,
     *,
     before: Standing = "contributing",
-    hindrance: Tick | None = None,
+    blocker: Tick | None = None,
     clock: Clock = time_of_day,
     local: Callable[[float], time.struct_time] = time.localtime,
 ) -> Decision:
     """What to do now. `before` is what was done until now: a warm computer has to cool down before it goes on.
 
-    A `hindrance` is no rule: nothing can go on, whatever anybody wishes.
+    A `blocker` is no rule: nothing can go on, whatever anybody wishes.
     """
     checks = (
         _idle(rules, readings),
@@ -114,9 +114,9 @@ def decide(
     if pause := _pause(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
         return Decision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
     anyway = wishes.anyway_until if wishes.anyway_until is not None and now < wishes.anyway_until else None
-    if hindrance is not None:
-        says, ends = hindrance.says, hindrance.ends
-        return Decision(standing="waiting", reason=says, ends=ends, why=(hindrance, *why), anyway_until=anyway)
+    if blocker is not None:
+        says, ends = blocker.says, blocker.ends
+        return Decision(standing="waiting", reason=says, ends=ends, why=(blocker, *why), anyway_until=anyway)
     if anyway is not None:
         return Decision(standing="contributing", why=why, anyway_until=anyway)
     if why and why[0].passes is False:

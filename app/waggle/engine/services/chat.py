@@ -90,7 +90,7 @@ class ChatService:
     """Obeys the commands about a conversation, of which there is one. A model that was never taught to chat is asked as it was
     trained, with `prompt_for`, each message by itself, and answers in as many tokens as there."""
 
-    moments: Snapshots
+    snapshots: Snapshots
     prompt_for: Callable[[str], str]
     longest: int  # tokens of an answer in training
     tell: Callable[[events_chat.TurnGrew], None]
@@ -119,8 +119,8 @@ class ChatService:
             self._hushed.set()
 
     def _offer(self) -> events_chat.TalkOffered:
-        taught = load_tokenizer(self.moments.folder).taught_to_chat
-        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.moments.available()), taught=taught)
+        taught = load_tokenizer(self.snapshots.folder).taught_to_chat
+        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.snapshots.available()), taught=taught)
 
     async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
         if not command.words.strip():
@@ -145,11 +145,11 @@ class ChatService:
     def _answer(
         self, command: commands.Say, hushed: threading.Event, grew: Callable[[events_chat.TurnGrew], object]
     ) -> events_chat.TurnGrew:
-        training = self.moments.require_room(2)
-        snapshots = self.moments.available()
+        training = self.snapshots.require_room(2)
+        snapshots = self.snapshots.available()
         then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
         if then is None:
-            raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
+            raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another snapshot.")
         sides = (snapshots[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
@@ -168,7 +168,7 @@ class ChatService:
     def _write(
         self,
         side: int,
-        moment: ModelSnapshot,
+        snapshot: ModelSnapshot,
         prompt: Ids,
         telling: ReplyProgress,
         step: Callable[[], None],
@@ -178,12 +178,12 @@ class ChatService:
 
         def pause_point() -> None:
             step()
-            self.moments.pause_point()
+            self.snapshots.pause_point()
             if hushed.is_set():
                 raise Stopped
 
         try:
-            with self.moments.opened(moment, telling.training) as opened:
+            with self.snapshots.open(snapshot, telling.training) as opened:
                 tokenizer, count = opened.tokenizer, self._count(opened.tokenizer)
 
                 def watch(ids: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
@@ -195,7 +195,7 @@ class ChatService:
                 )  # fmt: skip
                 ((reply,),) = opened.policy.sample([prompt], noise, params)
                 text = _text(tokenizer, reply.tokens, ended=reply.ended)
-                telling.replies[side] = Reply(rounds=moment.rounds, text=text, ended=reply.ended)
+                telling.replies[side] = Reply(rounds=snapshot.rounds, text=text, ended=reply.ended)
         except Stopped:  # what was said so far stays
             return False
         except WaggleError:  # it is told instead of both
@@ -209,8 +209,8 @@ class ChatService:
 
     def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
         """What each of the two reads, and how many turns before are left out for want of room. Raises EngineError, ModelError."""
-        tokenizer = load_tokenizer(self.moments.folder)
-        room = min(MAX_CONTEXT_TOKENS, model_config.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
+        tokenizer = load_tokenizer(self.snapshots.folder)
+        room = min(MAX_CONTEXT_TOKENS, model_config.read(self.snapshots.folder).max_position_embeddings) - self._count(tokenizer)
         words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
         earlier = command.earlier if tokenizer.taught_to_chat else ()
         for first in range(len(earlier) + 1):

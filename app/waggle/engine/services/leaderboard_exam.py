@@ -36,7 +36,7 @@ class LeaderboardExam:
         epoch = epoch_at(self.clock())
         if not self.swarm.compares or epoch == self._epoch or time.monotonic() < self._rests_until:
             return
-        self._epoch, began = epoch, self.gate.seconds
+        self._epoch, began = epoch, self.gate.worked_seconds
         try:
             questions = self.swarm.exams.of(epoch).questions
         except CharterError:  # a question that cannot be made here: it is asked of nobody who has this charter
@@ -46,4 +46,6 @@ class LeaderboardExam:
         answers_by_question = dict(items)
         answers = [answers_by_question.get(question, UNANSWERED) for question in questions]
         self.swarm.publish(epoch, number, learned, self.node.model, answers, right)
-        self._rests_until = time.monotonic() + REST_FACTOR * (self.gate.seconds - began)  # a pause in between is no answering
+        self._rests_until = time.monotonic() + REST_FACTOR * (
+            self.gate.worked_seconds - began
+        )  # a pause in between is no answering

@@ -20,8 +20,8 @@ from msgspec import structs
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
 from waggle.core.settings import Model, Settings, Value
-from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.runtime import model_source
+from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
 from waggle.protocol import commands
@@ -42,12 +42,14 @@ def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep
     if known is None or known.before is None:
         return []
     if known.before != now:
-        return [UndoStep(partial(change, _named(known.before)), NOT_CAUSED_BY_CHOICE, _instead(known.before), settles=True)]
+        return [
+            UndoStep(partial(change, _named(known.before)), NOT_CAUSED_BY_CHOICE, _instead(known.before), replaces_advice=True)
+        ]
     try:
         model_source.folder_of(now)
     except ModelError:
         says = f"{_instead(Model())} {PROGRESS_STAYS}"
-        return [UndoStep(partial(change, _named(Model())), NOT_CAUSED_BY_CHOICE, says, settles=True)]
+        return [UndoStep(partial(change, _named(Model())), NOT_CAUSED_BY_CHOICE, says, replaces_advice=True)]
     return []
 
 
@@ -92,7 +94,7 @@ class ModelService:
             case _:
                 assert_never(command)
 
-    def begun(self) -> None:
+    def mark_played(self) -> None:
         """A round was played: this is the model that others are left for where they cannot be had."""
         with suppress(ModelError):  # the disk is full: what was before stays the way back
             self._write_down(self._chosen)

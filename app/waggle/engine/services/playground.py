@@ -24,7 +24,7 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, spli
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
 
-MAX_SNAPSHOTS = 8  # moments
+MAX_SNAPSHOTS = 8  # snapshots
 SEARCHED_QUESTIONS = 256  # questions among which a reserved one is looked for
 BATCH_SIZE = 16  # of them made in one request
 SEED_RANGE = 1 << 20  # of the seeds that numbers stand for
@@ -35,7 +35,7 @@ THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # as long as the proce
 class PlaygroundService:
     """Obeys the commands about trying. `may_share` is what the settings say then, `round` the one being played."""
 
-    moments: Snapshots
+    snapshots: Snapshots
     node: Node
     rules: Rules
     may_share: Callable[[], bool] = lambda: False
@@ -89,14 +89,14 @@ class PlaygroundService:
             yield from self.node.verifier.questions(some)
 
     def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
-        self.moments.pause_point()  # the engine may have left while others were answered
+        self.snapshots.pause_point()  # the engine may have left while others were answered
         named, question = self._question_of(command.specialty, command.number, command.epoch)
         goes = named if command.mine.strip() and self.may_share() else None
         if goes is not None:
             self._require_fresh(goes)
-        training = self.moments.require_room(1)
-        moments = _spread(self.moments.available(), MAX_SNAPSHOTS)
-        completions = [self._answers(question, moment, training, 1, LOW_TEMPERATURE)[0] for moment in moments]
+        training = self.snapshots.require_room(1)
+        snapshots = _spread(self.snapshots.available(), MAX_SNAPSHOTS)
+        completions = [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for snapshot in snapshots]
         if command.mine.strip():
             completions.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, completion) for completion in completions])
@@ -104,11 +104,11 @@ class PlaygroundService:
             _judged_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
         ]
         answers = tuple(
-            events_playground.Answered(rounds=moment.rounds, completion=judged_completion)
-            for moment, judged_completion in zip(moments, judged_completions, strict=False)
+            events_playground.Answered(rounds=snapshot.rounds, completion=judged_completion)
+            for snapshot, judged_completion in zip(snapshots, judged_completions, strict=False)
         )
-        mine = judged_completions[-1] if len(judged_completions) > len(moments) else None
-        shared = self._share(goes, question, completions[-1], moments[-1], training) if goes is not None else ()
+        mine = judged_completions[-1] if len(judged_completions) > len(snapshots) else None
+        shared = self._share(goes, question, completions[-1], snapshots[-1], training) if goes is not None else ()
         answered = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
             truth=self._truth(question),
@@ -150,15 +150,15 @@ class PlaygroundService:
         return (events_playground.AnswerShared(round=number, group=group_event, at=self.clock()),)
 
     def _answers(
-        self, question: Question, moment: ModelSnapshot, training: Training, count: int, temperature: float
+        self, question: Question, snapshot: ModelSnapshot, training: Training, count: int, temperature: float
     ) -> Sequence[Completion]:
         """Answers of the model as it was then."""
-        with self.moments.opened(moment, training) as opened:
+        with self.snapshots.open(snapshot, training) as opened:
             prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
             params = SampleParams(
                 max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
-                pause_point=self.moments.pause_point,
+                pause_point=self.snapshots.pause_point,
             )  # fmt: skip
             (row,) = opened.policy.sample([prompt], noise, params)
             return [completion_of(opened.tokenizer, sampled) for sampled in row]

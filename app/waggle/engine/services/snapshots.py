@@ -37,14 +37,14 @@ class ModelSnapshot:
     weights: Path | None = None
 
 
-def never() -> bool:
+def _never() -> bool:
     """The default for `is_leaving`: no engine is there to leave."""
     return False
 
 
 @dataclass(frozen=True)
 class Snapshots:
-    """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `leaving`.
+    """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `is_leaving`.
 
     It is loaded in the first of the `trainings` for which there is room, on as many cores as `computer` lets it then.
     """
@@ -54,7 +54,7 @@ class Snapshots:
     device: str
     computer: Callable[[], Computer] = Computer
     trainings: tuple[Training, ...] = (Training(),)
-    leaving: Callable[[], bool] = never
+    is_leaving: Callable[[], bool] = _never
 
     @property
     def threads(self) -> int:
@@ -86,7 +86,7 @@ class Snapshots:
             "Allow more: computer.memory_gb.",
         )
 
-    def on_the_processor(self) -> "Snapshots":
+    def on_cpu(self) -> "Snapshots":
         """In fp32, of what is trained on another device in bfloat16, where that is slow here and while memory allows it."""
         (training,) = self.trainings
         if training.precision == "float32":
@@ -96,12 +96,12 @@ class Snapshots:
         return replace(self, trainings=(replace(training, precision="float32"), training))
 
     @contextmanager
-    def opened(self, moment: ModelSnapshot, training: Training) -> Iterator[Opened]:
+    def open(self, snapshot: ModelSnapshot, training: Training) -> Iterator[Opened]:
         """The model as it was then, loaded as `require_room` said; to be used in this thread.
 
         Raises ModelError and CheckpointError.
         """
-        weights = moment.weights
+        weights = snapshot.weights
         with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
             if weights is None or weights.name == checkpoint.ADAPTERS:
                 folder = self.folder
@@ -114,7 +114,7 @@ class Snapshots:
 
     def pause_point(self) -> None:
         """Raise EngineError when the engine leaves: nobody waits for an answer then."""
-        if self.leaving():
+        if self.is_leaving():
             raise EngineError("The engine is ending.", "Ask again when it runs.")
 
 

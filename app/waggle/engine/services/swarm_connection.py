@@ -103,7 +103,7 @@ async def join(
 ) -> SwarmNode | SoloSwarm:
     """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
     if chosen.swarm.solo:
-        publisher.tell(events.ReachChanged(reach="solo", peers=0))
+        publisher.publish(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
@@ -112,13 +112,13 @@ async def join(
     read = Quota(READ_RATE, READ_BURST)
 
     def tell(item: news.News) -> None:
-        publisher.tell_soon(event_of(item, titles, me, lambda: read.allows(b"")))
+        publisher.publish_soon(event_of(item, titles, me, lambda: read.allows(b"")))
 
     node = open_node(options, charter, myself, verifier, tell, is_resting=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
     if is_light(options) and not options.gateways:
-        publisher.tell(
+        publisher.publish(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",
                 advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
 from waggle.core.settings import Settings, Web
-from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
+from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import swarm_connection
 from waggle.engine.services.models import Change, Restart
 from waggle.network import joined_swarms
@@ -158,7 +158,7 @@ class SwarmService:
                 case _:
                     assert_never(command)
 
-    async def joined(self, charter: Charter, addresses: Addresses) -> None:
+    async def remember_joined(self, charter: Charter, addresses: Addresses) -> None:
         """The node is in its swarm: remember by which port it can be reached there."""
         self.charter, self.addresses = charter, addresses
         port = own_port(await addresses())  # first: another swarm may be chosen meanwhile
@@ -167,7 +167,7 @@ class SwarmService:
         if entry is not None and port:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
-    def begun(self) -> None:
+    def mark_played(self) -> None:
         """A round was played: from now on this is the swarm that others are left for where they cannot begin."""
         known = joined_swarms.read(self._home.swarms)
         if not self._fixed() and known.before != self._active:
