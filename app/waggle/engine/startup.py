@@ -88,7 +88,7 @@ async def prepare(
     """
     _publish_part(publisher, 0)
     charter = await swarm_connection.charter_of(home, chosen)
-    specialties = swarm_connection.specialties(chosen, charter)
+    specialties = swarm_connection.chosen_specialties(chosen, charter)
     identity = keys.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
     commit = checkpoint.commit_of(home.checkpoints, chosen.model.name)
@@ -127,9 +127,9 @@ async def prepare(
     prepared = PreparedNode(
         node=node,
         watch_swarm=swarm.run,
-        choose_peer=partial(swarm_connection.choose, swarm),
+        choose_peer=partial(swarm_connection.choose_peer, swarm),
         addresses=swarm.addresses,
-        sent=partial(swarm_connection.sent, swarm),
+        sent=partial(swarm_connection.sent_messages, swarm),
         rules=rules,
         take_exam=_leaderboard_exam(node, rules, swarm, gate),
         apply_settings=partial(_apply_settings, swarm),
