@@ -18,7 +18,7 @@ from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, days_of
-from waggle.engine.training_loop import TrainingLoop, TrainingPlan
+from waggle.engine.training_loop import Callbacks, Progress, TrainingLoop, TrainingPlan
 from waggle.models.storage.checkpoint import Saved
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
@@ -114,13 +114,13 @@ def contribute(
             gate.stop()
 
     TrainingLoop(
-        node=me, rules=rules,
-        plan=TrainingPlan(base="b", held_out=questions, held_out_every=2), history=recording.history, gate=gate,
-        publish=recording.events.append, round=first, completions=completions, steps=lambda: me.policy.steps,
-        save=save, flush=nothing,
-        report_blocker=lambda error: None,
-        round_ended=round_ended, clock=lambda: 600_000.0,
-        first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
+        me, TrainingPlan(rules=rules, base="b", held_out=questions, held_out_every=2),
+        Progress(round=first, completions=completions), recording.history, gate,
+        Callbacks(
+            publish=recording.events.append, save=save, flush=nothing, report_blocker=lambda error: None,
+            round_ended=round_ended, first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
     assert recording.begun_after == [1], "what was chosen has begun once a round was played"
     return recording
@@ -289,11 +289,12 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
         return answer
 
     TrainingLoop(
-        node=me, rules=RULES,
-        plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=gate,
-        publish=sent.append, round=1, completions=0, steps=lambda: 0, save=save, flush=nothing,
-        report_blocker=blockers.append,
-        round_ended=gate.stop, clock=lambda: 600_000.0, retry_seconds=0.01,
+        me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
+        history, gate,
+        Callbacks(
+            publish=sent.append, save=save, flush=nothing, report_blocker=blockers.append, round_ended=gate.stop,
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
     assert blockers == [refused, refused, None]
     assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1]
@@ -305,18 +306,20 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
     history = History(tmp_path / "history.sqlite")
     other = sqlite3.connect(tmp_path / "history.sqlite", isolation_level=None)
 
-    def told_of(error: object) -> None:
+    def report(error: object) -> None:
         blockers.append(error)
         if error is not None:
             other.execute("drop trigger full")
 
     other.execute("create trigger full before insert on held_out begin select abs(-9223372036854775808); end")
     TrainingLoop(
-        node=node(verifier), rules=RULES,
-        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=1), history=history,
-        gate=gate, publish=lambda event: None, round=0, completions=0, steps=lambda: 0, save=lambda saved: 1, flush=nothing,
-        report_blocker=told_of,
-        round_ended=gate.stop, clock=lambda: 600_000.0, retry_seconds=0.01,
+        node(verifier),
+        TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=1, retry_seconds=0.01),
+        Progress(), history, gate,
+        Callbacks(
+            publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=report, round_ended=gate.stop,
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
     assert isinstance(blockers[0], HistoryError)
     assert history.has_score(0)
@@ -356,11 +359,12 @@ def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played
         (trouble.begin if len(ended) == 1 else gate.stop)()
 
     TrainingLoop(
-        node=me, rules=RULES,
-        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
-        publish=sent.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, flush=nothing,
-        report_blocker=trouble.report,
-        round_ended=round_ended, clock=lambda: 600_000.0, retry_seconds=0.01,
+        me, TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=99, retry_seconds=0.01),
+        Progress(round=1), history, gate,
+        Callbacks(
+            publish=sent.append, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report, round_ended=round_ended,
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
     assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1, 2]
     errors = [error for error in trouble.blockers if error is not None]
@@ -373,9 +377,12 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
     trouble.begin()
     with pytest.raises(VerifierGone):
         TrainingLoop(
-            node=me, rules=RULES,
-            plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=PauseGate(nothing),
-            publish=lambda event: None, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, flush=nothing,
-            report_blocker=trouble.report, round_ended=nothing, clock=lambda: 600_000.0, retry_seconds=0.01,
+            me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
+            history, PauseGate(nothing),
+            Callbacks(
+                publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report,
+                round_ended=nothing,
+            ),
+            clock=lambda: 600_000.0,
         ).run()  # fmt: skip
     assert len(trouble.blockers) == training_loop.VERIFIER_TRIES - 1

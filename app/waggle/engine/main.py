@@ -42,7 +42,7 @@ from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
-from waggle.engine.training_loop import TrainingLoop, TrainingPlan
+from waggle.engine.training_loop import Callbacks, TrainingLoop
 from waggle.models.backend import let_go
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_identity import Day
@@ -252,7 +252,7 @@ async def _contribute(process: EngineProcess, restart_reason: str) -> str:
         first_round_ended = partial(
             loop.call_soon_threadsafe, _accept_choices, process.undo_log, services.swarms.mark_played, services.models.mark_played
         )
-        training_loop = _training_loop(chosen, prepared, history, lifecycle, publisher, first_round_ended)
+        training_loop = _training_loop(prepared, history, lifecycle, publisher, first_round_ended)
         node = NodeServices(
             choose_peer=prepared.choose_peer, sent=prepared.sent, playground=prepared.playground, chat=prepared.chat
         )
@@ -358,35 +358,20 @@ def _has_failed(task: asyncio.Future[None]) -> bool:
 
 
 def _training_loop(
-    chosen: settings.Settings, prepared: PreparedNode, history: History, lifecycle: Lifecycle, publisher: EventPublisher,
+    prepared: PreparedNode, history: History, lifecycle: Lifecycle, publisher: EventPublisher,
     first_round_ended: Callable[[], object],
 ) -> TrainingLoop:  # fmt: skip
-    policy = prepared.opened.policy
-    plan = TrainingPlan(
-        base=prepared.base,
-        hub=prepared.hub,
-        held_out=prepared.held_out,
-        held_out_every=chosen.learning.held_out_every,
-    )
-    return TrainingLoop(
-        node=prepared.node,
-        rules=prepared.rules,
-        plan=plan,
-        history=history,
-        gate=lifecycle.gate,
+    callbacks = Callbacks(
         publish=publisher.publish_soon,
-        round=prepared.round,
-        completions=prepared.completions,
-        learned=prepared.learned,
-        take_exam=prepared.take_exam,
-        steps=lambda: policy.steps,
         save=prepared.saver.save,
         flush=prepared.saver.flush,
         report_blocker=lifecycle.report_blocker,
-        before_round=prepared.limits.before_round,
         round_ended=lifecycle.round_ended,
+        before_round=prepared.limits.before_round,
         first_round_ended=first_round_ended,
+        take_exam=prepared.take_exam,
     )
+    return TrainingLoop(prepared.node, prepared.plan, prepared.progress, history, lifecycle.gate, callbacks)
 
 
 def _listen(queue: CommandQueue, writer: stdio.Writer | None) -> None:

@@ -26,6 +26,7 @@ from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.storage import round_saver, snapshot_archive
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
+from waggle.engine.training_loop import Progress, TrainingPlan
 from waggle.models.backend import Opened, open_policy, threads_for
 from waggle.models.memory_fit import Fit, Machine
 from waggle.models.shared import model_config
@@ -53,14 +54,15 @@ STARTER_NOTE = "The starter knows many answers but hardly ever writes them in th
 
 @dataclass(frozen=True)
 class PreparedNode:
-    """A node that can play from `round` on."""
+    """A node that can play rounds, and everything around it."""
 
     node: Node
     watch_swarm: Callable[[], Awaitable[None]]  # ends with the swarm, or raises what failed in its background work
     choose_peer: Callable[[str, Choice], None]
     addresses: swarms.Addresses
     sent: Callable[[], tuple[SentMessage, ...]]
-    rules: Rules
+    plan: TrainingPlan
+    progress: Progress  # where training continues
     take_exam: Callable[[int, int], None]  # of (round, groups of peers learned); see LeaderboardExam
     apply_settings: Callable[[Settings], tuple[str, ...]]  # of the swarm
     opened: Opened
@@ -68,12 +70,6 @@ class PreparedNode:
     limits: ResourceLimits
     playground: PlaygroundService
     chat: ChatService
-    base: str
-    hub: str
-    round: int
-    completions: int
-    learned: int
-    held_out: tuple[Question, ...]
     fits: Callable[[Path], str]  # see model_fit.fit_sentence
 
 
@@ -130,7 +126,14 @@ async def prepare(
         choose_peer=partial(swarm_connection.choose_peer, swarm),
         addresses=swarm.addresses,
         sent=partial(swarm_connection.sent_messages, swarm),
-        rules=rules,
+        plan=TrainingPlan(
+            rules=rules,
+            base=base,
+            held_out=held_out,
+            held_out_every=chosen.learning.held_out_every,
+            hub=hub_download.named(chosen.model.name, paths.models()) if chosen.model.name else "",
+        ),
+        progress=Progress(saved.round, saved.completions, saved.learned) if saved else Progress(),
         take_exam=_leaderboard_exam(node, rules, swarm, gate),
         apply_settings=partial(_apply_settings, swarm),
         opened=opened,
@@ -138,12 +141,6 @@ async def prepare(
         limits=ResourceLimits(gate, opened, swarm.limit, saver.flush),
         playground=PlaygroundService(snapshots, node, rules, may_share, lambda: publisher.state.round),
         chat=ChatService(snapshots, charter.prompt_for, rules.max_new, publisher.broadcast),
-        base=base,
-        hub=hub_download.named(chosen.model.name, paths.models()) if chosen.model.name else "",
-        round=saved.round if saved else 0,
-        completions=saved.completions if saved else 0,
-        learned=saved.learned if saved else 0,
-        held_out=held_out,
         fits=partial(model_fit.fit_sentence, machine, chosen),
     )
     publisher.publish(_ready(prepared, identity, charter, STARTER_NOTE if folder == paths.starter() else fit.sentence))
@@ -252,10 +249,10 @@ async def _restore(
 
     def pause_point() -> None:
         """Pass the gate with the current share of time, which may change in the hours that a replay can take."""
-        gate.percent = share()
+        gate.set_percent(share())
         gate()
 
-    gate.percent = share()
+    gate.set_percent(share())
     report = partial(_publish_replay, publisher)
     load = partial(
         round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
@@ -328,16 +325,16 @@ def _ready(prepared: PreparedNode, identity: keys.Identity, charter: Charter, no
             events.SpecialtyInfo(dataset=specialty.dataset, title=specialty.title) for specialty in charter.specialties
         ),
         model=prepared.node.model,
-        base=prepared.base,
+        base=prepared.plan.base,
         model_note=note,
         backend=opened.backend,
         device=opened.device,
         device_reason=opened.reason,
         threads=opened.threads,
         cores=os.cpu_count() or 1,
-        round=prepared.round,
-        completions=prepared.completions,
-        group_size=prepared.rules.group_size,
+        round=prepared.progress.round,
+        completions=prepared.progress.completions,
+        group_size=prepared.plan.rules.group_size,
         parameters=opened.policy.parameters,
     )
 

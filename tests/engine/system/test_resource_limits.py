@@ -40,7 +40,7 @@ class Hours:
 def rests(percent: int, step: float, passes: int) -> list[float]:
     """For how long a gate makes its caller wait, when each step of work takes so long."""
     gate, percentages = PauseGate(nothing, clock=Hours(step)), []
-    gate.percent = percent
+    gate.set_percent(percent)
     gate._condition.wait_for = lambda _ends, seconds: percentages.append(seconds)
     for _ in range(passes):
         gate()
@@ -98,20 +98,20 @@ def test_neither_a_download_nor_waiting_for_a_disk_counts_as_work():
 
 def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
     gate = PauseGate(nothing, clock=Hours(50.0))
-    gate.percent = 5
+    gate.set_percent(5)
     gate()
     working = threading.Thread(target=gate)
     working.start()
     working.join(0.1)
     assert working.is_alive(), "it rests for a quarter of an hour"
-    gate.percent = 100
+    gate.set_percent(100)
     working.join(30)
     assert not working.is_alive()
 
 
 def test_a_stop_ends_a_rest_at_once():
     gate = PauseGate(nothing, clock=Hours(50.0))
-    gate.percent = 5
+    gate.set_percent(5)
     gate()
     stopped = []
 

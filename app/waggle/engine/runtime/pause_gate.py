@@ -36,8 +36,7 @@ class PauseGate:
     def percent(self) -> int:
         return self._percent
 
-    @percent.setter
-    def percent(self, percent: int) -> None:
+    def set_percent(self, percent: int) -> None:
         """Apply another share at once: this ends a rest under the old one."""
         with self._condition:
             self._percent = percent

@@ -44,7 +44,7 @@ class ResourceLimits:
     def apply(self, computer: Computer) -> tuple[str, ...]:
         """Apply the settings after a change. All of them apply at once, so there is no name to return."""
         self.computer = computer
-        self._gate.percent = share_of_time(computer, self._opened.device)
+        self._gate.set_percent(share_of_time(computer, self._opened.device))
         self._limit_traffic(computer.traffic_kb * 1000.0 or None)
         return ()
 
