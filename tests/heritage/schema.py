@@ -27,7 +27,7 @@ from waggle.core.peer_id import PEER_ID_PREFIX
 from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removed
 from waggle.engine.control import windows_loopback
 from waggle.engine.runtime.model_source import ModelRecord
-from waggle.engine.storage.history import SCHEMA
+from waggle.engine.storage.history import SCHEMA_SQL
 from waggle.engine.system import memory_backoff
 from waggle.gui.application import single_instance, window_state
 from waggle.models.storage import checkpoint, hub_download, training_journal
@@ -94,7 +94,7 @@ def schema() -> dict[str, Any]:
         "messages": _described(MESSAGES),
         "names": names(),
         "home": {"kinds": list(KINDS)} | {kind: list(patterns) for kind, patterns in (OF_HOME | OF_CACHE).items()},
-        "history": dict(map(_table, filter(str.strip, SCHEMA.split(";")))),
+        "history": dict(map(_table, filter(str.strip, SCHEMA_SQL.split(";")))),
         "command line": {" ".join(["waggle", *command]): _options(*command) for command in ((), *((name,) for name in COMMANDS))},
     }
 

@@ -1,6 +1,6 @@
-"""The State a window shows, and the pure fold that makes it: apply(state, event) -> State.
+"""The State that a window shows, and `apply`, the pure function that folds an event into it.
 
-Bounded: 200 rounds, 500 peers, 40 cards. Long charts come from a history query and are kept beside the recent rounds.
+The State is bounded. Long charts come from QueryHistory, and stand beside the recent rounds.
 """
 
 from typing import Literal
@@ -22,18 +22,18 @@ from waggle.protocol import (
 from waggle.protocol.schedule import Decision
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
-SPECIALTIES = 64  # of the largest charter
+SPECIALTIES = 64  # the most that a charter has
 REASONS = 64  # of refusals: more than there are, so that a damaged recording costs no memory
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
 STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "learn")
-HALTED_PHASES: tuple[events.Phase, ...] = ("paused", "waiting")  # nothing moves, and it goes on from where it stands
+HALTED_PHASES: tuple[events.Phase, ...] = ("paused", "waiting")  # the round stands still, and will continue where it is
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """One question in the Live feed. `origin` is empty for this node's own; `effects` is empty until it was learned from.
+    """One group on the page Live. `origin` is empty for a local group, `effects` until it is trained on.
 
-    `by_hand`: it was answered on Try it and shared, and is no part of a round.
+    `by_hand`: a person answered it on the playground and shared it; it is not part of a round.
     """
 
     key: str
@@ -54,15 +54,15 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a window, a tray or `waggle ctl` may say."""
+    """Everything that a window, a tray or `waggle ctl` may show."""
 
     seq: int = 0
     at: float = 0.0
-    service: bool = False  # no window started the engine, and none that looks at it takes it along
+    service: bool = False  # the engine runs without a window, and goes on when an attached one closes
     phase: events.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None
-    decision: Decision | None = None  # None: the rules were not looked at yet
+    decision: Decision | None = None  # None: not decided yet
     settings: Settings | None = None
     after_restart: tuple[str, ...] = ()  # settings that wait for the engine's next start
     preparing: events.Preparing | None = None
@@ -95,30 +95,30 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     peers: dict[str, events.PeerInfo] = {}
     up: float = 0.0
     down: float = 0.0
-    arrivals: tuple[tuple[int, int], ...] = ()  # unix minutes, and the groups of peers that came in each; oldest first
+    arrivals: tuple[tuple[int, int], ...] = ()  # (unix minute, external groups received in it), oldest first
     saved_round: int | None = None
-    sent: tuple[events_outbox.SentMessage, ...] | None = None  # None: nobody has asked
+    sent: tuple[events_outbox.SentMessage, ...] | None = None  # None: not queried yet
     problem: events.EngineFailed | None = None
     gone: events.EngineGone | None = None
     warnings: tuple[events.Warned, ...] = ()  # newest first
     swarms: events_swarms.SwarmsTold | None = None
     created: events_swarms.SwarmCreated | None = None
     looked: events_swarms.InviteRead | None = None
-    invite: events_swarms.InviteWritten | None = None  # to the swarm of now
+    invite: events_swarms.InviteWritten | None = None  # to the current swarm
     compared: events_leaderboard.ModelsCompared | None = None
     days: events_identity.DaysTold | None = None
-    since: tuple[events.RoundSummary, ...] = ()  # rounds that are not in `days`; no clock tells which: it may be set back
+    since: tuple[events.RoundSummary, ...] = ()  # rounds not in `days`; by their order, as a clock may be set back
     models: events_models.ModelsTold | None = None
     posed: events_playground.QuestionPosed | None = None
     tried: events_playground.QuestionAnswered | None = None
     offered: events_chat.TalkOffered | None = None
     talk: tuple[events_chat.Turn, ...] = ()
     exported: events_models.ModelExported | None = None
-    backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # what was last heard of one
+    backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
 
     @property
     def members(self) -> tuple[events.PeerInfo, ...]:
-        """Peers that train with this node now: connected, not blocked, and groups went one way or the other."""
+        """The peers that train with this node: connected, not blocked, and with groups given or pulled."""
         return tuple(
             peer
             for peer in self.peers.values()
@@ -128,7 +128,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(events.Event, frozen=True, kw_only=True, tag=True):
-    """The whole State, for whoever attaches later."""
+    """The whole State, for a client that connects later."""
 
     state: State
 
@@ -147,20 +147,20 @@ AnyEvent = (
 
 
 def apply(state: State, event: AnyEvent) -> State:
-    """The State after an event. Pure and total: an event that does not matter to a State only moves its clock."""
+    """The State after an event. An event that does not concern the State changes its `seq` and `at` only."""
     moved = replace(state, seq=event.seq or state.seq, at=event.at or state.at)
     match event:
-        case Snapshot():  # of an engine, which remembers no conversation
+        case Snapshot():  # an engine stores no conversation, so keep the window's own
             return replace(event.state, talk=event.state.talk or state.talk, offered=event.state.offered or state.offered)
         case events.Preparing():
-            begun = _left_alone(moved) if state.phase in ("problem", "stopped") else moved  # by another process
-            service = state.service and begun is moved
-            return replace(begun, service=service, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
+            fresh = _without_engine(moved) if state.phase in ("problem", "stopped") else moved  # a new process
+            service = state.service and fresh is moved
+            return replace(fresh, service=service, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
         case events.Downloading():
             return replace(moved, downloading=event)
         case events.Ready():
             if state.ready is not None and (state.ready.base, state.ready.model) != (event.base, event.model):
-                # what is known of a model is of that one alone, and what it answered was its own
+                # another model: the history and the local completions are not its own
                 cards = tuple(card for card in state.cards if not card.mine or card.by_hand)
                 moved = replace(
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards
@@ -168,7 +168,7 @@ def apply(state: State, event: AnyEvent) -> State:
             moved = replace(
                 moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None
             )
-            return replace(_gone_back(moved, event.round), ready=event, round=event.round)
+            return replace(_rewound_to(moved, event.round), ready=event, round=event.round)
         case events.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
         case events.RulesChecked():
@@ -180,7 +180,7 @@ def apply(state: State, event: AnyEvent) -> State:
         case events.EngineStopped():
             return replace(moved, phase="stopped", phase_since=event.at, stage=None)
         case events.EngineGone():
-            return replace(_left_alone(moved), phase="problem", phase_since=event.at, gone=event)
+            return replace(_without_engine(moved), phase="problem", phase_since=event.at, gone=event)
         case events.Warned():
             return replace(moved, warnings=(event, *state.warnings)[:WARNINGS])
         case events.CheckpointSetAside():
@@ -206,8 +206,8 @@ def _apply_round(state: State, event: AnyEvent) -> State:
     match event:
         case events.QuestionsDrawn():
             blank = tuple(events.ShownCompletion(text="", ended=False) for _ in range(event.group_size))
-            cards = tuple(_own_card(group, event.round, event.at, blank) for group in event.groups)
-            before = tuple(card for card in state.cards if not _of_round(card, event.round))  # it may be drawn again
+            cards = tuple(_local_card(group, event.round, event.at, blank) for group in event.groups)
+            before = tuple(card for card in state.cards if not _of_round(card, event.round))  # a round may be drawn again
             return replace(
                 state,
                 round=event.round,
@@ -222,7 +222,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
                 cards=_newest(cards, before, len(event.groups)),
             )
         case events.CompletionsGrew():
-            return _grow(state, event)
+            return _grow_completions(state, event)
         case events.GroupsJudged():
             judged = {group.key: group for group in event.groups}
             cards = tuple(
@@ -242,7 +242,7 @@ def _apply_round(state: State, event: AnyEvent) -> State:
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
             return replace(state, cards=cards)
         case events.RoundCompleted():
-            return _complete(state, event.summary)
+            return _complete_round(state, event.summary)
         case events.HeldOutMeasured():
             return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
         case events.AhaHappened():
@@ -278,7 +278,9 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
                 )
                 for group in event.groups
             )
-            return replace(state, cards=_newest(cards, state.cards, state.questions_drawn), arrivals=_arrived(state, event))
+            return replace(
+                state, cards=_newest(cards, state.cards, state.questions_drawn), arrivals=_count_arrivals(state, event)
+            )
         case (
             events_swarms.SwarmsTold()
             | events_swarms.SwarmCreated()
@@ -286,7 +288,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             | events_swarms.InviteWritten()
             | events_swarms.StartedAgain()
         ):
-            return _apply_gathering(state, event)
+            return _apply_swarm_list(state, event)
         case events_leaderboard.ModelsCompared():
             return replace(state, compared=event)
         case events_playground.QuestionPosed():
@@ -300,7 +302,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case events_models.ModelExported():
             return replace(state, exported=event)
         case events_identity.DaysTold():
-            return replace(state, days=event, since=_behind(state, event.newest))
+            return replace(state, days=event, since=_rounds_after(state, event.newest))
         case events_identity.BackupWritten() | events_identity.BackupRead():
             return replace(state, backup=event)
         case events.RecordRejected():
@@ -312,7 +314,7 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
             return state
 
 
-def _apply_gathering(state: State, event: events_swarms.GatheringEvent) -> State:
+def _apply_swarm_list(state: State, event: events_swarms.GatheringEvent) -> State:
     match event:
         case events_swarms.SwarmsTold():
             return replace(state, swarms=event)
@@ -322,15 +324,15 @@ def _apply_gathering(state: State, event: events_swarms.GatheringEvent) -> State
             return replace(state, looked=event)
         case events_swarms.InviteWritten():
             return replace(state, invite=event)
-        case events_swarms.StartedAgain():  # others are there, and what they asked and answered is not what is asked here
+        case events_swarms.StartedAgain():  # perhaps in another swarm, with other peers and questions
             return replace(
-                _left_alone(state), phase="preparing", phase_since=event.at, cards=(), peers={}, refusals={}, compared=None,
+                _without_engine(state), phase="preparing", phase_since=event.at, cards=(), peers={}, refusals={}, compared=None,
                 arrivals=(), posed=None, tried=None,
             )  # fmt: skip
 
 
-def _gone_back(state: State, number: int) -> State:
-    """Without what a model did that is no more: an earlier state of it goes on from this round, or a new one from 0."""
+def _rewound_to(state: State, number: int) -> State:
+    """Drop what comes after this round: the engine went back to an earlier state of the model, or begins anew at 0."""
     return replace(
         state,
         rounds=tuple(entry for entry in state.rounds if entry.round < number),
@@ -341,8 +343,8 @@ def _gone_back(state: State, number: int) -> State:
     )
 
 
-def _left_alone(state: State) -> State:
-    """Without what an engine is connected to and in the middle of. Whom it met and what it finished stays known."""
+def _without_engine(state: State) -> State:
+    """Drop what ends with the engine's process: connections and the unfinished round. Known peers and results stay."""
     cards = (
         card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
     )
@@ -354,11 +356,11 @@ def _left_alone(state: State) -> State:
     )  # fmt: skip
 
 
-def _own_card(group: events.ShownGroup, number: int, at: float, blank: tuple[events.ShownCompletion, ...]) -> Card:
+def _local_card(group: events.ShownGroup, number: int, at: float, blank: tuple[events.ShownCompletion, ...]) -> Card:
     return Card(key=group.key, round=number, at=at, specialty=group.specialty, question=group.question, completions=blank)
 
 
-def _arrived(state: State, event: events.PeerGroupsArrived) -> tuple[tuple[int, int], ...]:
+def _count_arrivals(state: State, event: events.PeerGroupsArrived) -> tuple[tuple[int, int], ...]:
     minute, count = int(event.at // 60), len(event.groups) + event.more
     known = state.arrivals
     if known and known[-1][0] == minute:
@@ -387,9 +389,9 @@ def _card_by_hand(event: events_playground.AnswerShared) -> Card:
 
 
 def _newest(added: tuple[Card, ...], cards: tuple[Card, ...], questions: int) -> tuple[Card, ...]:
-    """Own cards and peers' cards each keep half of the room, so that a lively swarm never pushes out one's own.
+    """The newest cards. Local and external cards have half of the room each, so that a busy swarm displaces no local ones.
 
-    Of a large round all are kept, and as many others: what is answered is counted on its cards.
+    All cards of the current round stay, however many, as its progress is counted on them.
     """
     kept_cards: list[Card] = []
     room = {True: max(CARDS // 2, 2 * questions), False: CARDS // 2}
@@ -404,7 +406,7 @@ def _of_round(card: Card, number: int) -> bool:
     return card.mine and not card.by_hand and card.round == number
 
 
-def _grow(state: State, event: events.CompletionsGrew) -> State:
+def _grow_completions(state: State, event: events.CompletionsGrew) -> State:
     own = [i for i, card in enumerate(state.cards) if _of_round(card, event.round)]
     cards = list(state.cards)
     for question, completion, text, ended in event.rows:
@@ -419,13 +421,13 @@ def _grow(state: State, event: events.CompletionsGrew) -> State:
     return replace(state, cards=tuple(cards), answered=answered, stage=stage)
 
 
-def _behind(state: State, newest: tuple[int, float] | None) -> tuple[events.RoundSummary, ...]:
-    """The rounds that ended while the days were counted, of which this was the newest: all, where nothing new was counted."""
+def _rounds_after(state: State, newest: tuple[int, float] | None) -> tuple[events.RoundSummary, ...]:
+    """The rounds after `newest`, which were played while the engine counted the days; all, if it counted none of them."""
     counted = [state.days.newest if state.days else None, *((summary.round, summary.at) for summary in state.since)]
     return state.since[counted.index(newest) :] if newest in counted and newest else ()
 
 
-def _complete(state: State, summary: events.RoundSummary) -> State:
+def _complete_round(state: State, summary: events.RoundSummary) -> State:
     rounds = (*state.rounds, summary)[-ROUNDS:]
     counted = state.days is not None and state.days.newest == (summary.round, summary.at)
     since = state.since if counted else (*state.since, summary)[-ROUNDS:]

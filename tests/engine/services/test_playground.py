@@ -176,12 +176,14 @@ async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_
         writing.add(threading.current_thread())
         return False
 
-    services = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
+    services = [replace(trying, snapshots=replace(trying.snapshots, is_leaving=leaving)) for _ in range(3)]
     await asyncio.gather(*(ask(each, 0) for each in services))
     assert len(writing) == 1
 
 
 async def test_whoever_waited_for_the_answers_of_others_until_the_engine_left_hears_so(trying):
-    service = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
+    service = replace(
+        trying, node=replace(trying.node, verifier=None), snapshots=replace(trying.snapshots, is_leaving=lambda: True)
+    )
     with pytest.raises(EngineError, match="ending"):
         await ask(service, 0)

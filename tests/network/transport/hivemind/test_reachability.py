@@ -11,7 +11,7 @@ import pytest
 from network.loopback import Ear, free_port, fresh_identity, options, serving
 from waggle.core.peer_id import text_of
 from waggle.engine.runtime.round_events import Titles
-from waggle.engine.services.swarm_connection import event_of
+from waggle.engine.services.swarm_connection import event_from_news
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind.connection import Connection
@@ -33,7 +33,7 @@ async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
     finally:
         await connection.close()
     assert result.reach == "connected"
-    assert event_of(result, Titles(charter)).way == "direct"
+    assert event_from_news(result, Titles(charter)).way == "direct"
     assert ear.all(NetworkRestarted) == []
 
 
