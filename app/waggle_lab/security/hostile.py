@@ -23,7 +23,7 @@ from waggle_lab.argument_types import whole
 from waggle_lab.security.attack_process import ALL, NAMES, NONE, POISON
 from waggle_lab.security.siege import Key, Siege, lay
 from waggle_lab.study.comparison import DEFAULT
-from waggle_lab.study.plan import DEFAULTS
+from waggle_lab.study.plan import BOUNDS_OF_DEFAULTS
 from waggle_lab.study.statistics import Estimate, estimate
 
 NODES = 8
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", default="0,1,2,3,4", help="of the sieges by all attacks at once, and of those without any")
     parser.add_argument("--learning-rounds", type=whole(1), default=150, help="of these")
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="of the reserved questions")
-    parser.add_argument("--bounds", default=",".join(DEFAULTS), help="of the sieges by poisoners alone: what each bound is worth")
+    parser.add_argument(
+        "--bounds", default=",".join(BOUNDS_OF_DEFAULTS), help="of the sieges by poisoners alone: what each bound is worth"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for sieges.jsonl, the table and the figures")
     parser.add_argument("--resume", action="store_true", help="go on with the sieges in that folder")
 
@@ -174,8 +176,8 @@ def _keys(arguments: argparse.Namespace) -> Iterator[Key]:
         for count in counts:
             yield Key(attack=name, honest=NODES - count, hostile=count, rounds=arguments.rounds, seed=0, split=arguments.split)
     for name in filter(None, arguments.bounds.split(",")):
-        if name not in DEFAULTS:
-            raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(DEFAULTS)}.")
+        if name not in BOUNDS_OF_DEFAULTS:
+            raise LabError(f"There are no bounds {name}.", f"There are: {', '.join(BOUNDS_OF_DEFAULTS)}.")
         for count in sorted({ALONE, *counts}) if name == DEFAULT else counts:
             yield Key(
                 attack=POISON, honest=NODES - count, hostile=count, rounds=arguments.learning_rounds, seed=0, configuration=name,
