@@ -21,7 +21,7 @@ ONES = {
         churn.read,
     ),
     "log.jsonl": (
-        fuzz.Slice(
+        fuzz.FuzzRun(
             decoder="invite", ended="then", seconds=1.0, executions=1, coverage=1, corpus=1, findings=(), commit="c", machine="m"
         ),
         fuzz.read,

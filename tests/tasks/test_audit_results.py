@@ -7,7 +7,7 @@ from waggle.core.errors import CharterError
 from waggle.tasks import audit_results
 from waggle.tasks.audit_results import Audit, Finding, Heading
 from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, decode, encode, first_swarm
-from waggle_lab.security.audit_room import catalogue
+from waggle_lab.security.audit_child import catalogue
 
 AUDIT = Audit(
     heading=Heading(reasoning_gym="1", python="3"),
