@@ -1,4 +1,4 @@
-"""What the window's tests share: a platform without a screen, one look, a recorded run, a window that was told it."""
+"""What the window's tests share: a platform without a screen, one theme, a recorded run, a window that was told it."""
 
 import gc
 import os
@@ -21,7 +21,7 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.i18n import translator
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
@@ -104,8 +104,8 @@ def story(recording: Path) -> tuple[AnyEvent, ...]:
 
 
 @pytest.fixture
-def look(qapp: Application) -> Look:
-    made = Look("light")
+def theme(qapp: Application) -> Theme:
+    made = Theme("light")
     made.dress()
     return made
 
@@ -114,14 +114,14 @@ Told = Callable[[Sequence[AnyEvent]], Window]
 
 
 @pytest.fixture
-def window_told(qapp: Application, look: Look) -> Iterator[Told]:
+def window_told(qapp: Application, theme: Theme) -> Iterator[Told]:
     """Makes a shown window that was told these events; all are taken away afterwards."""
     made: list[Window] = []
 
     def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> Window:
         current = StateStore()
         current.tell_time_by_events()
-        window = Window(look, current)
+        window = Window(theme, current)
         window.resize(width, height)
         for event in story:
             current.take(event)

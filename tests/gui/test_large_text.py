@@ -30,7 +30,7 @@ from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
 from waggle.gui.pages.swarms.page import Swarms
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.round_steps import TITLES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Segments
 from waggle.gui.widgets.page_header import Top
 from waggle.gui.widgets.painted import Chip, Mark
@@ -44,9 +44,9 @@ PERCENTS = (80, 100, 130, 150, 200)
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stands_above_the_middle_of_their_icons(
-    window_told: Told, story: list[AnyEvent], look: Look, percent: int
+    window_told: Told, story: list[AnyEvent], theme: Theme, percent: int
 ) -> None:
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told(story, *SIZE)
     screenshot_when_still(window)
     buttons = sorted(window.rail.findChildren(RailButton), key=lambda made: made.y())
@@ -76,9 +76,9 @@ def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: To
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
+def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: list[AnyEvent], theme: Theme, percent: int) -> None:
     """Not even in the smallest window there is: what is scrolled moves up and down only, so what is wider could never be seen."""
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SMALLEST)
     assert window.size().toTuple() == SMALLEST
     for size in (SMALLEST, SIZE):
@@ -91,15 +91,15 @@ def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: li
             screenshot_when_still(window)
             nothing_is_cut(window.pages[window.page], percent, (size, page))
             if page == "you" and size == SMALLEST:
-                the_days_stand_clear_of_their_names(window.pages["you"], look)
+                the_days_stand_clear_of_their_names(window.pages["you"], theme)
 
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
-    window_told: Told, written: list[AnyEvent], look: Look, percent: int
+    window_told: Told, written: list[AnyEvent], theme: Theme, percent: int
 ) -> None:
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told([*written, chosen()], *SMALLEST)
     page = opened(window)
     window._current.take(compared(True, False, models=("Qwen2.5-0.5B-Instruct", "w" * 64), ranked=True))
@@ -126,9 +126,9 @@ def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], s
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_in_a_card_the_question_gives_way_before_its_specialty(look: Look, qtbot: QtBot, percent: int) -> None:
-    look.set_text(percent)
-    made = QuestionCard(look, set())
+def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtbot: QtBot, percent: int) -> None:
+    theme.set_text(percent)
+    made = QuestionCard(theme, set())
     qtbot.addWidget(made)
     made.resize(782, 400)
     card = Card(
@@ -158,9 +158,9 @@ def ask(window: Window) -> None:
     window._current.flush()
 
 
-def the_days_stand_clear_of_their_names(you: QWidget, look: Look) -> None:
+def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
     (calendar,) = you.findChildren(HeatMap)
-    first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(look.font("caption"))
+    first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(theme.font("caption"))
     assert max(names.horizontalAdvance(tr(name)) for name in NAMED.values()) < first.left()
     assert names.height() <= first.top()
     (line,) = calendar.parentWidget().findChildren(Line)
@@ -198,8 +198,8 @@ def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", [100, 150, 200])
-def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
+def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
     window: Window = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
@@ -217,13 +217,13 @@ def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], look
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
+def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEvent], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
     assert window.home.hero.profile.isVisible()
     screenshot_when_still(window)
     (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
-    assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(". ")[0])
+    assert says.width() >= QFontMetricsF(theme.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
 
 def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:
@@ -235,9 +235,9 @@ def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("percent", PERCENTS)
 @pytest.mark.parametrize("role", ["hero", "display", "title", "heading", "body"])
-def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int, role: str) -> None:
-    look.set_text(percent)
-    for made in (text(look, "Über", role), Line(look, "Über", role)):
+def test_the_dots_of_a_capital_are_whole(qapp: object, theme: Theme, percent: int, role: str) -> None:
+    theme.set_text(percent)
+    for made in (text(theme, "Über", role), Line(theme, "Über", role)):
         rows = []
         for more in (0, 40):
             made.resize(made.sizeHint() + QSize(0, more))
@@ -247,9 +247,9 @@ def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int,
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its_head_does(
-    window_told: Told, story: list[AnyEvent], look: Look, percent: int
+    window_told: Told, story: list[AnyEvent], theme: Theme, percent: int
 ) -> None:
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told(story, *SIZE)
     window.show_page("progress")
     page = window.pages["progress"]
@@ -271,44 +271,44 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, ...], look: Look, percent: int) -> None:
-    look.set_text(percent)
+def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, ...], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
     (summary, *_) = (one.summary for one in written if isinstance(one, events.RoundCompleted))
-    line = Sparkline(look)
-    line.resize(600, look.px(120))
+    line = Sparkline(theme)
+    line.resize(600, theme.px(120))
     line.show_rounds([replace(summary, round=i, reward=0.08) for i in range(1, 30)], 0.02)
     image = line.grab().toImage()
-    figures, _ = inked(image, 0, look.px(34) - 5)
-    assert figures[-1] - figures[0] > QFontMetricsF(look.font("caption")).horizontalAdvance("0.05") - 4
-    names, _ = inked(image, 600 - look.px(92) + 6, 600)
-    assert names[-1] - names[0] > QFontMetricsF(look.font("tag")).horizontalAdvance(f"{tr('Peers')} 0.02") - 4
+    figures, _ = inked(image, 0, theme.px(34) - 5)
+    assert figures[-1] - figures[0] > QFontMetricsF(theme.font("caption")).horizontalAdvance("0.05") - 4
+    names, _ = inked(image, 600 - theme.px(92) + 6, 600)
+    assert names[-1] - names[0] > QFontMetricsF(theme.font("tag")).horizontalAdvance(f"{tr('Peers')} 0.02") - 4
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_charts_keep_their_figures_and_names(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
+def test_charts_keep_their_figures_and_names(window_told: Told, story: list[AnyEvent], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
     window = window_told(story)
     window.show_page("progress")
     screenshot_when_still(window)
     for chart in window.pages["progress"].findChildren(Chart):
         image = chart.grab().toImage()
-        _, rows = inked(image, 0, look.px(40))
+        _, rows = inked(image, 0, theme.px(40))
         figures = 1 + sum(after - before > 1 for before, after in pairwise(rows))
         assert figures == len(chart.getAxis("left")._tickLevels[0]) > 1
         places = [note.sceneBoundingRect() for note, _made in chart._labels]
         assert all(chart.getViewBox().sceneBoundingRect().right() >= place.right() for place in places)
-        assert all(abs(one.center().y() - other.center().y()) >= look.px(16) for one, other in pairwise(places))
+        assert all(abs(one.center().y() - other.center().y()) >= theme.px(16) for one, other in pairwise(places))
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_the_steps_of_a_round_are_whole(qapp: object, look: Look, percent: int) -> None:
-    look.set_text(percent)
-    stepper = Stepper(look)
+def test_the_steps_of_a_round_are_whole(qapp: object, theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
+    stepper = Stepper(theme)
     stepper.resize(1600, stepper.height())
     stepper.show_state(State(stage="judge"))  # "Judge" and "judging", one below the other, go below their lines
     _, rows = inked(stepper.grab().toImage(), 2 * 266 + 46, 3 * 266 - 40)
     high = [
-        QFontMetricsF(look.font(role)).tightBoundingRect(words).height()
+        QFontMetricsF(theme.font(role)).tightBoundingRect(words).height()
         for role, words in (("label", "Judge"), ("caption", "judging"))
     ]
     assert len(rows) >= sum(high) - 2
@@ -318,10 +318,10 @@ def test_the_steps_of_a_round_are_whole(qapp: object, look: Look, percent: int) 
 @pytest.mark.parametrize("percent", PERCENTS)
 @pytest.mark.parametrize("phase", ["contributing", "paused"])
 def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
-    qapp: object, look: Look, percent: int, phase: events.Phase
+    qapp: object, theme: Theme, percent: int, phase: events.Phase
 ) -> None:
-    look.set_text(percent)
-    stepper, metrics, counts = Stepper(look), QFontMetricsF(look.font("label")), QFontMetricsF(look.font("caption"))
+    theme.set_text(percent)
+    stepper, metrics, counts = Stepper(theme), QFontMetricsF(theme.font("label")), QFontMetricsF(theme.font("caption"))
     for width in range(700, 1200, 50):
         stepper.resize(width, stepper.height())
         for now in (None, *STAGES):

@@ -14,21 +14,21 @@ from pictures.screenshots import window_of
 from waggle.core import paths
 from waggle.gui.pages.progress.page import Progress
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import json_lines
 from waggle.protocol.state import State, apply
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_sheet_shows_each_picture_whole_whatever_the_screen_it_was_taken_for(tmp_path: Path, look: Look):
+def test_a_sheet_shows_each_picture_whole_whatever_the_screen_it_was_taken_for(tmp_path: Path, theme: Theme):
     for state in matrix.STATES:
-        for theme in matrix.THEMES:
+        for theme_name in matrix.THEMES:
             for spoken in matrix.LANGUAGES:
                 for scale in matrix.SCALES:
                     made = QImage(*(int(scale) * side for side in matrix.SIZE), QImage.Format.Format_RGB32)
                     made.fill(QColor("teal"))
-                    made.save(str(tmp_path / matrix.Shot("home", theme, spoken, state).name(scale)))
+                    made.save(str(tmp_path / matrix.Shot("home", theme_name, spoken, state).name(scale)))
     sheet = QImage(str(matrix.sheet("home", tmp_path)))
     places = [(x, y) for x in range(8, sheet.width(), 64) for y in range(8, sheet.height(), 64)]
     assert {sheet.pixelColor(x, y).name() for x, y in places} == {"#008080"}
@@ -48,8 +48,8 @@ def test_the_example_holds_what_its_engine_would_have_answered():
     assert state.days.taken == sum(peer.taken for peer in state.peers.values())
 
 
-def test_the_table_of_progress_is_one_of_the_pictures(look: Look, story):
-    window = window_of(look, story, replay=False)
+def test_the_table_of_progress_is_one_of_the_pictures(theme: Theme, story):
+    window = window_of(theme, story, replay=False)
     for view, seen in (("progress", False), ("table", True), ("you", False), ("progress", False)):
         matrix.show(window, view)
         progress = window.pages["progress"]
@@ -71,8 +71,8 @@ def _seen_from_afar(path: Path) -> NDArray[np.float64]:
     return np.array([[small.pixelColor(x, y).value() for x in range(small.width())] for y in range(small.height())], np.float64)
 
 
-def test_the_log_is_told_what_the_window_is_told(look: Look, story):
-    window = window_of(look, story, replay=False)
+def test_the_log_is_told_what_the_window_is_told(theme: Theme, story):
+    window = window_of(theme, story, replay=False)
     window.show_page("help")
     help_page = window.pages["help"]
     assert "Ready: Starter" in help_page._log.model.text()

@@ -23,7 +23,7 @@ from waggle.gui.pages.peers.page import Peers, headline
 from waggle.gui.pages.peers.peer_table import PeerTable
 from waggle.gui.pages.progress.page import Progress, verdict
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTable, RoundTableView, rows
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
 from waggle.gui.widgets.text import Line
@@ -311,9 +311,9 @@ def test_nothing_in_the_table_is_cut(
         translator.use("en")
 
 
-def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) -> None:
+def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(theme: Theme) -> None:
     played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(4)]
-    table, score = RoundTable(look), events.HeldOutScore(round=3, at=0.0, right=9, total=50)
+    table, score = RoundTable(theme), events.HeldOutScore(round=3, at=0.0, right=9, total=50)
     table.show_rows(rows(State(rounds=tuple(played[:3]))))
     chosen, changed = QPersistentModelIndex(table.index(1, 0)), list[int]()
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
@@ -324,11 +324,11 @@ def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) 
     assert (chosen.isValid(), table.rowCount()) == (False, 2)
 
 
-def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(look: Look, qapp: QApplication, qtbot: QtBot) -> None:
+def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
     """Of a long history every second round is told, and of the recent ones all: as a round comes, one of these goes."""
     played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(1300)]
-    table, told = RoundTable(look), tuple(played[:1200:2])
-    view = RoundTableView(look, table)
+    table, told = RoundTable(theme), tuple(played[:1200:2])
+    view = RoundTableView(theme, table)
     qtbot.addWidget(view)
     view.show()
     table.show_rows(rows(State(history=told, rounds=tuple(played[1000:1200]))))
@@ -403,8 +403,8 @@ def test_the_saving_dialog_does_not_block(window_told: Told, written: list[AnyEv
     dialog.reject()
 
 
-def test_only_changed_rows_are_said_to_change(look: Look) -> None:
-    table = PeerTable(look)
+def test_only_changed_rows_are_said_to_change(theme: Theme) -> None:
+    table = PeerTable(theme)
     peers = [PeerInfo(id=name, name=name, received=3, used=2, seen_at=50.0) for name in ("a", "b", "c")]
     table.show_peers(peers, 60.0)
     changed: list[tuple[int, int]] = []
@@ -416,8 +416,8 @@ def test_only_changed_rows_are_said_to_change(look: Look) -> None:
     assert [table.index(row, 4).data() for row in (1, 2)] == ["4 of 9"] * 2
 
 
-def test_strangers_names_are_neutral_in_the_table(look: Look) -> None:
-    table = PeerTable(look)
+def test_strangers_names_are_neutral_in_the_table(theme: Theme) -> None:
+    table = PeerTable(theme)
     table.show_peers([PeerInfo(id="a", name="\u202e<b>Evil</b>\n")], 0.0)
     assert table.index(0, 0).data() == "\ufffd<b>Evil</b>"
 

@@ -28,10 +28,10 @@ from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.progress.page import Progress
 from waggle.gui.state.pages import PAGES
-from waggle.gui.theme.theme import Look, Theme
+from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 
-THEMES: tuple[Theme, ...] = ("light", "dark")
+THEMES: tuple[ThemeName, ...] = ("light", "dark")
 LANGUAGES: tuple[Language, ...] = ("en", "pseudo", "mirrored")
 STATES: dict[str, Callable[[Story], Story]] = {
     "empty": lambda story: [], "loading": starting, "normal": lambda story: story, "error": failed,
@@ -48,28 +48,28 @@ class Shot(NamedTuple):
     """One screenshot of the matrix."""
 
     page: str
-    theme: str
+    theme_name: str
     language: str
     state: str
 
     def name(self, scale: str) -> str:
-        return f"{self.page}-{self.theme}-{self.language}-{self.state}@{scale}x.png"
+        return f"{self.page}-{self.theme_name}-{self.language}-{self.state}@{scale}x.png"
 
 
 def shots(folder: Path, scale: str) -> Iterator[Path]:
     """Take a quarter of all screenshots for each language and state; yields each file when it is written."""
-    story, look = example(), Look("light")
+    story, theme = example(), Theme("light")
     for spoken in LANGUAGES:
         translator.use(spoken)
         for state, edit in STATES.items():
-            look.use("light")
-            window = window_of(look, edit(story), replay=False)
+            theme.use("light")
+            window = window_of(theme, edit(story), replay=False)
             window.resize(*SIZE)
-            for theme in THEMES:
-                look.use(theme)
+            for theme_name in THEMES:
+                theme.use(theme_name)
                 for page in VIEWS:
                     show(window, page)
-                    path = folder / Shot(page, theme, spoken, state).name(scale)
+                    path = folder / Shot(page, theme_name, spoken, state).name(scale)
                     screenshot_when_still(window).save(str(path))
                     yield path
             shiboken6.delete(window)  # at once: a window that waits for its deletion gets each new theme, too
@@ -85,9 +85,9 @@ def example() -> Story:
 def readme(folder: Path) -> Path:
     """The screenshot of the README: Home, as most users see it."""
     translator.use("en")
-    look = Look("light")
-    look.use("light")
-    window = window_of(look, example(), replay=False)
+    theme = Theme("light")
+    theme.use("light")
+    window = window_of(theme, example(), replay=False)
     window.resize(*README)
     show(window, "home")
     path = folder / "readme.png"
@@ -108,13 +108,13 @@ def sheet(page: str, folder: Path) -> Path:
     """All screenshots of a page on one sheet: a row for each state and theme, a column for each language and scale."""
     height = THUMB * SIZE[1] // SIZE[0]
     columns = [(spoken, scale) for scale in SCALES for spoken in LANGUAGES]
-    rows = [(state, theme) for state in STATES for theme in THEMES]
+    rows = [(state, theme_name) for state in STATES for theme_name in THEMES]
     image = QImage(len(columns) * THUMB, len(rows) * height, QImage.Format.Format_RGB32)
     image.fill(Qt.GlobalColor.white)
     painter = QPainter(image)
-    for down, (state, theme) in enumerate(rows):
+    for down, (state, theme_name) in enumerate(rows):
         for across, (spoken, scale) in enumerate(columns):
-            picture = QImage(str(folder / Shot(page, theme, spoken, state).name(scale)))
+            picture = QImage(str(folder / Shot(page, theme_name, spoken, state).name(scale)))
             picture.setDevicePixelRatio(1)  # Qt takes it from the file name
             small = picture.scaledToWidth(THUMB, Qt.TransformationMode.SmoothTransformation)
             painter.drawImage(QPoint(across * THUMB, down * height), small)

@@ -20,12 +20,12 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look, Theme
+from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
 SIZES = ((1280, 800), (1024, 640))
-THEMES: tuple[Theme, ...] = ("light", "dark", "high_contrast")
+THEMES: tuple[ThemeName, ...] = ("light", "dark", "high_contrast")
 Story = Sequence[AnyEvent]
 
 
@@ -106,11 +106,11 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(look: Look, story: Sequence[AnyEvent], *, replay: bool = True) -> Window:
+def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True) -> Window:
     """A window that has received these events, from a recording or as if from an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    window = Window(look, current, event_log=journal, can_start=lambda: current.state.problem is not None)
+    window = Window(theme, current, event_log=journal, can_start=lambda: current.state.problem is not None)
     for event in story:
         current.take(event)
         journal.take(event)
@@ -120,59 +120,59 @@ def window_of(look: Look, story: Sequence[AnyEvent], *, replay: bool = True) -> 
     return window
 
 
-def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
+def pictures(theme: Theme, recording: Path, folder: Path) -> Iterator[Path]:
     """Take all screenshots; yields each file when it is written."""
     story = [
         event for event in json_lines.recording(recording) if event is not None and not isinstance(event, events.EngineStopped)
     ]
-    window = window_of(look, story)
-    for theme in THEMES:
-        look.use(theme)
+    window = window_of(theme, story)
+    for theme_name in THEMES:
+        theme.use(theme_name)
         for size in SIZES:
             window.resize(*size)
             for page in PAGES:
-                yield _take(window, page, folder / f"{page}-{theme}-{size[0]}x{size[1]}.png")
-    look.use("light")
+                yield _take(window, page, folder / f"{page}-{theme_name}-{size[0]}x{size[1]}.png")
+    theme.use("light")
     for state, (edit, pages) in STATES.items():
         window.hide()
-        window = window_of(look, edit(story))
+        window = window_of(theme, edit(story))
         for page in pages:
             yield _take(window, page, folder / f"state-{state}-{page}.png")
     window.hide()
-    yield from _standings(look, with_peers(story), folder)
-    yield from _staged(look, story, folder)
+    yield from _standings(theme, with_peers(story), folder)
+    yield from _staged(theme, story, folder)
 
 
-def _standings(look: Look, story: Story, folder: Path) -> Iterator[Path]:
+def _standings(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
     """Peers in every standing, one of them selected."""
-    window = window_of(look, story, replay=False)
+    window = window_of(theme, story, replay=False)
     window.show_page("peers")
     for size in SIZES:
         window.resize(*size)
-        for theme in THEMES:
-            look.use(theme)
+        for theme_name in THEMES:
+            theme.use(theme_name)
             window.peers.choose("12D3KooWBrisk Otter")
-            yield _take(window, "peers", folder / f"chosen-{theme}-{size[0]}x{size[1]}.png")
-    look.use("light")
+            yield _take(window, "peers", folder / f"chosen-{theme_name}-{size[0]}x{size[1]}.png")
+    theme.use("light")
     for name in STANDINGS:
         window.peers.choose(f"12D3KooW{name}")
         yield _take(window, "peers", folder / f"chosen-{name.split()[1].lower()}.png")
     window.hide()
 
 
-def _staged(look: Look, story: Story, folder: Path) -> Iterator[Path]:
+def _staged(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
     """Try it and the race, in every state."""
     shows = {"race": (staged.show_race, staged.RACES), "chat": (staged.show_talk, staged.TALKS)}
-    for theme in THEMES[:2]:
-        look.use(theme)
+    for theme_name in THEMES[:2]:
+        theme.use(theme_name)
         for size in SIZES:
             for kind, (show, states) in shows.items():
                 for state in states:
-                    window = window_of(look, story, replay=False)
+                    window = window_of(theme, story, replay=False)
                     window.resize(*size)
                     window.show_page("swarms")
                     show(window, state)
-                    yield _grab(window, folder / f"{kind}-{state}-{theme}-{size[0]}x{size[1]}.png")
+                    yield _grab(window, folder / f"{kind}-{state}-{theme_name}-{size[0]}x{size[1]}.png")
                     window.hide()
 
 
@@ -198,9 +198,9 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[1])
     folder.mkdir(parents=True, exist_ok=True)
     application()
-    look = Look("light")
-    look.dress()
-    for path in pictures(look, Path(arguments[0]), folder):
+    theme = Theme("light")
+    theme.dress()
+    for path in pictures(theme, Path(arguments[0]), folder):
         sys.stdout.write(f"{path}\n")
     return 0
 

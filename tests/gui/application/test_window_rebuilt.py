@@ -24,7 +24,7 @@ from waggle.gui.pages.swarms.swarm_cards import Sheet
 from waggle.gui.pages.you.page import GOODBYE, IDENTITY
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import Line
 from waggle.protocol import events
 from waggle.protocol.events_chat import TurnGrew
@@ -45,9 +45,9 @@ WAYS = [{"window.text_percent": 130}, {"window.language": "de"}]
 
 
 @pytest.fixture
-def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Controller]:
+def shell(theme: Theme, tmp_path: Path, qtbot: QtBot) -> Iterator[Controller]:
     engine = EngineProcess(SILENT, backoff=())
-    controller = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path).prepare())
+    controller = Controller(theme, StateStore(), engine, SettingsStore(None), Home(tmp_path).prepare())
     controller.begin("home")
     with qtbot.waitSignal(engine._process.started, timeout=60_000):
         controller.start()
@@ -58,8 +58,8 @@ def shell(look: Look, tmp_path: Path, qtbot: QtBot) -> Iterator[Controller]:
     window = controller.window
     shiboken6.delete(controller)
     shiboken6.delete(window)
-    look.set_text(100)
-    look.dress()
+    theme.set_text(100)
+    theme.dress()
 
 
 def tell(shell: Controller, *received: AnyEvent) -> None:

@@ -22,7 +22,7 @@ from waggle.gui.charts import progress_charts
 from waggle.gui.charts.chart import Chart
 from waggle.gui.pages.progress.page import Progress
 from waggle.gui.state.chart_series import AXES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
@@ -30,10 +30,10 @@ SCRIPT = """
 from PySide6.QtCore import Qt
 from waggle.gui.application.main import application
 from waggle.gui.charts.progress_charts import AnnotatedChart, PauseBand
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 app = application()
-chart = AnnotatedChart(Look("light"), "chart", shows_axis=True)
+chart = AnnotatedChart(Theme("light"), "chart", shows_axis=True)
 chart.resize(300, 200)
 chart.move(10, 10)
 chart.show()
@@ -151,21 +151,21 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
     (label,) = (note for note, _ in page._score_chart._labels)
     lines = [one for one in page._score_chart.getPlotItem().items if isinstance(one, InfiniteLine)]
-    assert label.fill.color() == page.look.colour("surface"), "lines pass behind it"
+    assert label.fill.color() == page.theme.colour("surface"), "lines pass behind it"
     assert label.zValue() > max(line.zValue() for line in lines)
     box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
     assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._score_chart._notes)
 
 
 @pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])
-def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(look: Look, qtbot: QtBot, wide: int) -> None:
-    chart = Chart(look, "chart", shows_axis=True)
+def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(theme: Theme, qtbot: QtBot, wide: int) -> None:
+    chart = Chart(theme, "chart", shows_axis=True)
     qtbot.addWidget(chart)
     chart.resize(wide, 200)
     with qtbot.waitExposed(chart):
         chart.show()
     chart.begin(1.0, shares=True, x=(0.0, 8.0), axis="round")
-    metrics, pixel = QFontMetricsF(look.font("caption")), chart.getViewBox().viewPixelSize()[0]
+    metrics, pixel = QFontMetricsF(theme.font("caption")), chart.getViewBox().viewPixelSize()[0]
     (tick_levels,) = chart.getAxis("bottom")._tickLevels
     spans = [(at - half, at + half) for at, words in tick_levels if (half := metrics.horizontalAdvance(words) / 2 * pixel)]
     assert all(first[1] < second[0] for first, second in pairwise(spans)), tick_levels

@@ -18,7 +18,7 @@ from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import Stepper
 from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
 from waggle.gui.state.round_steps import TITLES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.highlighted_text import lines_of
 from waggle.gui.widgets.painted import Painted, Stages
 from waggle.protocol import events
@@ -278,7 +278,7 @@ def arrived(*lengths: int) -> events.PeerGroupsArrived:
 def is_cut(card: QuestionCard) -> bool:
     """Whether some answer needs more lines than are drawn."""
     return any(
-        lines_of(tile.look, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
+        lines_of(tile.theme, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
     )
 
 
@@ -325,11 +325,11 @@ class Arrangements(QObject):
         return False
 
 
-def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wider(look: Look, qtbot: QtBot) -> None:
+def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wider(theme: Theme, qtbot: QtBot) -> None:
     answers = tuple(events.ShownCompletion(text=LONG[:70], judged=True) for _ in range(4))
     room = QWidget()
     qtbot.addWidget(room)
-    card = QuestionCard(look, set())
+    card = QuestionCard(theme, set())
     card.setParent(room)
     card.resize(1700, 300)
     room.show()
@@ -342,18 +342,18 @@ def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wid
 
 
 def is_honey(widget: Painted) -> bool:
-    picture, honey = widget.grab().toImage(), widget.look.colour("accent")
+    picture, honey = widget.grab().toImage(), widget.theme.colour("accent")
     return any(picture.pixelColor(x, y) == honey for x in range(picture.width()) for y in range(picture.height()))
 
 
 @pytest.mark.parametrize("phase", ["paused", "waiting"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phase: events.Phase, stage: Stage) -> None:
+def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, phase: events.Phase, stage: Stage) -> None:
     going = State(phase="contributing", stage=stage, asked=8, answers_expected=64)
     held = replace(going, phase=phase)
     assert progress_words(held)[0].startswith(f"Stopped at: {TITLES[stage]}")
     assert progress_words(held)[1:] == progress_words(going)[1:]
-    stepper, cells = Stepper(look), Stages(look)
+    stepper, cells = Stepper(theme), Stages(theme)
     stepper.resize(900, 40)
     for state in (going, held):
         stepper.show_state(state)
@@ -372,8 +372,8 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phas
         ("contributing", 33, "as soon as the next round begins"),
     ],
 )
-def test_an_empty_feed_says_when_something_comes(look: Look, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
-    live = Live(look)
+def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
+    live = Live(theme)
     qtbot.addWidget(live)
     live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
     assert live._feed._empty.text() == f"Questions and answers appear here {when}."

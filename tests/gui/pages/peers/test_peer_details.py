@@ -22,7 +22,7 @@ from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.peers.page import Peers
 from waggle.gui.pages.peers.peer_details import HINT
 from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, SIGN, PeerTable
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
 from waggle.protocol.events import Choice, PeerInfo
@@ -89,14 +89,14 @@ def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Told
         ({"choice": "blocked"}, "Blocked"),
     ],
 )
-def test_a_row_says_how_its_peer_stands(look: Look, fields: dict[str, object], word: str) -> None:
-    table = PeerTable(look)
+def test_a_row_says_how_its_peer_stands(theme: Theme, fields: dict[str, object], word: str) -> None:
+    table = PeerTable(theme)
     table.show_peers([replace(WREN, **fields)], NOW)
     assert table.index(0, SIGN).data() == word
 
 
-def test_a_row_that_only_changes_its_standing_is_said_to_change(look: Look) -> None:
-    table = PeerTable(look)
+def test_a_row_that_only_changes_its_standing_is_said_to_change(theme: Theme) -> None:
+    table = PeerTable(theme)
     peers = [replace(OTTER, seen_at=0.0), replace(WREN, seen_at=0.0, doubted_until=NOW + 60, reason="too large")]
     table.show_peers(peers, NOW)
     assert table.index(1, SIGN).data() == "In doubt"
@@ -109,8 +109,8 @@ def test_a_row_that_only_changes_its_standing_is_said_to_change(look: Look) -> N
     assert table.index(1, SIGN).data() == "–"
 
 
-def test_the_sentence_is_read_out_and_shown_on_hovering(look: Look) -> None:
-    table = PeerTable(look)
+def test_the_sentence_is_read_out_and_shown_on_hovering(theme: Theme) -> None:
+    table = PeerTable(theme)
     table.show_peers([replace(WREN, doubted_until=NOW + 60, reason="<b>\u202etoo large")], NOW)
     says = "It broke a rule (<b>\ufffdtoo large): it is asked again in 60 s."
     assert table.index(0, 0).data(Qt.ItemDataRole.AccessibleDescriptionRole) == says
@@ -280,7 +280,7 @@ def test_an_engine_behind_a_pipe_mutes_and_refuses(window_told: Told, qtbot: QtB
 def test_the_window_as_it_opens_has_room_for_every_column(
     window_told: Told,
     story: list[AnyEvent],
-    look: Look,
+    theme: Theme,
     qapp: QApplication,
     spoken: Language,
     percent: int,
@@ -289,7 +289,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     """With a scroll bar beside them, and no head, connection, figure or standing cut; of larger words, for those that stay."""
     request.addfinalizer(lambda: translator.use("en"))
     translator.use(spoken)
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told(with_peers(story), 1280, 800)
     window.show_page("peers")
     for _ in range(3):
@@ -299,8 +299,8 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     seen = [column for column in range(len(COLUMNS)) if not view.isColumnHidden(column)]
     assert len(seen) == {100: 10, 130: 8, 200: 4}[percent]
     assert sum(view.columnWidth(column) for column in seen) == view.viewport().width()
-    assert view.columnWidth(0) >= look.px(NAME_ROOM)
-    small, caption = QFontMetricsF(look.font("small")), QFontMetricsF(look.font("caption"))
+    assert view.columnWidth(0) >= theme.px(NAME_ROOM)
+    small, caption = QFontMetricsF(theme.font("small")), QFontMetricsF(theme.font("caption"))
     for column in seen[1:]:
         room = view.columnWidth(column) - 24
         assert caption.horizontalAdvance(str(model.headerData(column, Qt.Orientation.Horizontal))) <= room
@@ -311,9 +311,9 @@ def test_the_window_as_it_opens_has_room_for_every_column(
 
 @pytest.mark.parametrize(("percent", "scrolls"), [(100, False), (130, True), (200, True)])
 def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
-    window_told: Told, story: list[AnyEvent], look: Look, qapp: QApplication, percent: int, scrolls: bool
+    window_told: Told, story: list[AnyEvent], theme: Theme, qapp: QApplication, percent: int, scrolls: bool
 ) -> None:
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told(with_peers(story), 1024, 640)
     window.show_page("peers")
     for _ in range(3):
@@ -321,7 +321,7 @@ def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
     page = window.peers
     assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
     assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
-    assert page._view.viewport().height() >= 2 * look.size["row"]
+    assert page._view.viewport().height() >= 2 * theme.size["row"]
     for line in (page._reach._head, *page._reach._lines.values()):
         assert line.height() >= line.sizeHint().height()
         assert not line.isVisible() or line.width() >= line.sizeHint().width(), line.words()

@@ -8,7 +8,7 @@ from waggle.core.settings import Settings, Swarm
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.leaderboard_chart import LeaderboardChart
 from waggle.gui.pages.progress.page import Progress
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import Line
 from waggle.protocol.commands import ChangeSettings
 from waggle.protocol.events import SettingsChanged
@@ -108,14 +108,14 @@ def test_table_and_comparison_take_turns(window_told: Told, written: list[AnyEve
 
 
 def test_charts_take_the_colours_of_a_system_that_became_dark(
-    window_told: Told, written: list[AnyEvent], look: Look, monkeypatch: pytest.MonkeyPatch
+    window_told: Told, written: list[AnyEvent], theme: Theme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look.use("system")
+    theme.use("system")
     window = window_told([*written, chosen(), compared(True, False)])
     page = opened(window)
     (chart,) = page.findChildren(LeaderboardChart)
-    assert chart.backgroundBrush().color() == look.colour("surface")
-    look.mode = "dark"  # as if the system had become so: none can be had in a test
-    look.changed.emit()
-    assert chart.backgroundBrush().color() == look.colour("surface")
-    look.use("light")
+    assert chart.backgroundBrush().color() == theme.colour("surface")
+    theme.mode = "dark"  # as if the system had become so: none can be had in a test
+    theme.changed.emit()
+    assert chart.backgroundBrush().color() == theme.colour("surface")
+    theme.use("light")

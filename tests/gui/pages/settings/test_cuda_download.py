@@ -15,7 +15,7 @@ from waggle.gui.pages.settings.cuda_download import CudaView
 from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 PACK = cuda_download.shipped()
 HALF = "import sys, time; print('[1300000000, 2500000000]', flush=True); time.sleep(60)"
@@ -24,9 +24,9 @@ ARRIVED = f"import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); print([9, 9]
 
 
 @pytest.fixture
-def view(look: Look, qtbot: QtBot, tmp_path: Path) -> Callable[..., CudaView]:
+def view(theme: Theme, qtbot: QtBot, tmp_path: Path) -> Callable[..., CudaView]:
     def make(*words: str, pack: Pack = PACK) -> CudaView:
-        made = CudaView(look, pack, tmp_path, [sys.executable, "-c", *words] if words else ())
+        made = CudaView(theme, pack, tmp_path, [sys.executable, "-c", *words] if words else ())
         qtbot.addWidget(made)
         return made
 
@@ -80,11 +80,11 @@ def test_once_it_is_here_it_can_only_be_removed(view: Callable[..., CudaView], q
     [(False, "Settings offers to use your NVIDIA card"), (True, "There, waggle cuda --get uses the NVIDIA card")],
 )
 def test_a_card_of_another_computer_is_not_offered_a_download_to_this_one(
-    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, far: bool, offer: str
+    theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, far: bool, offer: str
 ) -> None:
     monkeypatch.setattr(cuda_download, "fits", lambda _pack: True)
     current = StateStore()
-    window = Window(look, current, choices=SettingsStore(None, far=far))
+    window = Window(theme, current, choices=SettingsStore(None, far=far))
     qtbot.addWidget(window)
     current.take(ready(device_reason=cuda_download.OFFERED))
     window.show_page("settings")

@@ -26,7 +26,7 @@ from waggle.gui.pages.settings.sent_messages import Privacy
 from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
 from waggle.gui.widgets.controls.week_schedule import ALWAYS, Week
@@ -41,8 +41,8 @@ ROWS = {made.key: made for part in PARTS for made in part.rows}
 
 
 @pytest.fixture
-def page(look: Look, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
-    made = SettingsPage(look, SettingsStore(tmp_path / "settings.toml"))
+def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
+    made = SettingsPage(theme, SettingsStore(tmp_path / "settings.toml"))
     qtbot.addWidget(made)
     made.resize(1000, 800)
     made.show_state(State(), 0.0)
@@ -71,8 +71,8 @@ def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: Qt
 
 
 @pytest.mark.parametrize("checked", [False, True])
-def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(look: Look, qtbot: QtBot, checked: bool) -> None:
-    switch = Switch(look, "")
+def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(theme: Theme, qtbot: QtBot, checked: bool) -> None:
+    switch = Switch(theme, "")
     qtbot.addWidget(switch)
     switch.show_value(checked)
     changeable = switch.grab().toImage()
@@ -130,8 +130,8 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
     assert page._choices.value("swarm.seeds") == ("/ip4/192.0.2.2/tcp/2",)
 
 
-def test_a_value_set_by_hand_is_shown_as_itself(look: Look, qtbot: QtBot) -> None:
-    picker = Picker(look, "Theme", [("a", "A")])
+def test_a_value_set_by_hand_is_shown_as_itself(theme: Theme, qtbot: QtBot) -> None:
+    picker = Picker(theme, "Theme", [("a", "A")])
     qtbot.addWidget(picker)
     picker.show_value("b")
     assert picker.currentText() == "b"
@@ -148,12 +148,12 @@ held_out_every = 20000
 """
 
 
-def test_opening_the_page_changes_nothing_that_was_set_by_hand(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(BY_HAND)
     choices, asked = SettingsStore(path), list[AnyCommand]()
     choices.ask = lambda command: asked.append(command) is not None
-    page = SettingsPage(look, choices)
+    page = SettingsPage(theme, choices)
     qtbot.addWidget(page)
     choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
     for number in page.findChildren(Number):
@@ -263,8 +263,8 @@ def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: P
     assert settings.read(tmp_path / "settings.toml").computer.priority == "normal"
 
 
-def test_the_week_is_set_by_keyboard(look: Look, qtbot: QtBot) -> None:
-    week, told = Week(look, "Your week"), list[object]()
+def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
+    week, told = Week(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.changed.connect(told.append)
     week.show_value(())
@@ -278,8 +278,8 @@ def test_the_week_is_set_by_keyboard(look: Look, qtbot: QtBot) -> None:
     assert tuple(week._week) == ALWAYS
 
 
-def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(look: Look, qtbot: QtBot) -> None:
-    week, told = Week(look, "Your week"), list[object]()
+def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(theme: Theme, qtbot: QtBot) -> None:
+    week, told = Week(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.resize(600, week.height())
     week.changed.connect(told.append)
@@ -294,8 +294,8 @@ def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(l
     assert told == [("#" * 24, "#" * 24, "###." + "#" * 20, *("#" * 24,) * 4)]
 
 
-def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
-    why, asked = Why(look, page), list[AnyCommand]()
+def test_a_rule_is_switched_off_where_it_is_named(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
+    why, asked = Why(theme, page), list[AnyCommand]()
     why.commanded.connect(asked.append)
     ticks = (Tick(rule="pause", passes=False, says="Paused."), Tick(rule="power", passes=True, says="It is plugged in."))
     why.show_ticks(ticks)
@@ -341,10 +341,10 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
 @pytest.mark.parametrize("percent", [100, 150, 200])
 @pytest.mark.parametrize("spoken", ["en", "de"])
-def test_no_rule_is_cut(look: Look, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
+def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
     translator.use(spoken)
-    look.set_text(percent)
-    why = Why(look, page)
+    theme.set_text(percent)
+    why = Why(theme, page)
     for ticks in (TOLD[:1], TOLD, TOLD[2:]):
         why.show_ticks([*ticks, *UNTOLD], "Nobody else is in First light now. It needs nothing from you.")
         why.open_below(page)
@@ -359,8 +359,8 @@ def test_no_rule_is_cut(look: Look, qapp: QApplication, page: SettingsPage, spok
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
-def test_a_rule_stays_under_the_finger_while_its_degrees_change(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
-    why, asked = Why(look, page), list[AnyCommand]()
+def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
+    why, asked = Why(theme, page), list[AnyCommand]()
     why.commanded.connect(asked.append)
 
     def ticks(celsius: int) -> tuple[Tick, ...]:
@@ -405,8 +405,8 @@ def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[...,
     assert sent == []
 
 
-def test_what_is_no_rule_cannot_be_switched_off(look: Look, page: SettingsPage) -> None:
-    why = Why(look, page)
+def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage) -> None:
+    why = Why(theme, page)
     why.show_ticks([Tick(rule="disk", passes=False, says="The disk is full.", ends="Make room on it.")])
     assert why.findChildren(Switch) == []
     for rule in get_args(Rule):
@@ -415,8 +415,8 @@ def test_what_is_no_rule_cannot_be_switched_off(look: Look, page: SettingsPage) 
             switch.click()
 
 
-def test_what_left_this_computer_is_shown_verbatim(look: Look, qtbot: QtBot) -> None:
-    privacy, asked = Privacy(look), list[AnyCommand]()
+def test_what_left_this_computer_is_shown_verbatim(theme: Theme, qtbot: QtBot) -> None:
+    privacy, asked = Privacy(theme), list[AnyCommand]()
     qtbot.addWidget(privacy)
     privacy.commanded.connect(asked.append)
     privacy._ask.click()
@@ -447,9 +447,9 @@ def test_the_log_is_searched_and_newest_first() -> None:
     assert lines.rowCount() == 1
 
 
-def test_an_empty_log_says_why_and_has_nothing_to_copy(look: Look, qtbot: QtBot) -> None:
+def test_an_empty_log_says_why_and_has_nothing_to_copy(theme: Theme, qtbot: QtBot) -> None:
     journal = EventLog()
-    log = Log(look, journal)
+    log = Log(theme, journal)
     qtbot.addWidget(log)
     said = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
     journal.take(events.EngineStopped(round=3, at=5.0))
@@ -471,10 +471,10 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
     assert str(tmp_path) not in words
 
 
-def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     choices, asked = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
     choices.ask = lambda command: asked.append(command) is None
-    page = SettingsPage(look, choices)
+    page = SettingsPage(theme, choices)
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
@@ -488,8 +488,10 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look:
 
 
 @pytest.mark.parametrize("far", [True, False])
-def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(look: Look, qtbot: QtBot, *, far: bool) -> None:
-    page = SettingsPage(look, SettingsStore(None, far=far))
+def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(
+    theme: Theme, qtbot: QtBot, *, far: bool
+) -> None:
+    page = SettingsPage(theme, SettingsStore(None, far=far))
     qtbot.addWidget(page)
     said = row_of(page, "when.week")._note.text()
     assert said.startswith("Filled hours may be used.")
@@ -510,10 +512,10 @@ def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
         choices.value("window.nothing")
 
 
-def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")
-    page = SettingsPage(look, choices := SettingsStore(path))
+    page = SettingsPage(theme, choices := SettingsStore(path))
     qtbot.addWidget(page)
     page.show_state(State(phase="problem"), 0.0)
     assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)

@@ -26,7 +26,7 @@ from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SHEET, Swar
 from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
 from waggle.gui.pages.swarms.swarm_cards import Sheet, SwarmCard, trains_on
 from waggle.gui.state.invite_link import first_link_in_file
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SureLink
@@ -438,7 +438,7 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     (sheet,) = swarms.findChildren(Sheet)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
     sheet = Sheet(
-        window.swarms.look, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
+        window.swarms.theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
@@ -549,8 +549,8 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     assert window.status._notice._content[0] == "no name is not the name of a model."
 
 
-def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(look: Look) -> None:
-    made = ModelCard(look, replace(QWEN, fit="?"))
+def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
+    made = ModelCard(theme, replace(QWEN, fit="?"))
     made.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
     assert made._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
     assert made._fit.toolTip() == "Weights are many. More."
@@ -722,10 +722,10 @@ def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
     return [command for command in sent if isinstance(command, commands.PoseQuestion)]
 
 
-def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, look: Look, qtbot: QtBot) -> None:
+def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, theme: Theme, qtbot: QtBot) -> None:
     window, _, _ = trying
     other = replace(POSED, specialty="binary_matrix", number=99)
-    made, sent = AskView(look), list[AnyCommand]()
+    made, sent = AskView(theme), list[AnyCommand]()
     qtbot.addWidget(made)
     made.commanded.connect(sent.append)
     made.show_state(replace(window._current.state, posed=other))
@@ -944,10 +944,10 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
 @pytest.mark.parametrize("text_percent", [100, 200])
 @pytest.mark.parametrize("spoken", ["en", "de"])
 def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
-    look: Look, window_told: Told, spoken: translator.Language, text_percent: int
+    theme: Theme, window_told: Told, spoken: translator.Language, text_percent: int
 ) -> None:
     translator.use(spoken)
-    look.set_text(text_percent)
+    theme.set_text(text_percent)
     window = window_told(BEGUN)
     window.show_page("swarms")
     swarms = window.swarms
@@ -972,13 +972,13 @@ def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -
         translator.use("en")
 
 
-def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(look: Look, qtbot: QtBot, tmp_path: Path,
+def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme, qtbot: QtBot, tmp_path: Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setenv("HOME", str(tmp_path / "anna"))
     (tmp_path / "anna").mkdir()
     (tmp_path / "program").mkdir()
     monkeypatch.chdir(tmp_path / "program")
-    above = Button(look, "")
+    above = Button(theme, "")
     qtbot.addWidget(above)
     QFileDialog(above).setDirectory(str(tmp_path / "program"))  # as at first: Qt remembers where a dialog was last
     dialog = file_dialog(above, "Save", list[str]().append, saves="invite.waggle")

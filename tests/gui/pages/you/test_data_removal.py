@@ -19,7 +19,7 @@ from waggle.gui.i18n import translator
 from waggle.gui.pages.you.data_removal import NOTES, TITLES, Farewell, GoodbyeView, chosen_words, done_words
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 FOUND = (
@@ -51,8 +51,8 @@ def test_what_was_done_is_said() -> None:
     assert done_words(Removed(kind="history", files=3, size=45_000)) == "History: 3 files removed, 45 kB"
 
 
-def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(look: Look, qtbot: QtBot) -> None:
-    view, wanted = GoodbyeView(look), list[object]()
+def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme, qtbot: QtBot) -> None:
+    view, wanted = GoodbyeView(theme), list[object]()
     qtbot.addWidget(view)
     view.confirmed.connect(wanted.append)
     view.show_found(FOUND, no_backup="")
@@ -71,8 +71,8 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(look: Look, 
     assert wanted == [frozenset({"checkpoints", "log"})]
 
 
-def test_nothing_chosen_cannot_be_removed(look: Look, qtbot: QtBot) -> None:
-    view = GoodbyeView(look)
+def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
+    view = GoodbyeView(theme)
     qtbot.addWidget(view)
     view.show_found(FOUND[:1], no_backup="The engine is not running.")
     assert not view._go.isEnabled()
@@ -80,8 +80,8 @@ def test_nothing_chosen_cannot_be_removed(look: Look, qtbot: QtBot) -> None:
     assert view._backup.toolTip()
 
 
-def test_a_file_that_resisted_is_named(look: Look, qtbot: QtBot) -> None:
-    last = Farewell(look, Path("/nowhere"), frozenset({"log"}))
+def test_a_file_that_resisted_is_named(theme: Theme, qtbot: QtBot) -> None:
+    last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)
     last._say((Removed(kind="log", files=0, size=0, spared=(Spared(path="/x/<b>waggle.log", reason="Permission denied"),)),))
     assert last._title.words() == "1 file could not be removed"
@@ -89,7 +89,7 @@ def test_a_file_that_resisted_is_named(look: Look, qtbot: QtBot) -> None:
 
 
 def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
-    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusal = (
         "waggle: Another engine, or a seed, is running for this folder.\n"
@@ -98,7 +98,7 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
     monkeypatch.setattr(
         paths, "program", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
     )
-    last = Farewell(look, Path("/nowhere"), frozenset({"log"}))
+    last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)
     translator.use("de")
     try:
@@ -110,11 +110,11 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
     assert last.words().startswith("Für diesen Ordner läuft schon ein Motor oder ein Seed.")
 
 
-def test_help_and_you_lead_there_and_a_replay_offers_none(look: Look, tmp_path: Path, qtbot: QtBot,
+def test_help_and_you_lead_there_and_a_replay_offers_none(theme: Theme, tmp_path: Path, qtbot: QtBot,
                                                           window_told: Callable[..., Window]) -> None:  # fmt: skip
     (tmp_path / "identity.key").write_bytes(b"x" * 68)
     current = StateStore()
-    window = Window(look, current, home=paths.Home(tmp_path))
+    window = Window(theme, current, home=paths.Home(tmp_path))
     qtbot.addWidget(window)
     window.show()
     window.show_page("help")
@@ -130,7 +130,7 @@ def test_help_and_you_lead_there_and_a_replay_offers_none(look: Look, tmp_path: 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")
 def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards(
-    look: Look, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    theme: Theme, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(waggle.__file__).parents[1]
     monkeypatch.setenv("PYTHONPATH", f"{root}:{FAKE.parents[1]}")
@@ -140,7 +140,7 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
         (home.root / name).parent.mkdir(exist_ok=True)
         (home.root / name).write_text("")
     source = EngineProcess([sys.executable, str(FAKE), "well"])
-    shell = Controller(look, StateStore(), source, SettingsStore(home.settings), home)
+    shell = Controller(theme, StateStore(), source, SettingsStore(home.settings), home)
     shell.begin("you")
     shell.start()
     left = list[bool]()

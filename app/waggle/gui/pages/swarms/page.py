@@ -19,7 +19,7 @@ from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_cards import Invitation, Sheet, as_answered, as_created, as_remembered, link_field
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.state.invite_link import first_link, first_link_in_file
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.file_dialogs import file_dialog
@@ -44,8 +44,8 @@ def why_stay(state: State) -> str:
 class Swarms(Page):
     """A list, and what opens from it. One thing is asked of the engine at a time; what it refuses is said where it was asked."""
 
-    def __init__(self, look: Look, *, here: bool) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, *, here: bool) -> None:
+        super().__init__(theme)
         self._state = State()
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were asked for
@@ -53,28 +53,28 @@ class Swarms(Page):
         self._written_for: object = None  # how this computer could be reached when the invite was asked for
         self._sheet: tuple[SwarmShown, Callable[[], str]] | None = None  # the one that was shown last, and who is there
         self._waiting, self._command = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
-        self._line = Line(look, role="small", tone="text_soft")
-        self._join = Button(look, tr("Join by a link"), icon="gather")
+        self._line = Line(theme, role="small", tone="text_soft")
+        self._join = Button(theme, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
-        self._new = Button(look, tr("Create a swarm"), icon="swarms")
+        self._new = Button(theme, tr("Create a swarm"), icon="swarms")
         self._new.clicked.connect(self._show_form)
-        self._ask_others = Button(look, tr("Invite someone"), "primary", "invite")
+        self._ask_others = Button(theme, tr("Invite someone"), "primary", "invite")
         self._ask_others.clicked.connect(self.show_invitation)
-        self._form, self._invitation = SwarmForm(look), Invitation(look)
+        self._form, self._invitation = SwarmForm(theme), Invitation(theme)
         self._form.submitted.connect(self._create)
         self._form.declined.connect(self._give_up)
         self._invitation.done.connect(self.show_list)
         self._invitation.save_wanted.connect(self._save_wanted)
-        self._models = ModelsView(look, here=here)
+        self._models = ModelsView(theme, here=here)
         self._models.commanded.connect(self.commanded)
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
-        self._which = Segments(look, self._names, tr("What is shown"))
+        self._which = Segments(theme, self._names, tr("What is shown"))
         self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
-        self.trying = TryView(look)
+        self.trying = TryView(theme)
         self.trying.commanded.connect(self.commanded)
-        self.race = RaceView(look)
+        self.race = RaceView(theme)
         self._views = QStackedWidget()
-        self._list, self._sheets = SwarmList(look), column()
+        self._list, self._sheets = SwarmList(theme), column()
         self._list.chosen.connect(self._preview)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
         views = (Scrolled(column(self._list)), self._join_view(), Scrolled(self._sheets), Scrolled(column((self._form, 1))),
@@ -82,7 +82,7 @@ class Swarms(Page):
                  Scrolled(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
-        self._top = titled(look, self._names[0], self._which, self._join, self._new, self._ask_others)
+        self._top = titled(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
         self._head = column(self._top, self._line, gap=0)
         self._views.setMinimumHeight(1)  # each of them scrolls: the head's buttons are not to give way
         self.setLayout(column(self._head, (self._views, 1), gap=0))
@@ -263,7 +263,7 @@ class Swarms(Page):
         empty(self._sheets)
         leaving = one_line(self._state.ready.swarm) if self._state.ready else tr("this swarm")
         sheet = Sheet(
-            self.look,
+            self.theme,
             swarm,
             about=about(),
             leaving=leaving,
@@ -323,22 +323,22 @@ class Swarms(Page):
         self._invitation.show_invite(mine, one_line(ready.swarm) if ready else "", private=private)
 
     def _join_view(self) -> Scrolled:
-        look = self.look
-        self._link = link_field(look, tr("An invite link"))
+        theme = self.theme
+        self._link = link_field(theme, tr("An invite link"))
         self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
         self._link.returnPressed.connect(self._look_at)
-        self._look_button = Button(look, tr("Look at it"), "primary")
+        self._look_button = Button(theme, tr("Look at it"), "primary")
         self._look_button.clicked.connect(self._look_at)
-        file = Button(look, tr("Open a file"))
+        file = Button(theme, tr("Open a file"))
         file.clicked.connect(self._file_wanted)
-        back = Button(look, tr("Cancel"))
+        back = Button(theme, tr("Cancel"))
         back.clicked.connect(self.show_list)
-        self._message = text(look, "", "small", "bad", wrap=True)
+        self._message = text(theme, "", "small", "bad", wrap=True)
         about = text(
-            look, tr("You see what the swarm is and what would be shared; nothing is joined until you say so."), wrap=True
+            theme, tr("You see what the swarm is and what would be shared; nothing is joined until you say so."), wrap=True
         )
         join_card = card(
-            text(look, tr("Join by an invite"), "title"), about, as_widget(row((self._link, 1), self._look_button)),
+            text(theme, tr("Join by an invite"), "title"), about, as_widget(row((self._link, 1), self._look_button)),
             self._message, as_widget(row(file, None, back)), gap=12, pad=24,
         )  # fmt: skip
         return Scrolled(column(join_card, None))

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
 
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import OnceButton, SureLink
 from waggle.gui.widgets.controls.copy_button import CopyButton
@@ -48,28 +48,28 @@ def here(swarm: SwarmShown, members: int | None) -> str:
     return tr("not asked yet")
 
 
-def chips(look: Look, swarm: SwarmShown) -> list[Chip]:
+def chips(theme: Theme, swarm: SwarmShown) -> list[Chip]:
     """What sort of swarm it is."""
     chip_widgets = []
     if swarm.active:
-        chip_widgets.append(Chip(look, tr("You are here"), "accent", "on"))
+        chip_widgets.append(Chip(theme, tr("You are here"), "accent", "on"))
     if swarm.private:
-        chip_widgets.append(Chip(look, tr("Private"), "plain", "shield"))
+        chip_widgets.append(Chip(theme, tr("Private"), "plain", "shield"))
     if swarm.shipped:
-        chip_widgets.append(Chip(look, tr("Comes with Waggle"), "plain"))
+        chip_widgets.append(Chip(theme, tr("Comes with Waggle"), "plain"))
     elif swarm.created:
-        chip_widgets.append(Chip(look, tr("Created here"), "plain"))
+        chip_widgets.append(Chip(theme, tr("Created here"), "plain"))
     return chip_widgets
 
 
 class Fact(QWidget):
     """One line of a card: what, and how it is."""
 
-    def __init__(self, look: Look, title: str, words: str) -> None:
+    def __init__(self, theme: Theme, title: str, words: str) -> None:
         super().__init__()
-        self._title, name = title, text(look, title, "small", "soft")
-        self._value = text(look, "", "small", wrap=True)
-        name.setFixedWidth(look.px(112))
+        self._title, name = title, text(theme, title, "small", "soft")
+        self._value = text(theme, "", "small", wrap=True)
+        name.setFixedWidth(theme.px(112))
         name.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.setLayout(row(name, (self._value, 1), gap=8))
         self.say(words)
@@ -79,7 +79,7 @@ class Fact(QWidget):
         self._value.setAccessibleName(f"{self._title}: {words}")
 
 
-def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
+def samples(theme: Theme, swarm: SwarmShown) -> QFrame | None:
     """What is asked there, in its own words: plain text, cut short."""
     with_samples = [specialty for specialty in swarm.specialties if specialty.sample][:MOST_SAMPLES]
     if not with_samples:
@@ -91,8 +91,8 @@ def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
         parts.append(
             as_widget(
                 column(
-                    text(look, tr_sentence(one_line(specialty.title)), "tag", "soft"),
-                    text(look, visible(cut), "mono", wrap=True),
+                    text(theme, tr_sentence(one_line(specialty.title)), "tag", "soft"),
+                    text(theme, visible(cut), "mono", wrap=True),
                     gap=1,
                 )
             )
@@ -100,13 +100,13 @@ def samples(look: Look, swarm: SwarmShown) -> QFrame | None:
     return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
 
 
-def forget_link(look: Look, swarm: SwarmShown) -> SureLink:
+def forget_link(theme: Theme, swarm: SwarmShown) -> SureLink:
     """Asked twice where the way back goes too."""
     title, sure = one_line(swarm.name), ""
     if swarm.private or swarm.created:
         sure = tr("Forget its key for good") if swarm.private else tr("Forget it for good")
     name = tr("Forget %1").replace("%1", title)
-    return SureLink(look, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
+    return SureLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
 
 
 class SwarmCard(QFrame):
@@ -115,35 +115,35 @@ class SwarmCard(QFrame):
     chosen = Signal(str)
     forgotten = Signal(str)
 
-    def __init__(self, look: Look, swarm: SwarmShown, why_not: str) -> None:
+    def __init__(self, theme: Theme, swarm: SwarmShown, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._swarm, self._members = swarm, Fact(look, tr("Members"), here(swarm, None))
-        name = Line(look, one_line(swarm.name), "heading")
-        head = row(Sign(look, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(look, swarm))
-        facts = [Fact(look, tr("It trains on"), trains_on(swarm)), self._members]
+        self._swarm, self._members = swarm, Fact(theme, tr("Members"), here(swarm, None))
+        name = Line(theme, one_line(swarm.name), "heading")
+        head = row(Sign(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
+        facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
         if swarm.model_hint:
-            facts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
+            facts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
         if swarm.active:
-            facts.append(Fact(look, tr("Shared"), tr(SHARED)))
+            facts.append(Fact(theme, tr("Shared"), tr(SHARED)))
         parts: list[QWidget] = [as_widget(head), *facts]
-        if swarm.active and (sample_box := samples(look, swarm)) is not None:
-            parts += [text(look, tr("Questions of this kind are asked"), "label", "soft"), sample_box]
+        if swarm.active and (sample_box := samples(theme, swarm)) is not None:
+            parts += [text(theme, tr("Questions of this kind are asked"), "label", "soft"), sample_box]
         if not swarm.active:
-            parts.append(self._buttons(look, swarm, why_not))
+            parts.append(self._buttons(theme, swarm, why_not))
         self.setLayout(column(*parts, None, gap=7, margins=(20, 14, 20, 14)))
 
     def show_members(self, members: int | None) -> None:
         self._members.say(here(self._swarm, members))
 
-    def _buttons(self, look: Look, swarm: SwarmShown, why_not: str) -> QWidget:
+    def _buttons(self, theme: Theme, swarm: SwarmShown, why_not: str) -> QWidget:
         title = one_line(swarm.name)
-        go = Button(look, tr("Go there"), small=True)
+        go = Button(theme, tr("Go there"), small=True)
         go.setAccessibleName(tr("Go to %1").replace("%1", title))
         go.setEnabled(not why_not)
         go.setToolTip(why_not)
         go.clicked.connect(lambda: self.chosen.emit(swarm.charter))
-        forget, warning = forget_link(look, swarm), text(look, "", "small", "bad", wrap=True)
+        forget, warning = forget_link(theme, swarm), text(theme, "", "small", "bad", wrap=True)
         say_in(warning, "", "bad")
         words = tr("Without an invite to it you can never come back.")
         forget.asking.connect(lambda is_asking: say_in(warning, words if is_asking else "", "bad"))
@@ -183,36 +183,36 @@ class Sheet(QFrame):
     accepted = Signal(str)
     declined = Signal()
 
-    def __init__(self, look: Look, swarm: SwarmShown, *, about: str, leaving: str, round_: int, why_not: str) -> None:
+    def __init__(self, theme: Theme, swarm: SwarmShown, *, about: str, leaving: str, round_: int, why_not: str) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
-        head = row(Sign(look, "swarms", "accent_text", 24), (Line(look, title, "title"), 1), *chips(look, swarm))
+        head = row(Sign(theme, "swarms", "accent_text", 24), (Line(theme, title, "title"), 1), *chips(theme, swarm))
         introduction = tr("You are in this swarm already.") if swarm.active else about
-        parts: list[QWidget | int | None] = [as_widget(head), text(look, introduction, "body", "soft", wrap=True), 4]
-        parts.append(Fact(look, tr("It trains on"), trains_on(swarm)))
+        parts: list[QWidget | int | None] = [as_widget(head), text(theme, introduction, "body", "soft", wrap=True), 4]
+        parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
         if swarm.model_hint:
-            parts.append(Fact(look, tr("Meant for"), one_line(swarm.model_hint)))
+            parts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
         shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
         if swarm.active:
             shared, questions = tr("Shared"), tr("Questions of this kind are asked")
-        parts += [Fact(look, shared, tr(SHARED)), Fact(look, tr("Never leaves"), tr(STAYS))]
-        if (sample_box := samples(look, swarm)) is not None:
-            parts += [2, text(look, questions, "label", "soft"), sample_box]
+        parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
+        if (sample_box := samples(theme, swarm)) is not None:
+            parts += [2, text(theme, questions, "label", "soft"), sample_box]
         parts += [4, rule()]
         if not swarm.active:
-            parts += [2, text(look, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
-        hindrance = Line(look, "" if swarm.active else why_not, "small", "text_soft")
-        parts.append(as_widget(row((hindrance, 1), *self._buttons(look, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
+            parts += [2, text(theme, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
+        hindrance = Line(theme, "" if swarm.active else why_not, "small", "text_soft")
+        parts.append(as_widget(row((hindrance, 1), *self._buttons(theme, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
 
-    def _buttons(self, look: Look, swarm: SwarmShown, why_not: str) -> tuple[Button, ...]:
-        self.no = Button(look, tr("Done") if swarm.active else tr("Not now"))
+    def _buttons(self, theme: Theme, swarm: SwarmShown, why_not: str) -> tuple[Button, ...]:
+        self.no = Button(theme, tr("Done") if swarm.active else tr("Not now"))
         self.no.clicked.connect(self.declined)
         if swarm.active:
             return (self.no,)
         words = tr("Join %1") if not swarm.known else tr("Go to %1")
-        self.join = OnceButton(look, words.replace("%1", one_line(swarm.name)[:40]), "primary")
+        self.join = OnceButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
         self.join.setEnabled(not why_not)
         self.join.setToolTip(why_not)
         self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
@@ -234,21 +234,21 @@ class Invitation(QFrame):
     done = Signal()
     save_wanted = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self.link = ""
-        self._title, self._reach = text(look, "", "title", wrap=True), text(look, "", "small", "soft", wrap=True)
-        self._code = QrCode(look, 272, tr("The invite link as a QR code; the same link stands beside it as text"))
-        self._field = link_field(look, tr("The invite link"))
+        self._title, self._reach = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
+        self._code = QrCode(theme, 272, tr("The invite link as a QR code; the same link stands beside it as text"))
+        self._field = link_field(theme, tr("The invite link"))
         self._field.setReadOnly(True)
-        self._warning: QLabel = text(look, "", "small", "soft", wrap=True)
-        self._copy = CopyButton(look, tr("Copy link"), "primary")
-        self._save = Button(look, tr("Save as a file"), icon="save")
+        self._warning: QLabel = text(theme, "", "small", "soft", wrap=True)
+        self._copy = CopyButton(theme, tr("Copy link"), "primary")
+        self._save = Button(theme, tr("Save as a file"), icon="save")
         self._save.clicked.connect(self.save_wanted)
-        back = Button(look, tr("Done"))
+        back = Button(theme, tr("Done"))
         back.clicked.connect(self.done)
-        self._how = text(look, "", wrap=True)
+        self._how = text(theme, "", wrap=True)
         words = column(
             self._title, self._how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
             as_widget(row(None, back)), gap=8,
@@ -287,9 +287,9 @@ class Invitation(QFrame):
         )
 
 
-def link_field(look: Look, name: str) -> QLineEdit:
+def link_field(theme: Theme, name: str) -> QLineEdit:
     edit = QLineEdit()
-    edit.setFont(look.font("mono"))
+    edit.setFont(theme.font("mono"))
     edit.setAccessibleName(name)
-    edit.setFixedHeight(look.size["control"])
+    edit.setFixedHeight(theme.size["control"])
     return edit

@@ -26,7 +26,7 @@ from waggle.gui.pages.you.identity_backup import IdentityView
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol.commands import AnyCommand, ChoosePeer, ListSwarms, Pause, Resume
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import State
@@ -37,7 +37,7 @@ Begun = Callable[..., Controller]
 
 
 @pytest.fixture
-def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
+def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
     """A shell whose window is shown and whose engine, a fake of some kind, contributes."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     made: list[Controller] = []
@@ -45,7 +45,7 @@ def begun(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: Qt
     def begin(kind: str = "well", page: str = "home") -> Controller:
         home = Home(tmp_path)
         engine = EngineProcess([sys.executable, str(FAKE), kind], backoff=(60.0,), farewell=2.0)
-        shell = Controller(look, StateStore(), engine, SettingsStore(home.settings), home)
+        shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
         made.append(shell)
         shell.begin(page)
         shell.start()
@@ -183,8 +183,8 @@ def test_a_refusal_is_for_whoever_asked(begun: Begun, qtbot: QtBot) -> None:
     assert not swarm._create.isEnabled()
 
 
-def test_a_recorded_run_says_that_nothing_was_done(look: Look, recording: Path, qtbot: QtBot) -> None:
-    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
+def test_a_recorded_run_says_that_nothing_was_done(theme: Theme, recording: Path, qtbot: QtBot) -> None:
+    shell = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
     shell.send(ListSwarms(id="by itself"))
     assert shell.window.status._notice._content[0] == ""

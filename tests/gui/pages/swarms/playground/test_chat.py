@@ -18,7 +18,7 @@ from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.swarms.playground.blind_labels import Prose
 from waggle.gui.pages.swarms.playground.chat import ChatView, about, tally
 from waggle.gui.pages.swarms.playground.chat_turn import Guess, Tile, TurnBox
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
@@ -214,9 +214,9 @@ def test_the_menu_of_moments_is_filled_anew_and_not_made_anew(chat: Chat, qapp: 
 
 
 @pytest.mark.parametrize("spoken", ["en", "de"])
-def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, look: Look, spoken: Language) -> None:
+def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, theme: Theme, spoken: Language) -> None:
     translator.use(spoken)
-    look.set_text(130)
+    theme.set_text(130)
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
