@@ -11,6 +11,7 @@ import shiboken6
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -95,7 +96,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def written() -> tuple[AnyEvent, ...]:
     """The written run: short, and known in every figure."""
-    return tuple(Run(rounds=12).told())
+    return tuple(Run(rounds=12).all_events())
 
 
 @pytest.fixture(scope="session")
@@ -105,18 +106,27 @@ def story(recording: Path) -> tuple[AnyEvent, ...]:
 
 @pytest.fixture
 def theme(qapp: Application) -> Theme:
-    made = Theme("light")
-    made.dress()
-    return made
-
-
-Told = Callable[[Sequence[AnyEvent]], Window]
+    light = Theme("light")
+    light.dress()
+    return light
 
 
 @pytest.fixture
-def window_told(qapp: Application, theme: Theme) -> Iterator[Told]:
+def announcements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a screen reader would read out from now on; a test can have none."""
+    texts: list[str] = []
+    monkeypatch.setattr(QAccessible, "isActive", lambda: True)
+    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: texts.append(event.message()))
+    return texts
+
+
+TellWindow = Callable[[Sequence[AnyEvent]], Window]
+
+
+@pytest.fixture
+def window_told(qapp: Application, theme: Theme) -> Iterator[TellWindow]:
     """Makes a shown window that was told these events; all are taken away afterwards."""
-    made: list[Window] = []
+    windows: list[Window] = []
 
     def make(story: Sequence[AnyEvent], width: int = 1280, height: int = 800) -> Window:
         current = StateStore()
@@ -129,10 +139,10 @@ def window_told(qapp: Application, theme: Theme) -> Iterator[Told]:
         window.show()
         for _ in range(4):
             qapp.processEvents()
-        made.append(window)
+        windows.append(window)
         return window
 
     yield make
-    for window in made:
+    for window in windows:
         window.hide()
         shiboken6.delete(window)
