@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from network.loopback import SOON, Start, fresh_identity, serving
+from network.loopback import SOON, Start, be_of_use, fresh_identity, serving
 from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, signed
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.identity.keys import Identity
@@ -430,7 +430,7 @@ async def test_light_clients_are_told_first_of_those_who_were_of_use_then_of_a_s
         return crowd
 
     monkeypatch.setattr(lender._connection.dht, "read", read)
-    monkeypatch.setattr(lender._reputations, "trusted", lambda: {friend})
+    be_of_use(lender._reputations, friend)
     directory = list(await lender._directory.entries())
     assert directory[0] == friend
     assert set(directory) == set(crowd)

@@ -7,7 +7,6 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
-from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QTableView, QWidget
 from pytestqt.qtbot import QtBot
@@ -428,7 +427,7 @@ def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(
 
 
 def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
-    story = list(Run(rounds=1).told())[:3]
+    story = list(Run(rounds=1).all_events())[:3]
     window = window_told(story)
     assert window.home.hero._says.text() == "Loading the model"
     assert window.home.hero._stage.words() == "Step 3 of 5"
@@ -501,12 +500,10 @@ REFUSAL = (
 
 
 def test_whoever_listens_hears_which_page_was_opened(
-    window_told: TellWindow, story: list[AnyEvent], monkeypatch: pytest.MonkeyPatch
+    window_told: TellWindow, story: list[AnyEvent], announcements: list[str]
 ) -> None:
-    announcements: list[str] = []
     window = window_told(story)
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
+    announcements.clear()
     for name in ("live", "live", "swarms", "home"):
         window.show_page(name)
     assert announcements == ["Live", "Swarms", "Home"]
@@ -514,12 +511,10 @@ def test_whoever_listens_hears_which_page_was_opened(
 
 
 def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
-    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, announcements: list[str]
 ) -> None:
-    announcements: list[str] = []
     window = window_told(story, 1024, 640)
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
+    announcements.clear()
     window.notice(REFUSAL)
     qapp.processEvents()
     status = window.status

@@ -357,7 +357,7 @@ def test_point_and_comma_both_stand_before_decimals(theme: Theme, qtbot: QtBot, 
 
 def test_what_is_on_screen_was_given_to_a_translator(window_told: TellWindow, written: list[AnyEvent]) -> None:
     translator.use("pseudo")
-    window = window_told(list(Run(rounds=2).told()))
+    window = window_told(list(Run(rounds=2).all_events()))
     for page in PAGES:
         window.show_page(page)
         widgets = [each for kind in (QLabel, QAbstractButton) for each in window.findChildren(kind) if each.isVisible()]

@@ -84,7 +84,7 @@ def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(
     assert link.isVisible()
     link.click()
     assert (window.page, window.swarms.race.isVisible()) == ("swarms", True)
-    window = window_told(list(Run(rounds=3).told()))
+    window = window_told(list(Run(rounds=3).all_events()))
     assert not window.home._good._race.isVisible()
     window.show_page("help")
     next(button for button in window.pages["help"].findChildren(QPushButton) if button.text() == "See the race").click()
@@ -92,7 +92,7 @@ def test_home_leads_to_the_race_until_something_was_solved_and_help_does_always(
 
 
 def test_the_page_shows_a_race_and_offers_another_one(window_told: Make, qtbot: QtBot) -> None:
-    window = window_told(list(Run(rounds=1).told()), 1024, 640)
+    window = window_told(list(Run(rounds=1).all_events()), 1024, 640)
     window.show_page("swarms")
     window.swarms.show_race()
     view = window.swarms.race

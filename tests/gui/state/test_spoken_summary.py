@@ -2,7 +2,6 @@
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
@@ -79,11 +78,8 @@ def test_within_one_minute_it_does_not_change() -> None:
 
 
 def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
-    theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    theme: Theme, qtbot: QtBot, announcements: list[str]
 ) -> None:
-    announcements: list[str] = []
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
     current, choices = StateStore(), SettingsStore(None)
     now = [NOW]
     current._clock = lambda: now[0]

@@ -14,15 +14,15 @@ def test_short_text_is_left_alone() -> None:
 
 def test_a_span_behind_the_end_is_brought_into_sight() -> None:
     text = "x" * 200 + "<answer>3/7</answer>"
-    shown, start = fitted(text, 208, 3, 60, tail=False)
-    assert shown[start : start + 3] == "3/7"
-    assert len(shown) <= 62
-    assert shown.startswith("\u2026 ")
+    excerpt, start = fitted(text, 208, 3, 60, tail=False)
+    assert excerpt[start : start + 3] == "3/7"
+    assert len(excerpt) <= 62
+    assert excerpt.startswith("\u2026 ")
 
 
 def test_what_is_being_written_shows_its_end() -> None:
-    shown, _ = fitted("a" * 100 + "end", 0, 0, 20, tail=True)
-    assert shown.endswith("end")
+    excerpt, _ = fitted("a" * 100 + "end", 0, 0, 20, tail=True)
+    assert excerpt.endswith("end")
 
 
 @pytest.mark.parametrize(("text", "count"), [("abc", 3), ("a\U0001f41db", 4), ("", 0)])
@@ -73,13 +73,13 @@ def test_no_text_breaks_the_painting(theme: Theme, text: str) -> None:
 
 
 def test_what_is_cut_is_whole_in_the_tooltip(theme: Theme) -> None:
-    made = SpanText(theme, 1)
-    made.resize(300, made.height())
+    widget = SpanText(theme, 1)
+    widget.resize(300, widget.height())
     long = "So it is <b>.\n" + "step by step " * 20 + "<answer>3/7</answer>"
-    for text, told in ((long, tooltip_text(long)), ("<answer>3/7</answer>", "")):
-        made.say(text, text.index("3/7"), 3)
-        made.grab()
-        assert made.toolTip() == told
+    for text, tooltip in ((long, tooltip_text(long)), ("<answer>3/7</answer>", "")):
+        widget.say(text, text.index("3/7"), 3)
+        widget.grab()
+        assert widget.toolTip() == tooltip
 
 
 def test_tooltips_never_become_rich_text() -> None:

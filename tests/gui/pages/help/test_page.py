@@ -28,11 +28,11 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
     page = HelpPage(theme, EventLog(), None)
     qtbot.addWidget(page)
-    asked = page.update_asked
-    assert not asked.output
-    with qtbot.waitSignal(asked.done, timeout=30_000):
-        asked.ask()
-    assert "without a key for updates" in asked.output
+    check = page.update_asked
+    assert not check.output
+    with qtbot.waitSignal(check.done, timeout=30_000):
+        check.ask()
+    assert "without a key for updates" in check.output
     page.close()
 
 
@@ -42,21 +42,21 @@ def test_the_keyboard_waits_in_the_answer_while_its_button_rests(theme, qtbot, m
     page = HelpPage(theme, EventLog(), None)
     qtbot.addWidget(page)
     page.show()
-    asked = page.self_test
-    asked._run.setFocus()
-    with qtbot.waitSignal(asked.done, timeout=30_000):
-        qtbot.keyClick(asked._run, Qt.Key.Key_Return)
-        assert page.focusWidget() is asked._output
-    assert page.focusWidget() is asked._run
+    self_test = page.self_test
+    self_test._run.setFocus()
+    with qtbot.waitSignal(self_test.done, timeout=30_000):
+        qtbot.keyClick(self_test._run, Qt.Key.Key_Return)
+        assert page.focusWidget() is self_test._output
+    assert page.focusWidget() is self_test._run
 
 
 def test_the_words_that_are_no_daily_ones_are_explained_first(theme, qtbot):
     translator.use("de")
     page = HelpPage(theme, EventLog(), None)
     qtbot.addWidget(page)
-    said = [label.text() for label in page.findChildren(QLabel)]
-    assert said.index("Was die Wörter bedeuten") < said.index("Gibt es ein neueres Waggle?")
-    assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in said
+    labels = [label.text() for label in page.findChildren(QLabel)]
+    assert labels.index("Was die Wörter bedeuten") < labels.index("Gibt es ein neueres Waggle?")
+    assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in labels
     assert len(WORDS) == 7
 
 
@@ -117,11 +117,11 @@ def test_what_was_asked_goes_with_the_window(theme, qtbot, qapp, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
     page = HelpPage(theme, EventLog(), None)
     qtbot.addWidget(page)
-    asked = page.self_test
-    asked.ask()
-    assert asked._program.process.waitForStarted()
+    self_test = page.self_test
+    self_test.ask()
+    assert self_test._program.process.waitForStarted()
     qapp.aboutToQuit.emit()
-    assert asked._program.process.state() == QProcess.ProcessState.NotRunning
+    assert self_test._program.process.state() == QProcess.ProcessState.NotRunning
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of the tooltip
@@ -138,11 +138,11 @@ def test_a_line_of_the_log_that_is_cut_can_be_read_whole(theme, qtbot, qapp):
     assert view.fontMetrics().horizontalAdvance(journal.lines()[1]) > place.width(), "it is cut"
     pointed = QPoint(20, place.center().y())
     qapp.sendEvent(view.viewport(), QHelpEvent(QEvent.Type.ToolTip, pointed, view.viewport().mapToGlobal(pointed)))
-    said = QTextDocument()
-    said.setHtml(QToolTip.text())
-    assert said.toPlainText() == journal.lines()[1]
-    shown = next(each for each in QApplication.allWidgets() if each.objectName() == "qtooltip_label")
-    assert shown.width() < 1000, "it is broken into lines"
+    document = QTextDocument()
+    document.setHtml(QToolTip.text())
+    assert document.toPlainText() == journal.lines()[1]
+    tooltip = next(each for each in QApplication.allWidgets() if each.objectName() == "qtooltip_label")
+    assert tooltip.width() < 1000, "it is broken into lines"
     QToolTip.hideText()
 
 
@@ -158,7 +158,7 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
     journal.complain(f"{host}: Permission denied (publickey).")
     page = HelpPage(theme, journal, None, host)
     qtbot.addWidget(page)
-    said = []
+    reports = []
     for state in (
         State(phase="contributing", ready=here, round=7),
         State(phase="problem", gone=events[1], ready=here),
@@ -166,19 +166,19 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
         State(phase="problem", problem=EngineFailed(title=f"There is no Waggle on {host}.", advice="nas-kiel: not found")),
     ):
         page.show_state(state, 0.0)
-        said.append(page._report._text.toPlainText())
+        reports.append(page._report._text.toPlainText())
     page.show_state(State(ready=here), 0.0)
     page._log._copy.click()
     copied = QApplication.clipboard().text()
-    assert "Answering questions for the swarm, round 7." in said[0]
-    assert "The connection to HOST broke." in said[1]
-    assert "Going to a swarm." in said[2]
-    assert "There is no Waggle on HOST." in said[3]
+    assert "Answering questions for the swarm, round 7." in reports[0]
+    assert "The connection to HOST broke." in reports[1]
+    assert "Going to a swarm." in reports[2]
+    assert "There is no Waggle on HOST." in reports[3]
     assert "Warning: the swarm is away. this node asks again." in copied
-    assert "Anna's home" not in said[2]
-    for words in (*said[:2], copied):
+    assert "Anna's home" not in reports[2]
+    for words in (*reports[:2], copied):
         assert not [name for name in ("class", "Otter", "anna", "nas-kiel") if name in words]
-    assert not [name for name in ("anna", "nas-kiel") if name in said[3]]
+    assert not [name for name in ("anna", "nas-kiel") if name in reports[3]]
 
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")

@@ -53,7 +53,7 @@ from waggle.protocol.events_swarms import (
 from waggle.protocol.state import State
 from waggle.tasks.catalogue import shipped
 
-Told = Callable[..., Window]
+TellWindow = Callable[..., Window]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
 EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
@@ -71,7 +71,7 @@ BEGUN = [
 
 
 @pytest.fixture
-def page(window_told: Told) -> tuple[Window, Swarms, list[AnyCommand]]:
+def page(window_told: TellWindow) -> tuple[Window, Swarms, list[AnyCommand]]:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -88,8 +88,8 @@ def press_again(qtbot: QtBot, button: QWidget) -> None:
     qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
 
 
-def tell(window: Window, *told: object) -> None:
-    for event in told:
+def tell(window: Window, *new_events: object) -> None:
+    for event in new_events:
         window._current.take(event)  # type: ignore[arg-type]
     window._current.flush()
 
@@ -123,22 +123,22 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     window.show_invite(LINK)
     window.unheard(sent[-1])
     assert swarms._message.text().startswith("The engine is not there yet")
-    asked = len(sent)
+    sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
-    assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
+    assert [type(command) for command in sent[sent_before:]] == [commands.ReadInvite]
 
 
 def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_stays(page: Page) -> None:
     window, swarms, _ = page
 
-    def said(kind: type[QWidget]) -> str:
-        return " ".join(label.text() for one in swarms.findChildren(kind) for label in one.findChildren(QLabel))
+    def words_in(kind: type[QWidget]) -> str:
+        return " ".join(label.text() for widget in swarms.findChildren(kind) for label in widget.findChildren(QLabel))
 
-    assert "answers of your own where you choose to share them" in said(SwarmCard)
+    assert "answers of your own where you choose to share them" in words_in(SwarmCard)
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
-    assert "answers of your own where you choose to share them" in said(Sheet)
-    assert "what you type, unless you choose to share your answers" in said(Sheet)
+    assert "answers of your own where you choose to share them" in words_in(Sheet)
+    assert "what you type, unless you choose to share your answers" in words_in(Sheet)
 
 
 def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
@@ -147,10 +147,10 @@ def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: 
     tell(window, InviteRead(swarm=FIRST, answered=True))
     (sheet,) = swarms.findChildren(Sheet)
     assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
-    said = " ".join(label.text() for label in sheet.findChildren(QLabel))
-    assert "You are in this swarm already." in said
-    assert "will" not in said
-    assert "Going there" not in said
+    words = " ".join(label.text() for label in sheet.findChildren(QLabel))
+    assert "You are in this swarm already." in words
+    assert "will" not in words
+    assert "Going there" not in words
     sheet.no.click()
     assert swarms._views.currentIndex() == LIST
 
@@ -254,10 +254,10 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     form._level.choose(2)
     form._private.setChecked(True)
     form._create.click()
-    wanted = sent[-1]
-    assert isinstance(wanted, commands.CreateSwarm)
-    assert (wanted.name, wanted.private) == ("Ours", True)
-    assert set(wanted.specialties) == {("bf", "hard"), ("gcd", "standard")}
+    command = sent[-1]
+    assert isinstance(command, commands.CreateSwarm)
+    assert (command.name, command.private) == ("Ours", True)
+    assert set(command.specialties) == {("bf", "hard"), ("gcd", "standard")}
     assert not form._create.isEnabled(), "one press is one swarm"
     window.refused("The disk is full.", "")
     assert (form._problem.text(), form._create.isEnabled()) == ("The disk is full.", True)
@@ -329,7 +329,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
 
 
 def test_the_closest_difficulty_is_taken() -> None:
-    assert [level_of(OFFERS[0], wanted) for wanted in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
+    assert [level_of(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 
 
 def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplication, tmp_path: Path) -> None:
@@ -371,21 +371,21 @@ def test_an_invite_is_written_anew_once_others_can_reach_this_computer_in_anothe
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works on your network only."))
     reached = events.ReachChanged(reach="connected", peers=1, address="/ip4/192.0.2.9/tcp/4001", way="direct")
 
-    def asked() -> int:
+    def invites_asked_for() -> int:
         return sum(isinstance(command, commands.WriteInvite) for command in sent)
 
-    assert asked() == 1
+    assert invites_asked_for() == 1
     tell(window, reached)
-    assert (asked(), swarms._waiting) == (2, "invite")
+    assert (invites_asked_for(), swarms._waiting) == (2, "invite")
     tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."), reached)
-    assert (asked(), swarms._invitation.link) == (2, f"{LINK}9")
+    assert (invites_asked_for(), swarms._invitation.link) == (2, f"{LINK}9")
     tell(window, StartedAgain(reason="Memory is short."), ready(charter=HERE, swarm="First light", round=700))
-    assert asked() == 2, "nobody can be asked before the engine is ready"
+    assert invites_asked_for() == 2, "nobody can be asked before the engine is ready"
     tell(window, events.PhaseChanged(phase="contributing", round=700))
-    assert asked() == 3
+    assert invites_asked_for() == 3
     swarms.show_list()
     tell(window, reached)
-    assert asked() == 3
+    assert invites_asked_for() == 3
 
 
 def test_what_was_copied_is_said_for_a_moment_and_not_of_another_link(page: Page, qapp: QApplication) -> None:
@@ -446,19 +446,19 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     assert trains_on(replace(OTHER, specialties=(SpecialtyShown(title="a\nb"),))) == "a b"
 
 
-@pytest.mark.parametrize("asked", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
-def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, asked: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("url", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
+def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, url: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
     monkeypatch.setattr(qapp, "open_invite", called.append)
-    QApplication.sendEvent(qapp, QFileOpenEvent(asked))
-    assert called == [LINK if asked.scheme() == "waggle" else "/somewhere/invite.waggle"]
+    QApplication.sendEvent(qapp, QFileOpenEvent(url))
+    assert called == [LINK if url.scheme() == "waggle" else "/somewhere/invite.waggle"]
 
 
 def test_a_code_has_whole_modules_and_three_corners() -> None:
-    made = qr_code.modules(LINK)
-    corner = tuple(line[:7] for line in made[:7])
-    assert len(made) == len(made[0])
-    assert corner == tuple(line[-7:][::-1] for line in made[:7])
+    code = qr_code.modules(LINK)
+    corner = tuple(line[:7] for line in code[:7])
+    assert len(code) == len(code[0])
+    assert corner == tuple(line[-7:][::-1] for line in code[:7])
     assert qr_code.modules("") == ()
 
 
@@ -514,28 +514,28 @@ def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     fresh = ModelsTold(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
     tell(window, fresh)
     assert not button_of(view, "Export what was learned").isEnabled()
-    asked = len(sent)
+    sent_before = len(sent)
     tell(window, events.CheckpointSaved(round=8, bytes=1), events.TrafficMeasured(up=1.0, down=1.0))
     window.redraw()
-    assert [type(command) for command in sent[asked:]] == [commands.ListModels]
+    assert [type(command) for command in sent[sent_before:]] == [commands.ListModels]
     tell(window, replace(fresh, models=(STARTER,)))
     assert button_of(view, "Export what was learned").isEnabled()
     window.swarms._which.choose(0)
     tell(window, events.CheckpointSaved(round=9, bytes=1))
-    assert len(sent) == asked + 1, "while it is not seen nothing is asked"
+    assert len(sent) == sent_before + 1, "while it is not seen nothing is asked"
     window.swarms._which.choose(1)
-    assert [type(command) for command in sent[asked + 1 :]] == [commands.ListModels]
+    assert [type(command) for command in sent[sent_before + 1 :]] == [commands.ListModels]
 
 
 def button_of(view: ModelsView, words: str) -> QPushButton:
     cards = (view._cards.itemAt(place).widget() for place in range(view._cards.count()))
-    return next(button for made in cards for button in buttons(made) if button.text() == words)  # type: ignore[arg-type]
+    return next(button for card in cards for button in buttons(card) if button.text() == words)  # type: ignore[arg-type]
 
 
 def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> None:
     window, view, sent = models
     cards = view.findChildren(ModelCard)
-    next(made for made in cards if not made.isHidden() and "Qwen/Tiny" in buttons(made)[0].accessibleName()).chosen.emit(QWEN)
+    next(card for card in cards if not card.isHidden() and "Qwen/Tiny" in buttons(card)[0].accessibleName()).chosen.emit(QWEN)
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Tiny")
     view._name.setText(" Qwen/Other ")
     view._use.click()
@@ -550,12 +550,12 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
 
 
 def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
-    made = ModelCard(theme, replace(QWEN, fit="?"))
-    made.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
-    assert made._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
-    assert made._fit.toolTip() == "Weights are many. More."
-    made.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "")
-    assert (made._fit.text(), made._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
+    card = ModelCard(theme, replace(QWEN, fit="?"))
+    card.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
+    assert card._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert card._fit.toolTip() == "Weights are many. More."
+    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "")
+    assert (card._fit.text(), card._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
 
 
 def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
@@ -650,7 +650,7 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     tell(window, TRIED)
     assert names(view) == ["Answer A", "Answer B", "Answer C", "You"]
     assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
-    guesses = [one for row in rows(view) for one in row.findChildren(QPushButton) if one.isVisible()]
+    guesses = [button for row in rows(view) for button in row.findChildren(QPushButton) if button.isVisible()]
     assert len(guesses) == 3, "one's own answer is nobody's secret"
     order = [row.findChild(SpanText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
     guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
@@ -676,8 +676,8 @@ def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(tryin
     view._blind.setChecked(True)
     assert view._copy.text() == "Copy", "it would copy something else now"
     view._copy.click()
-    seen = qapp.clipboard().text()
-    assert [part.split("\n")[0] for part in seen.split("\n\n")] == ["Simplify 36/84.", "Answer A", "Answer B", "You"]
+    copied = qapp.clipboard().text()
+    assert [part.split("\n")[0] for part in copied.split("\n\n")] == ["Simplify 36/84.", "Answer A", "Answer B", "You"]
 
 
 def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(trying: Trying) -> None:
@@ -695,9 +695,9 @@ def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:
     window, view, sent = trying
     tell(window, TRIED)
     view._next.click()
-    asked = sent[-1]
-    assert isinstance(asked, commands.PoseQuestion)
-    tell(window, replace(POSED, number=asked.number))
+    command = sent[-1]
+    assert isinstance(command, commands.PoseQuestion)
+    tell(window, replace(POSED, number=command.number))
     assert not view._answers.isVisible()
 
 
@@ -725,12 +725,12 @@ def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
 def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, theme: Theme, qtbot: QtBot) -> None:
     window, _, _ = trying
     other = replace(POSED, specialty="binary_matrix", number=99)
-    made, sent = AskView(theme), list[AnyCommand]()
-    qtbot.addWidget(made)
-    made.commanded.connect(sent.append)
-    made.show_state(replace(window._current.state, posed=other))
-    assert made._question.text() == "Simplify 36/84.\n<b>\ufffd"
-    made._go.click()
+    view, sent = AskView(theme), list[AnyCommand]()
+    qtbot.addWidget(view)
+    view.commanded.connect(sent.append)
+    view.show_state(replace(window._current.state, posed=other))
+    assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    view._go.click()
     assert sent == [commands.AskModel(id=sent[0].id, specialty="binary_matrix", number=99)]
 
 
@@ -776,10 +776,10 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     window, view, sent = trying
     tell(window, CONNECTED)
     tell(window, sharing("yes"))
-    asked = sent[-1]
-    assert isinstance(asked, commands.PoseQuestion)
-    assert asked.to_share
-    posed = replace(POSED, number=asked.number, epoch=2_983_333)
+    command = sent[-1]
+    assert isinstance(command, commands.PoseQuestion)
+    assert command.to_share
+    posed = replace(POSED, number=command.number, epoch=2_983_333)
     tell(window, posed)
     assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", False)
     view._mine.setText("3/7")
@@ -787,7 +787,7 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     answered = sent[-1]
     assert isinstance(answered, commands.AskModel)
     assert (answered.mine, answered.epoch) == ("3/7", posed.epoch)
-    tell(window, replace(TRIED, number=asked.number, mine=GOOD, shared=True))
+    tell(window, replace(TRIED, number=command.number, mine=GOOD, shared=True))
     assert view._outcome.text().startswith("Your answer goes to the swarm, marked human.")
     tell(window, sharing("no"))
     assert (sent[-1], view._answers.isHidden()) == (answered, False), "what is read stays"
@@ -801,9 +801,9 @@ def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_with
     tell(window, CONNECTED, sharing("yes"))
     tell(window, replace(POSED, number=sent[-1].number, epoch=2_983_333))  # type: ignore[union-attr]
     view._mine.setText("3/7")
-    asked = len(sent)
+    sent_before = len(sent)
     tell(window, sharing("no"))
-    assert (view._mine.text(), sent[asked:]) == ("3/7", [])
+    assert (view._mine.text(), sent[sent_before:]) == ("3/7", [])
     assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", True)
     assert view._mine.placeholderText().endswith("it stays here")
     view._go.click()
@@ -822,7 +822,7 @@ def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_share
 
 
 @pytest.mark.parametrize(
-    ("state", "shared", "asked"),
+    ("state", "shared", "may_ask"),
     [
         (State(tried=TRIED), False, False),
         (State(tried=TRIED, settings=Settings()), False, True),
@@ -832,8 +832,8 @@ def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_share
         (State(tried=TRIED, reach="solo", settings=Settings(swarm=SwarmSettings(my_answers="yes"))), False, False),
     ],
 )
-def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, asked: bool) -> None:
-    assert (shares(state), may_be_asked(state)) == (shared, asked)
+def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, may_ask: bool) -> None:
+    assert (shares(state), may_be_asked(state)) == (shared, may_ask)
 
 
 def test_an_answer_that_did_not_travel_is_said() -> None:
@@ -886,9 +886,9 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
     window.show_invite(LINK)
     window.unheard(sent[-1])
     swarms.show_list()
-    asked = len(sent)
+    sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=7))
-    assert not any(isinstance(command, commands.ReadInvite) for command in sent[asked:])
+    assert not any(isinstance(command, commands.ReadInvite) for command in sent[sent_before:])
 
 
 def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
@@ -898,37 +898,37 @@ def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) 
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked"), [({"private": True}, "Forget its key for good"), ({"created": True}, "Forget it for good")]
+    ("kind", "question"), [({"private": True}, "Forget its key for good"), ({"created": True}, "Forget it for good")]
 )
-def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], asked: str) -> None:
+def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], question: str) -> None:
     window, swarms, sent = page
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     screenshot_when_still(window)
-    (forget,) = (one for one in swarms.findChildren(SureLink) if one.isVisible())
+    (forget,) = (link for link in swarms.findChildren(SureLink) if link.isVisible())
     known = len(sent)
 
-    def shown() -> tuple[str, bool]:
-        said = [label.text() for label in swarms.findChildren(QLabel) if label.isVisible()]
-        return forget.text(), "Without an invite to it you can never come back." in said
+    def forget_state() -> tuple[str, bool]:
+        labels = [label.text() for label in swarms.findChildren(QLabel) if label.isVisible()]
+        return forget.text(), "Without an invite to it you can never come back." in labels
 
     qtbot.mouseClick(forget, Qt.MouseButton.LeftButton)
     press_again(qtbot, forget)
-    assert (shown(), sent[known:]) == ((asked, True), [])
-    assert forget.accessibleName() == f"{asked}: Two laptops"
+    assert (forget_state(), sent[known:]) == ((question, True), [])
+    assert forget.accessibleName() == f"{question}: Two laptops"
     swarms._join.setFocus()
-    assert shown() == ("Forget", False)
+    assert forget_state() == ("Forget", False)
     forget.click()
     window.show_page("home")
     window.show_page("swarms")
-    assert (shown(), sent[known:]) == (("Forget", False), [])
+    assert (forget_state(), sent[known:]) == (("Forget", False), [])
     forget.click()
     forget.click()
     assert sent[known:] == [commands.ForgetSwarm(id=sent[-1].id, charter=THERE)]
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
-def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, size: tuple[int, int]) -> None:
+def test_the_actions_stand_beside_the_title_in_german_too(window_told: TellWindow, size: tuple[int, int]) -> None:
     translator.use("de")
     try:
         window = window_told(BEGUN, *size)
@@ -944,7 +944,7 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
 @pytest.mark.parametrize("text_percent", [100, 200])
 @pytest.mark.parametrize("spoken", ["en", "de"])
 def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
-    theme: Theme, window_told: Told, spoken: translator.Language, text_percent: int
+    theme: Theme, window_told: TellWindow, spoken: translator.Language, text_percent: int
 ) -> None:
     translator.use(spoken)
     theme.set_text(text_percent)
@@ -953,12 +953,12 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     swarms = window.swarms
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
-        found = set()
+        positions = set()
         for show in (swarms.show_list, swarms.show_join, swarms.show_models, swarms.show_trying, swarms.show_race):
             show()
             screenshot_when_still(window)
-            found.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
-        assert len(found) == 1, size
+            positions.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
+        assert len(positions) == 1, size
 
 
 def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -> None:
@@ -985,7 +985,7 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme
     assert dialog.directory().path() == str(tmp_path / "anna")
 
 
-def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: Told) -> None:
+def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: TellWindow) -> None:
     window = window_told([ready(at=1.0)])  # without a home
     window.show_page("swarms")
     window.swarms._which.choose(1)

@@ -16,7 +16,7 @@ from waggle.tasks.audit_results import Finding
 from waggle.tasks.charter import Specialty
 from waggle_lab.security.audit import REASON_OF_EVENT
 
-REASONS = {reason for found in audit_results.shipped().findings.values() for reason in found.reasons}
+REASONS = {reason for finding in audit_results.shipped().findings.values() for reason in finding.reasons}
 SECONDS = 1.0  # of the processor: many times what any sentence takes
 HOSTILE = " sets ".join("a" * 107) + " of ".join("a" * 161) + " to ".join("a" * 161)  # where each part of a pattern may end
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -57,9 +56,9 @@ def started(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot
 
 
 def welcome_of(shell: Controller) -> Welcome:
-    found = shell.window.findChild(Welcome)
-    assert isinstance(found, Welcome)
-    return found
+    welcome = shell.window.findChild(Welcome)
+    assert isinstance(welcome, Welcome)
+    return welcome
 
 
 def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(theme: Theme, qtbot: QtBot) -> None:
@@ -126,8 +125,8 @@ def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(start
 
 
 def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) -> None:
-    welcome, asked = welcome_of(started), list[AnyCommand]()
-    started.window.commanded.connect(asked.append)
+    welcome, commands = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(commands.append)
     welcome._choose(2)
     welcome._link.setText(" waggle://join?charter=ab ")
     for _ in STEPS:
@@ -135,30 +134,30 @@ def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) ->
     assert started.window.page == "swarms"
     assert started.window.swarms._link.text() == "waggle://join?charter=ab"
     qtbot.waitUntil(lambda: started.window.swarms._views.currentIndex() == SHEET, timeout=20_000)
-    assert not any(isinstance(command, ChooseSwarm) for command in asked)
+    assert not any(isinstance(command, ChooseSwarm) for command in commands)
 
 
 def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtBot) -> None:
     pasted, asked_for = "Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]
-    welcome, asked = welcome_of(started), list[AnyCommand]()
-    started.window.commanded.connect(asked.append)
+    welcome, commands = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(commands.append)
     welcome._choose(2)
     welcome._link.setText(pasted)
     for _ in STEPS:
         welcome._next.click()
     assert started.window.swarms._link.text() == pasted
-    qtbot.waitUntil(lambda: [one.link for one in asked if isinstance(one, ReadInvite)] == asked_for, timeout=20_000)
+    qtbot.waitUntil(
+        lambda: [command.link for command in commands if isinstance(command, ReadInvite)] == asked_for, timeout=20_000
+    )
 
 
-def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
+def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, announcements: list[str]) -> None:
     welcome = Welcome(theme)
     qtbot.addWidget(welcome)
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    announcements.clear()
     welcome._next.click()
     welcome._back.click()
-    assert heard == ["Step 2 of 4: This computer", "Step 1 of 4: What it does"]
+    assert announcements == ["Step 2 of 4: This computer", "Step 1 of 4: What it does"]
 
 
 @pytest.mark.parametrize("pasted", ["tomorrow", "waggle:hello", "https://example.org/?waggle://join"])
@@ -253,8 +252,8 @@ def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(system_tray, "available", lambda: has_tray)
     words = labels(Welcome(theme))
-    assert any(where in one for one in words)
-    assert any("goes on while the window is closed" in one for one in words) == has_tray, "else closing it ends all"
+    assert any(where in label for label in words)
+    assert any("goes on while the window is closed" in label for label in words) == has_tray, "else closing it ends all"
 
 
 def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(theme: Theme) -> None:

@@ -22,7 +22,7 @@ from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
-FOUND = (
+BELONGINGS = (
     Belonging(kind="identity", files=(Path("identity.key"),), size=68),
     Belonging(kind="checkpoints", files=(Path("a"), Path("b")), size=26_100_000),
     Belonging(kind="log", files=(Path("c"),), size=932),
@@ -43,7 +43,7 @@ def test_every_kind_has_its_words() -> None:
     ],
 )
 def test_how_much_is_chosen_is_said(kinds: frozenset[Kind], words: str) -> None:
-    assert chosen_words(FOUND, kinds) == words
+    assert chosen_words(BELONGINGS, kinds) == words
 
 
 def test_what_was_done_is_said() -> None:
@@ -52,29 +52,29 @@ def test_what_was_done_is_said() -> None:
 
 
 def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme, qtbot: QtBot) -> None:
-    view, wanted = GoodbyeView(theme), list[object]()
+    view, choices = GoodbyeView(theme), list[object]()
     qtbot.addWidget(view)
-    view.confirmed.connect(wanted.append)
-    view.show_found(FOUND, no_backup="")
+    view.confirmed.connect(choices.append)
+    view.show_found(BELONGINGS, no_backup="")
     assert view.chosen() == {"checkpoints", "log"}
     view._go.click()
-    assert not wanted
+    assert not choices
     assert view._warning.text() == "They are removed for good. The engine stops first, and Waggle closes afterwards."
     view._keeps[0].box.setChecked(True)
     assert view._warning.text() == "Your key is chosen too: without a backup nobody can be you again."
     view._go.click()
-    assert not wanted, "another choice needs another word"
+    assert not choices, "another choice needs another word"
     view._cancel.click()
     view._keeps[0].box.setChecked(False)
     view._go.click()
     view._go.click()
-    assert wanted == [frozenset({"checkpoints", "log"})]
+    assert choices == [frozenset({"checkpoints", "log"})]
 
 
 def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
     view = GoodbyeView(theme)
     qtbot.addWidget(view)
-    view.show_found(FOUND[:1], no_backup="The engine is not running.")
+    view.show_found(BELONGINGS[:1], no_backup="The engine is not running.")
     assert not view._go.isEnabled()
     assert not view._backup.isEnabled()
     assert view._backup.toolTip()
@@ -123,7 +123,7 @@ def test_help_and_you_lead_there_and_a_replay_offers_none(theme: Theme, tmp_path
     assert next(keep.kind for keep in window.you._goodbye._keeps) == "identity"
     window.you._goodbye.done.emit()
     assert window.you._views.currentIndex() == 0
-    without = window_told(list(Run(rounds=1).told()))
+    without = window_told(list(Run(rounds=1).all_events()))
     without.show_page("you")
     assert "Leaving?" not in {label.text() for label in without.you.findChildren(QLabel) if label.isVisible()}
 
@@ -143,19 +143,19 @@ def test_the_engine_stops_what_was_chosen_goes_and_nothing_is_written_afterwards
     shell = Controller(theme, StateStore(), source, SettingsStore(home.settings), home)
     shell.begin("you")
     shell.start()
-    left = list[bool]()
-    shell.finished.connect(lambda: left.append(True))
+    finished = list[bool]()
+    shell.finished.connect(lambda: finished.append(True))
     qtbot.waitUntil(lambda: source.running and shell._current.state.phase == "contributing", timeout=20_000)
     shell.window.goodbye_wanted.emit(frozenset({"settings", "log"}))
     assert shell._farewell is not None
     shell.leave()
-    assert not left, "what is being removed is waited for"
+    assert not finished, "what is being removed is waited for"
     with qtbot.waitSignal(shell._farewell.finished, timeout=30_000):
         pass
     assert not source.running
     assert shell._farewell._title.words() == "Goodbye, and thank you"
     shell._farewell._close.click()
-    assert left == [True]
+    assert finished == [True]
     assert [path.name for path in home.root.iterdir()] == ["identity.key"], "where the window stood is written no more"
     shell.window.hide()
     shell.tray.hide()

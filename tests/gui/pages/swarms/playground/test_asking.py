@@ -40,13 +40,13 @@ Begun = Callable[..., Controller]
 def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
     """A shell whose window is shown and whose engine, a fake of some kind, contributes."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
-    made: list[Controller] = []
+    controllers: list[Controller] = []
 
     def begin(kind: str = "well", page: str = "home") -> Controller:
         home = Home(tmp_path)
         engine = EngineProcess([sys.executable, str(FAKE), kind], backoff=(60.0,), farewell=2.0)
         shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
-        made.append(shell)
+        controllers.append(shell)
         shell.begin(page)
         shell.start()
         qtbot.waitUntil(lambda: shell._current.state.phase == "contributing", timeout=20_000)
@@ -55,7 +55,7 @@ def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
         return shell
 
     yield begin
-    for shell in made:
+    for shell in controllers:
         if shell._source.running:  # type: ignore[union-attr]
             with qtbot.waitSignal(shell.finished, timeout=20_000):
                 shell.leave()
@@ -77,10 +77,10 @@ def test_the_key_that_pauses_and_resumes_does_so_on_every_page(begun: Begun, pag
 
 
 def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtBot) -> None:
-    shell, asked = begun(), list[AnyCommand]()
+    shell, commands = begun(), list[AnyCommand]()
     hero = shell.window.home.hero
-    shell.window.commanded.connect(asked.append)
-    shell.choices.ask = lambda command: asked.append(command) is None
+    shell.window.commanded.connect(commands.append)
+    shell.choices.ask = lambda command: commands.append(command) is None
     hero._more.setFocus()
     hero._more.menu().actions()[0].trigger()
     phase_is(shell, "paused", qtbot)
@@ -90,7 +90,7 @@ def test_whoever_pauses_by_keyboard_stays_on_the_button(begun: Begun, qtbot: QtB
         QTest.keyClick(shell.window.focusWidget(), Qt.Key.Key_Space)
         phase_is(shell, phase, qtbot)
         shell._current.flush()
-    assert [type(command) for command in asked] == [Pause, Resume, Pause]
+    assert [type(command) for command in commands] == [Pause, Resume, Pause]
 
 
 def test_no_button_inherits_the_focus_of_one_that_goes(begun: Begun, qtbot: QtBot) -> None:
