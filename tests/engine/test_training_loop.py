@@ -19,7 +19,7 @@ from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, days_of
 from waggle.engine.training_loop import Callbacks, Progress, TrainingLoop, TrainingPlan
-from waggle.models.storage.checkpoint import Saved
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
@@ -39,7 +39,7 @@ class Recording:
     history: History
     events: list["events.EngineEvent"] = field(default_factory=list)
     begun_after: list[int] = field(default_factory=list)  # rounds
-    saved: list[Saved] = field(default_factory=list)
+    saved: list[CheckpointState] = field(default_factory=list)
 
     def of(self, kind):
         return [event for event in self.events if isinstance(event, kind)]
@@ -102,7 +102,7 @@ def contribute(
     recording = Recording(History(folder / "history.sqlite"))
     gate = PauseGate(nothing, seconds)
 
-    def save(saved: Saved) -> int:
+    def save(saved: CheckpointState) -> int:
         assert saved.round - 1 in {summary.round for summary in recording.history.points().rounds}, (
             "the round is in the history before its checkpoint"
         )
@@ -282,7 +282,7 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     history = History(tmp_path / "history.sqlite")
     sent: list[events.EngineEvent] = []
 
-    def save(saved: Saved) -> int:
+    def save(saved: CheckpointState) -> int:
         answer = answers.pop(0)
         if isinstance(answer, CheckpointError):
             raise answer

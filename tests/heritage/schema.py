@@ -65,9 +65,9 @@ FILES: dict[str, Any] = {
     "standings": list[PeerReputation],
     "marks": list[SheetScore],
     "known peers": tuple[str, ...],
-    "checkpoint": checkpoint.Saved,  # state.json
-    "journal": training_journal.Entry,
-    "download": hub_download.Plan,  # plan.json
+    "checkpoint": checkpoint.CheckpointState,  # state.json
+    "journal": training_journal.JournalEntry,
+    "download": hub_download.DownloadPlan,  # plan.json
     "status": Status,  # status.json of a node's web page
     "removal": tuple[Removed, ...],  # `waggle goodbye --json`
     "updates": update.Signed,

@@ -32,7 +32,7 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
         await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     waiting = {judged.group.origin for judged in victim.node.waiting()}
     assert waiting == {each.identity.peer_id for each in hostile}, "rewards alone see nothing wrong"
-    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.Rules(), bounds=bounds))
+    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.RoundSettings(), bounds=bounds))
     taught = [
         completion.text
         for lesson in last.lessons
@@ -56,7 +56,7 @@ async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(
         before = trust.of(who).idle
         await hostile.attack(HARMLESS["poison"], replace(scene_of(hostile), round=number))
         await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.news))
-        await asyncio.to_thread(round_of, victim, charter, verifier, stages.Rules())
+        await asyncio.to_thread(round_of, victim, charter, verifier, stages.RoundSettings())
         assert trust.of(who).idle > before
     assert trust.of(who).used == 0
     assert who not in trust.trusted()

@@ -29,7 +29,7 @@ from waggle_lab.security.attacks import Payload, Scene
 FRIENDS = 3
 NAMES = 100
 PLACES = 8  # all of them for external groups
-RULES = replace(stages.Rules(), local=0, external=PLACES)
+RULES = replace(stages.RoundSettings(), local=0, external=PLACES)
 RIGHT, WRONG = "<answer>{truth}</answer>", "<answer>no</answer>"
 
 

@@ -5,15 +5,15 @@ import pytest
 
 from waggle.core.errors import CharterError
 from waggle.tasks import audit_results
-from waggle.tasks.audit_results import Audit, Finding, Heading
+from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading
 from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, decode, encode, first_swarm
 from waggle_lab.security.audit_child import catalogue
 
 AUDIT = Audit(
-    heading=Heading(reasoning_gym="1", python="3"),
+    heading=AuditHeading(reasoning_gym="1", python="3"),
     findings={
-        "good": Finding(dataset="good", listed=True, longest=400),
-        "bad": Finding(dataset="bad", listed=False, reasons=("it runs text", "it stalls"), longest=400),
+        "good": AuditFinding(dataset="good", listed=True, longest=400),
+        "bad": AuditFinding(dataset="bad", listed=False, reasons=("it runs text", "it stalls"), longest=400),
     },
 )
 

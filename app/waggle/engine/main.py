@@ -43,7 +43,7 @@ from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
 from waggle.engine.training_loop import Callbacks, TrainingLoop
-from waggle.models.backend import let_go
+from waggle.models.backend import release_memory
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_identity import Day
 from waggle.protocol.events_swarms import StartedAgain
@@ -202,7 +202,7 @@ async def _contribute(process: EngineProcess, restart_reason: str) -> str:
     live_settings, publisher, queue, backoff = process.live_settings, process.publisher, process.queue, process.backoff
     await swarms.retry_direct_connection(process.home, live_settings.now)
     chosen = swarms.with_chosen_swarm(process.home, live_settings.begin())
-    let_go()
+    release_memory()
     backoff.use_model(chosen.model.name or chosen.model.folder)
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")

@@ -27,11 +27,11 @@ from waggle.engine.services.snapshots import Snapshots
 from waggle.engine.storage import round_saver, snapshot_archive
 from waggle.engine.system.resource_limits import ResourceLimits, make_room, share_of_time
 from waggle.engine.training_loop import Progress, TrainingPlan
-from waggle.models.backend import Opened, open_policy, threads_for
-from waggle.models.memory_fit import Fit, Machine
+from waggle.models.backend import OpenedPolicy, open_policy, threads_for
+from waggle.models.memory_fit import DeviceCapacity, MemoryFit
 from waggle.models.shared import model_config
-from waggle.models.shared.model_config import Configuration
-from waggle.models.shared.training_mode import Method, Training
+from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.training_mode import Method, TrainingMode
 from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
 from waggle.network.limits.reputation import Choice
@@ -42,7 +42,7 @@ from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
 from waggle.rl.batch import nothing
 from waggle.sapo import sharing
-from waggle.sapo.stages import Node, Rules
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
@@ -65,7 +65,7 @@ class PreparedNode:
     progress: Progress  # where training continues
     take_exam: Callable[[int, int], None]  # of (round, groups of peers learned); see LeaderboardExam
     apply_settings: Callable[[Settings], tuple[str, ...]]  # of the swarm
-    opened: Opened
+    opened: OpenedPolicy
     saver: round_saver.RoundSaver
     limits: ResourceLimits
     playground: PlaygroundService
@@ -170,7 +170,7 @@ async def _start_verifier(
 async def _open_fitted(
     home: paths.Home, folder: Path, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor,
     parts_for: Callable[[int], int],
-) -> tuple[Machine, Fit, Opened]:  # fmt: skip
+) -> tuple[DeviceCapacity, MemoryFit, OpenedPolicy]:  # fmt: skip
     loop = asyncio.get_running_loop()
     machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
     fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.checkpoints), parts_for)
@@ -185,8 +185,8 @@ def _lock_model(folder: Path, stack: AsyncExitStack) -> None:
 
 
 def _round_saver(
-    home: paths.Home, opened: Opened, recording_policy: round_saver.RecordingPolicy,
-    restored: tuple[checkpoint.Saved | None, int | None],
+    home: paths.Home, opened: OpenedPolicy, recording_policy: round_saver.RecordingPolicy,
+    restored: tuple[checkpoint.CheckpointState | None, int | None],
     make_room_here: Callable[[EventPublisher], None], publisher: EventPublisher,
 ) -> round_saver.RoundSaver:  # fmt: skip
     saved, checkpoint_round = restored
@@ -202,7 +202,9 @@ def _apply_settings(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, .
     return ()
 
 
-def _leaderboard_exam(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: PauseGate) -> Callable[[int, int], None]:
+def _leaderboard_exam(
+    node: Node, rules: RoundSettings, swarm: SwarmNode | SoloSwarm, gate: PauseGate
+) -> Callable[[int, int], None]:
     return nothing if isinstance(swarm, SoloSwarm) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
@@ -211,14 +213,14 @@ def _publish_restarted(publisher: EventPublisher, reason: str) -> None:
 
 
 def _snapshots(
-    home: paths.Home, folder: Path, opened: Opened, is_leaving: Callable[[], bool], computer: Callable[[], Computer]
+    home: paths.Home, folder: Path, opened: OpenedPolicy, is_leaving: Callable[[], bool], computer: Callable[[], Computer]
 ) -> Snapshots:
     """Choose where snapshots answer: with torch on the CPU, as the accelerator is busy with the round.
 
     Snapshots are not trained, so they are opened without the memory that full training needs.
     """
     way, torch = opened.policy.training, opened.backend == "torch"
-    training = Training("lean", way.precision) if torch and way.method != "lora" else way
+    training = TrainingMode("lean", way.precision) if torch and way.method != "lora" else way
     device = "cpu" if torch else "mlx"
     snapshots = Snapshots(home, folder, device, computer, (training,), is_leaving)
     return snapshots.on_cpu() if torch and opened.device != "cpu" else snapshots
@@ -229,7 +231,7 @@ def _examine(policy_thread: ThreadPoolExecutor, chosen: Settings, folder: Path) 
     policy_thread.submit(model_fit.require_fit, folder, chosen).result()
 
 
-def _open(folder: Path, chosen: Settings, training: Training, publisher: EventPublisher) -> Opened:
+def _open(folder: Path, chosen: Settings, training: TrainingMode, publisher: EventPublisher) -> OpenedPolicy:
     return open_policy(
         folder,
         device=chosen.computer.device,
@@ -240,9 +242,9 @@ def _open(folder: Path, chosen: Settings, training: Training, publisher: EventPu
 
 
 async def _restore(
-    home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher, gate: PauseGate,
-    computer: Callable[[], Computer],
-) -> tuple[checkpoint.Saved | None, int | None]:  # fmt: skip
+    home: paths.Home, opened: OpenedPolicy, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher,
+    gate: PauseGate, computer: Callable[[], Computer],
+) -> tuple[checkpoint.CheckpointState | None, int | None]:  # fmt: skip
     """Load the newest checkpoint and replay its journal; return the state and the checkpoint's round. Raises Stopped."""
 
     def share() -> int:
@@ -262,7 +264,7 @@ async def _restore(
     snapshot_archive.set_aside_after(home.album, saved.round if saved else 0)
     for folder in aside:
         publisher.publish(events.CheckpointSetAside(folder=folder.folder.name, reason=folder.reason))
-    if saved and saved.optimiser != opened.policy.training.optimiser:
+    if saved and saved.optimizer != opened.policy.training.optimizer:
         publisher.publish(events.Warned(title="The model is trained another way than before: its optimiser begins anew."))
     return saved, checkpoint_round
 
@@ -296,9 +298,9 @@ def _seed(peer_id: bytes) -> int:
     return int.from_bytes(hashlib.sha256(b"waggle/noise/1" + peer_id).digest()[:8], "big")
 
 
-def _rules(chosen: Settings, charter: Charter, model: Configuration, method: Method) -> Rules:
+def _rules(chosen: Settings, charter: Charter, model: ModelConfig, method: Method) -> RoundSettings:
     learning = chosen.learning
-    return Rules(
+    return RoundSettings(
         questions=learning.questions,
         local=learning.local,
         external=learning.external,

@@ -18,7 +18,7 @@ from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
-from waggle.sapo.first_success import Aha, Ahas
+from waggle.sapo.first_success import FirstSuccess, FirstSuccesses
 from waggle.tasks.questions import Question, epoch_at
 
 log = logging.getLogger(__name__)
@@ -35,11 +35,11 @@ Result = TypeVar("Result")
 class TrainingPlan:
     """What does not change while the loop runs."""
 
-    rules: stages.Rules
+    rules: stages.RoundSettings
     base: str  # of the model that training began from
     held_out: tuple[Question, ...]
     held_out_every: int  # rounds
-    hub: str = ""  # the name of that model on the hub (see checkpoint.Saved)
+    hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
     retry_seconds: float = RETRY_SECONDS
 
 
@@ -57,7 +57,7 @@ class Callbacks:
     """What the loop calls, always in the policy thread."""
 
     publish: Publish
-    save: Callable[[checkpoint.Saved], int]  # returns the bytes written
+    save: Callable[[checkpoint.CheckpointState], int]  # returns the bytes written
     flush: Callable[[], None]  # at a stop
     report_blocker: Callable[[WaggleError | None], None]
     round_ended: Callable[[], None]
@@ -77,7 +77,7 @@ class TrainingLoop:
         self._node, self._plan, self._progress, self._history = node, plan, start, history
         self._gate, self._call, self._clock = gate, callbacks, clock
         history.rewind_to(start.round)
-        self._ahas = Ahas(history.solved_datasets(), history.teachers())
+        self._ahas = FirstSuccesses(history.solved_datasets(), history.teachers())
         self._growth_published_at = 0.0
         self._published_texts: dict[int, tuple[str, bool]] = {}  # of this round, by completion
         self._has_played = False
@@ -138,7 +138,7 @@ class TrainingLoop:
         self._save_and_publish(summary, epoch, successes, taught)
 
     def _save_and_publish(
-        self, summary: events.RoundSummary, epoch: int, successes: Sequence[Aha], taught: Mapping[str, bytes]
+        self, summary: events.RoundSummary, epoch: int, successes: Sequence[FirstSuccess], taught: Mapping[str, bytes]
     ) -> None:
         """Store the round, then publish it: what the window shows as finished must survive a kill."""
         progress = self._progress = Progress(
@@ -146,7 +146,7 @@ class TrainingLoop:
             completions=self._progress.completions + summary.completions,
             learned=self._progress.learned + summary.external,
         )
-        saved = checkpoint.Saved(
+        saved = checkpoint.CheckpointState(
             round=progress.round, step=self._node.policy.steps, epoch=epoch, charter=self._node.charter.digest.hex(),
             base=self._plan.base, hub=self._plan.hub, completions=progress.completions, learned=progress.learned,
         )  # fmt: skip
@@ -164,7 +164,7 @@ class TrainingLoop:
         self._retry_until_verified(lambda: self._call.take_exam(progress.round, progress.learned))
 
     def _store(
-        self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
+        self, saved: checkpoint.CheckpointState, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
         taught: Mapping[str, bytes],
     ) -> int:  # fmt: skip
         # The history comes before the checkpoint: after a kill in between, the round is played again and replaces this row.

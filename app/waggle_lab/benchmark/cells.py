@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waggle.core import paths
-from waggle.models.shared.training_mode import Method, Precision, Training
+from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 from waggle_lab.starter_model import shapes
 
 STARTER, HALF = "starter", "Qwen2.5-0.5B"
@@ -42,8 +42,8 @@ class Cell:
     repetitions: int = 3
 
     @property
-    def training(self) -> Training:
-        return Training(self.method, self.precision, self.recompute)
+    def training(self) -> TrainingMode:
+        return TrainingMode(self.method, self.precision, self.recompute)
 
     @property
     def completions(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 from waggle.rl.objective import Clip
 from waggle_lab.benchmark import other_trainers, trl
 from waggle_lab.benchmark.cells import STARTER, Cell
@@ -35,7 +35,7 @@ def measure(folder: Path) -> dict[str, float]:
     }
 
 
-def _batches(noise: np.random.Generator, vocabulary: int) -> list[GroupBatch]:
+def _batches(noise: np.random.Generator, vocabulary: int) -> list[TrainingGroup]:
     """Groups with completions of many lengths, random advantages, and the token weights of GRPO."""
     batches = []
     for question in range(CELL.questions):
@@ -43,7 +43,7 @@ def _batches(noise: np.random.Generator, vocabulary: int) -> list[GroupBatch]:
         completions = tuple(noise.integers(2, vocabulary, length).astype(np.int32) for length in lengths)
         completion_lengths = np.asarray(lengths, np.float32)
         batches.append(
-            GroupBatch(
+            TrainingGroup(
                 prompt=noise.integers(2, vocabulary, CELL.prompt - 3 * question).astype(np.int32),
                 completions=completions,
                 advantage=np.repeat(noise.normal(size=CELL.group_size).astype(np.float32), lengths),
@@ -54,14 +54,14 @@ def _batches(noise: np.random.Generator, vocabulary: int) -> list[GroupBatch]:
     return batches
 
 
-def _with_old(batch: GroupBatch, policy: TorchPolicy, noise: np.random.Generator) -> GroupBatch:
+def _with_old(batch: TrainingGroup, policy: TorchPolicy, noise: np.random.Generator) -> TrainingGroup:
     """Set old log-probs that differ a little from the policy's own, so that ratio and clip have an effect."""
     (current,) = policy.logprobs([batch], 1.0)
     old = (current + noise.normal(scale=0.2, size=len(current))).astype(np.float32)
-    return GroupBatch(batch.prompt, batch.completions, batch.advantage, batch.weight, old)
+    return TrainingGroup(batch.prompt, batch.completions, batch.advantage, batch.weight, old)
 
 
-def _theirs(folder: Path, batches: list[GroupBatch]) -> tuple[float, Any]:
+def _theirs(folder: Path, batches: list[TrainingGroup]) -> tuple[float, Any]:
     model = other_trainers.load_model(folder, "float32")
     trainer, _ = trl.make(CELL, model)
     model.eval()
@@ -80,7 +80,7 @@ def _theirs(folder: Path, batches: list[GroupBatch]) -> tuple[float, Any]:
     return float(loss.detach()), model
 
 
-def _parts(batch: GroupBatch, values: Any) -> list[Any]:
+def _parts(batch: TrainingGroup, values: Any) -> list[Any]:
     return np.split(values, np.cumsum([len(ids) for ids in batch.completions])[:-1])
 
 

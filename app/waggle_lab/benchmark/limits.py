@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from waggle.models.memory_fit import BYTES, weights_of
-from waggle.models.shared.model_config import Configuration
+from waggle.models.shared.model_config import ModelConfig
 from waggle.models.torch.linear import ready_weight
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import Cell
@@ -64,7 +64,7 @@ def _fastest(work: Callable[[], object]) -> float:
     return best
 
 
-def needs(cell: Cell, model: Configuration) -> Mapping[str, Need]:
+def needs(cell: Cell, model: ModelConfig) -> Mapping[str, Need]:
     """The least work of every phase of a round.
 
     A forward pass takes 2 operations for each weight and token, and 4 * head_dim for each head and pair of query and key

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.batch import Floats, GroupBatch, Ids, SampleParams, StepParams
+from waggle.rl.batch import Floats, Ids, SamplingParams, StepParams, TrainingGroup
 from waggle.rl.random_streams import uniforms
 from waggle.rl.update_rules import grpo
-from waggle.rl.update_rules.interface import Scored
+from waggle.rl.update_rules.interface import ScoredGroup
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import Cell
 from waggle_lab.benchmark.clock import ROUND, SYSTEM, Measurement, Phases, clock_of, system_seconds
@@ -79,7 +79,7 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
     untimed_rows = policy._rows
     policy._rows = partial(TimedRows, np.array(cells.lengths(cell)).ravel(), phases, untimed_rows)
     with phases.of("sample"):
-        groups = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
+        groups = policy.sample(prompts, noise, SamplingParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
     if policy._batch_size.rows is not None:
         raise MemoryError("Memory ran short and completions were written in parts, so nothing was measured.")
     policy._rows = untimed_rows
@@ -93,15 +93,15 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
         raise ArithmeticError("The optimizer step was not applied, so nothing was measured.")
 
 
-def lessons(cell: Cell, prompts: Sequence[Ids], completions: Sequence[tuple[Ids, ...]]) -> list[GroupBatch]:
+def lessons(cell: Cell, prompts: Sequence[Ids], completions: Sequence[tuple[Ids, ...]]) -> list[TrainingGroup]:
     """The batches that a round learns from: groups with an advantage, with the weights of GRPO."""
     batches = []
     for prompt, row, rewards in zip(prompts, completions, cells.rewards(cell), strict=True):
         lengths = tuple(map(len, row))
-        scored = Scored(tuple(rewards), lengths, cell.questions, 0, cell.longest, CRUMB_SPAN)
+        scored = ScoredGroup(tuple(rewards), lengths, cell.questions, 0, cell.longest, CRUMB_SPAN)
         teaching = grpo.RULE.teach(scored)
         if teaching.advantage.any():
-            batches.append(GroupBatch(prompt, row, teaching.advantage, teaching.weight))
+            batches.append(TrainingGroup(prompt, row, teaching.advantage, teaching.weight))
     return batches
 
 

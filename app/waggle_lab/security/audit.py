@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
-from waggle.tasks.audit_results import Audit, Finding, Heading, read
+from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.rollout_group import RIGHT
 from waggle.tasks.sandbox import messages
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = [name for name in arguments.datasets.split(",") if name] or installed.datasets
     if unknown := set(chosen) - set(installed.datasets):
         raise LabError(f"reasoning-gym {installed.version} has no dataset {unknown.pop()}, and neither has Waggle.")
-    heading = Heading(reasoning_gym=installed.version, python=platform.python_version())
+    heading = AuditHeading(reasoning_gym=installed.version, python=platform.python_version())
     audited = _load_or_start(arguments.out, heading, resume=arguments.resume)
     missing = [name for name in chosen if name not in audited.findings]
     with ThreadPoolExecutor(max(1, arguments.jobs)) as pool, tqdm(total=len(missing), unit=" datasets", file=sys.stderr) as bar:
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _load_or_start(path: Path, heading: Heading, *, resume: bool) -> Audit:
+def _load_or_start(path: Path, heading: AuditHeading, *, resume: bool) -> Audit:
     if not path.exists():
         return Audit(heading=heading, findings={})
     if not resume:
@@ -118,25 +118,25 @@ class Observations:
             self.reasons.append(reason)
 
 
-def audit(dataset: str, *, upstream: bool = False) -> Finding:
+def audit(dataset: str, *, upstream: bool = False) -> AuditFinding:
     """Audit one dataset. With `upstream`, audit the scorer of reasoning-gym itself, without Waggle's replacements."""
     observations = Observations()
     try:
-        with closing(AuditChild(messages.Examine(dataset, upstream=upstream))) as child:
+        with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream))) as child:
             pairs = _generate_twice(child, observations)
             _score_true_answers(child, observations, pairs)
             _score_corpus(child, observations, pairs)
             _score_longer_texts(child, observations, pairs)
             _check_scores(child, observations, "its scores are not the same when it is asked again")
-        with closing(AuditChild(messages.Examine(dataset, upstream=upstream, another_day=True))) as child:
+        with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream, another_day=True))) as child:
             if child.generate(QUESTION_SEEDS[::-1]).pairs[::-1] != pairs:
                 observations.add_reason("its questions are not the same in another process or on another day")
             _check_scores(child, observations, "its scores are not the same in another process or on another day")
-        with closing(AuditChild(messages.Examine(dataset, upstream=upstream), hash_seed=1)) as child:
+        with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream), hash_seed=1)) as child:
             hash_seed_matters = child.generate(QUESTION_SEEDS).pairs != pairs or not _scores_as_before(child, observations)
     except UnusableDataset as error:
         reason = f"its questions cannot be made where answers are judged ({error})"
-        return Finding(dataset=dataset, listed=False, reasons=(reason,))
+        return AuditFinding(dataset=dataset, listed=False, reasons=(reason,))
     return _finding(dataset, observations, hash_seed_matters=hash_seed_matters)
 
 
@@ -186,10 +186,10 @@ def _score_longer_texts(child: AuditChild, observations: Observations, pairs: Se
         observations.longest = length
 
 
-def _score(child: AuditChild, observations: Observations, seed: int, text: str, *, keep: bool = True) -> messages.Scored:
+def _score(child: AuditChild, observations: Observations, seed: int, text: str, *, keep: bool = True) -> messages.AnswerScore:
     """Score one text, unless it stalled before, or so many texts did that the scorer is known to stall."""
     if text in observations.stalled_texts or len(observations.stalled_texts) >= MAX_STALLS:
-        return messages.Scored(0.0, "", [], 0.0)
+        return messages.AnswerScore(0.0, "", [], 0.0)
     scored = child.score(seed, text)
     observations.answers += 1
     if scored.seconds > QUICK_SECONDS:
@@ -208,7 +208,7 @@ def _score(child: AuditChild, observations: Observations, seed: int, text: str, 
     return scored
 
 
-def _score_text(scored: messages.Scored) -> str:
+def _score_text(scored: messages.AnswerScore) -> str:
     return f"{scored.reward!r} {scored.raised}"
 
 
@@ -223,7 +223,7 @@ def _scores_as_before(child: AuditChild, observations: Observations) -> bool:
     return [_score_text(scored) for scored in child.score_quick(items)] == list(observations.score_texts.values())[::-1]
 
 
-def _finding(dataset: str, observations: Observations, *, hash_seed_matters: bool) -> Finding:
+def _finding(dataset: str, observations: Observations, *, hash_seed_matters: bool) -> AuditFinding:
     for event in observations.events:
         observations.add_reason(REASON_OF_EVENT.get(event, f"its scorer does what nothing here may do ({event})"))
     if observations.unpaid_true_answers and not observations.events:  # with events, the audit itself may have prevented it
@@ -238,7 +238,7 @@ def _finding(dataset: str, observations: Observations, *, hash_seed_matters: boo
         observations.add_reason("a text can end its process")
     if master_keys := [text for text, count in observations.paid_in_full.items() if count >= MASTER_KEY_COUNT]:
         observations.add_reason(f"it pays in full what is no answer ({master_keys[0]})")
-    return Finding(
+    return AuditFinding(
         dataset=dataset,
         listed=not observations.reasons,
         reasons=tuple(observations.reasons),

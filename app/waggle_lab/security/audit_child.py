@@ -8,7 +8,7 @@ import msgspec
 
 from waggle.core.errors import LabError
 from waggle.tasks.sandbox import messages
-from waggle.tasks.sandbox.child_process import Child
+from waggle.tasks.sandbox.child_process import ChildProcess
 
 START_SECONDS = 120.0  # long enough to import reasoning-gym from a slow disk
 ANSWER_SECONDS = 60.0  # for one answer on a busy computer; where the kernel can limit CPU time, it ends the child much earlier
@@ -25,7 +25,7 @@ class UnusableDataset(Exception):
 class AuditChild:
     """A child process for one dataset; close it. Every method may raise UnusableDataset."""
 
-    def __init__(self, request: messages.Examine, *, hash_seed: int = 0) -> None:
+    def __init__(self, request: messages.ExamineDataset, *, hash_seed: int = 0) -> None:
         self._request = request
         self._hash_seed = hash_seed
         self._start()
@@ -45,7 +45,7 @@ class AuditChild:
     def generate(self, seeds: Sequence[int]) -> messages.GeneratedQuestions:
         """Generate the questions and answers of these seeds from scratch, in this order."""
         try:
-            reply = self._child.ask(messages.Make(list(seeds)), START_SECONDS)
+            reply = self._child.ask(messages.GenerateEntries(list(seeds)), START_SECONDS)
         except EOFError as error:
             raise UnusableDataset(str(error)) from error
         except TimeoutError as error:
@@ -55,7 +55,7 @@ class AuditChild:
         self._generated_seeds = set(seeds)
         return reply
 
-    def score(self, seed: int, text: str) -> messages.Scored:
+    def score(self, seed: int, text: str) -> messages.AnswerScore:
         """Score a text. A scorer that stalls or exhausts memory took infinite time; one that dies counts as an exception."""
         if seed not in self._generated_seeds:  # so that it does not count as time of the answer
             self.generate([seed])
@@ -64,12 +64,12 @@ class AuditChild:
         except (TimeoutError, EOFError) as error:
             took_too_long = isinstance(error, TimeoutError) or self._child.process.poll() in OUT_OF_TIME
             self._restart()
-            return messages.Scored(0.0, "" if took_too_long else PROCESS_ENDED, [], math.inf)
+            return messages.AnswerScore(0.0, "" if took_too_long else PROCESS_ENDED, [], math.inf)
         return msgspec.structs.replace(scored, seconds=math.inf) if scored.raised == OUT_OF_MEMORY else scored
 
-    def score_quick(self, items: Sequence[tuple[int, str]]) -> list[messages.Scored]:
+    def score_quick(self, items: Sequence[tuple[int, str]]) -> list[messages.AnswerScore]:
         """Score many texts that did not stall before; if one stalls now, the rest is missing from the result."""
-        scores: list[messages.Scored] = []
+        scores: list[messages.AnswerScore] = []
         for first in range(0, len(items), BATCH_SIZE):
             try:
                 scores += self._ask(items[first : first + BATCH_SIZE])
@@ -77,9 +77,9 @@ class AuditChild:
                 break
         return scores
 
-    def _ask(self, items: Sequence[tuple[int, str]]) -> list[messages.Scored]:
-        reply = self._child.ask(messages.Score(list(items)), ANSWER_SECONDS)
-        if not isinstance(reply, messages.Scores):
+    def _ask(self, items: Sequence[tuple[int, str]]) -> list[messages.AnswerScore]:
+        reply = self._child.ask(messages.ScoreAnswers(list(items)), ANSWER_SECONDS)
+        if not isinstance(reply, messages.AnswerScores):
             raise UnusableDataset(reply.reason if isinstance(reply, messages.Failed) else "no answer")
         return reply.scores
 
@@ -91,19 +91,19 @@ class AuditChild:
         self._child.end()
 
 
-def catalogue() -> messages.Catalogue:
+def catalogue() -> messages.DatasetList:
     """The version and the datasets of the installed reasoning-gym; raises LabError."""
     child = _child(0)
     try:
-        reply = child.ask(messages.List(), START_SECONDS)
+        reply = child.ask(messages.ListDatasets(), START_SECONDS)
     except (EOFError, TimeoutError) as error:
         raise LabError(f"The datasets of reasoning-gym cannot be listed: {error}.") from error
     finally:
         child.end()
-    if not isinstance(reply, messages.Catalogue):
+    if not isinstance(reply, messages.DatasetList):
         raise LabError("The datasets of reasoning-gym cannot be listed.")
     return reply
 
 
-def _child(hash_seed: int) -> Child[messages.AuditReply]:
-    return Child("waggle.tasks.sandbox.audit_process", messages.audit_reply, hash_seed=hash_seed)
+def _child(hash_seed: int) -> ChildProcess[messages.AuditReply]:
+    return ChildProcess("waggle.tasks.sandbox.audit_process", messages.audit_reply, hash_seed=hash_seed)

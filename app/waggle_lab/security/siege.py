@@ -108,7 +108,7 @@ class HonestNodes:
         self.verifier_restarts: list[str] = []
         self.verifier = Verifier(charter, restarted=self.verifier_restarts.append)
         self.news: list[NetworkEvent] = []
-        self.rules = configuration(key.configuration).rules(stages.Rules().learning_rate)
+        self.rules = configuration(key.configuration).rules(stages.RoundSettings().learning_rate)
         self.identities = [_identity(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
         self.swarms: list[SwarmNode] = []
         self.nodes: list[stages.Node] = []

@@ -16,7 +16,7 @@ from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.update_rules import rule
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo.sharing import strategy
-from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Rules
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, RoundSettings
 from waggle_lab.study.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, FLOORED, arms, best_rate
 
 RATES = (2.5e-4, 5e-4, 1e-3)
@@ -51,8 +51,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         """The update rules; node i uses update_rules[i % len(update_rules)]."""
         return tuple(map(rule, self.rule.split("+")))
 
-    def rules(self, learning_rate: float) -> Rules:
-        return Rules(
+    def rules(self, learning_rate: float) -> RoundSettings:
+        return RoundSettings(
             questions=self.questions,
             local=self.local,
             external=self.external,
@@ -69,7 +69,7 @@ def configuration(name: str) -> Configuration:
     For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node uses PPO. Raises LabError or SettingsError.
     """
     if name in BOUNDS_OF_DEFAULTS:
-        defaults = Rules()
+        defaults = RoundSettings()
         return Configuration(
             name=name, local=defaults.local, external=defaults.external, questions=defaults.questions, strategy="adaptive",
             rule=defaults.rule.name, crumb_span=defaults.crumb_span, bounds=BOUNDS_OF_DEFAULTS[name],
@@ -115,7 +115,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rates: tuple[float, ...] = RATES  # one rate: no sweep
     nodes: int = 8
     charter: str = ""  # a file; empty: the first swarm, which ships with Waggle
-    longest: int = Rules().max_new  # tokens of a completion
+    longest: int = RoundSettings().max_new  # tokens of a completion
     weather: Weather = msgspec.field(default_factory=Weather)
     held_out: int = 16  # questions of each specialty, for every point of a held-out curve
     final_held_out: int = 32  # questions of each specialty, for the score at the end

@@ -28,7 +28,7 @@ from waggle.models.storage.checkpoint import base_of
 from waggle.network.exchange.pool import CAPACITY
 from waggle.practice.results import Book, Key, Run
 from waggle.practice.simulated_swarm import Weather
-from waggle.sapo.stages import Rules
+from waggle.sapo.stages import RoundSettings
 from waggle_lab.starter_model.starters import SETTINGS
 from waggle_lab.study import plan, report
 from waggle_lab.study.plan import Study
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--charter", default="", help="a charter file")
     parser.add_argument("--starters", default="", help="model folders instead of a setting's; several with commas")
     parser.add_argument(
-        "--longest", type=int, default=Rules().max_new, help="maximum tokens of a completion (default: %(default)s)"
+        "--longest", type=int, default=RoundSettings().max_new, help="maximum tokens of a completion (default: %(default)s)"
     )
     parser.add_argument(
         "--split",
@@ -205,7 +205,7 @@ def _with_strategy(name: str, strategy: str) -> str:
 def _default_rate(folders: Sequence[str]) -> float:
     """The app's learning rate for the largest of these models, or for the starter."""
     models = [model_config.read(Path(os.path.expanduser(folder))) for folder in folders]
-    return min((memory_fit.rate_for(model, "full") for model in models), default=Rules().learning_rate)
+    return min((memory_fit.rate_for(model, "full") for model in models), default=RoundSettings().learning_rate)
 
 
 def _refuse_duplicates(names: Iterable[str]) -> None:

@@ -17,18 +17,18 @@ from waggle.engine.services.snapshots import COPIES_WHILE_LOADING, ModelSnapshot
 from waggle.engine.startup import _snapshots
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import open_policy
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
 from waggle.protocol import commands
 from waggle.protocol import events_chat as protocol
 from waggle.protocol.events_chat import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
-from waggle.rl.batch import Written
+from waggle.rl.batch import TokenizedGroup
 
 TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|eos|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-SAVED = checkpoint.Saved(round=5, step=5, epoch=1, charter="ab" * 32, base="")
+SAVED = checkpoint.CheckpointState(round=5, step=5, epoch=1, charter="ab" * 32, base="")
 
 
 @dataclass
@@ -74,7 +74,7 @@ async def say(talking: ChatService, words: str = "What is 3/6?", number: int = 0
 
 def learned(moments: Snapshots, method: str) -> None:
     """Leave a checkpoint of a model that is another one than the starter."""
-    policy = open_policy(paths.starter(), device="cpu", threads=1, training=Training(method=method)).policy
+    policy = open_policy(paths.starter(), device="cpu", threads=1, training=TrainingMode(method=method)).policy
     weights, state = policy.state()
     policy.restore({name: weight + np.float32(0.05) for name, weight in weights.items()}, state, 5)
     checkpoint.save(moments.home.checkpoints, policy, SAVED)
@@ -112,7 +112,7 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
     moments, device, precision, precisions
 ):
     """Of a small model that is fp32. What memory allows is asked each time anew."""
-    opened = open_policy(moments.folder, device="cpu", threads=1, training=Training("lean", precision))
+    opened = open_policy(moments.folder, device="cpu", threads=1, training=TrainingMode("lean", precision))
     opened = replace(opened, device=device)
     allowed, models = [0.0], 100
     snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
@@ -125,7 +125,7 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
                 snapshots.require_room(models)
             continue
         training = snapshots.require_room(models)
-        assert training == Training("lean", expected)
+        assert training == TrainingMode("lean", expected)
         with snapshots.open(ModelSnapshot(0), training) as reopened:
             assert reopened.policy.training == training
     allowed[0] = memory_used() / GB + 0.5 * bfloat16
@@ -157,10 +157,10 @@ async def test_two_conversations_at_once_are_both_written(moments, listener):
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_what_was_learned_is_there_whether_as_weights_or_as_adapters(moments, method):
     learned(moments, method)
-    training = Training(method=method)
+    training = TrainingMode(method=method)
     before, now = moments.available()
     assert (before.rounds, now.rounds) == (0, 5)
-    text = Written(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
+    text = TokenizedGroup(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
     with moments.open(before, training) as first, moments.open(now, training) as last:
         assert not np.allclose(first.policy.logprobs([text], 1.0)[0], last.policy.logprobs([text], 1.0)[0])
 

@@ -15,7 +15,7 @@ from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.services.models import ModelService, undo_steps
-from waggle.models.memory_fit import Machine
+from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.models.torch.policy import TorchPolicy
 from waggle.protocol import commands
@@ -109,7 +109,7 @@ async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, m
 
 
 async def test_each_model_says_whether_it_fits_this_computer(models):
-    machine = Machine(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
+    machine = DeviceCapacity(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
     downloaded("Qwen/Tiny")
     big = paths.models() / "Qwen" / "Big"
     big.mkdir()
@@ -170,7 +170,9 @@ def gone_on_with(home: paths.Home, chosen: Model) -> int:
     policy, base = TorchPolicy(folder), checkpoint.base_of(folder)
     saved, _ = checkpoint.load_newest(home.checkpoints, policy, base)
     number = saved.round if saved else 0
-    checkpoint.save(home.checkpoints, policy, checkpoint.Saved(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base))
+    checkpoint.save(
+        home.checkpoints, policy, checkpoint.CheckpointState(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base)
+    )
     return number
 
 

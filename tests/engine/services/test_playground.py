@@ -21,7 +21,7 @@ from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.stages import Node, Rules
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import split_of
 from waggle.tasks.rollout_group import Group
@@ -58,7 +58,7 @@ def trying(tmp_path, swarm, verifier):
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
     moments = Snapshots(home, paths.starter(), "cpu", lambda: Computer(threads=1))
-    return PlaygroundService(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
+    return PlaygroundService(moments, node, RoundSettings(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 
 async def pose(trying: PlaygroundService, *, to_share: bool) -> QuestionPosed:

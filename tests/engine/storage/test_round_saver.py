@@ -10,10 +10,10 @@ import pytest
 from killing import killed_after
 from waggle.core.errors import CheckpointError, Stopped
 from waggle.engine.storage.round_saver import CHECKPOINT_RETRY_SECONDS, RecordingPolicy, RoundSaver, checkpoint_interval, restore
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, training_journal
-from waggle.models.storage.checkpoint import Saved
-from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
+from waggle.models.storage.checkpoint import CheckpointState
+from waggle.rl.batch import SamplingParams, StepMetrics, StepParams, TrainingGroup
 
 DAY, MEGABYTE = 86_400, 1e6
 
@@ -21,7 +21,7 @@ DAY, MEGABYTE = 86_400, 1e6
 class Counting:
     """A policy whose weights are the sum of what it learned."""
 
-    training = Training()
+    training = TrainingMode()
 
     def __init__(self) -> None:
         self.weights, self.steps = np.zeros(3, np.float32), 0
@@ -55,14 +55,14 @@ class Node:
         )
 
     def learn(self) -> None:
-        self.recording_policy.sample([], np.zeros(0, np.float32), SampleParams(max_new=1, stop=0))
+        self.recording_policy.sample([], np.zeros(0, np.float32), SamplingParams(max_new=1, stop=0))
         numbers = np.array([self.round, 1, 0.1], np.float32)
-        batch = GroupBatch(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
+        batch = TrainingGroup(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
         self.recording_policy.step([batch], StepParams(learning_rate=0.1))
 
     def keep(self) -> int:
         self.round += 1
-        return self.keeper.save(Saved(round=self.round, step=self.policy.steps, epoch=1, charter="c", base="b"))
+        return self.keeper.save(CheckpointState(round=self.round, step=self.policy.steps, epoch=1, charter="c", base="b"))
 
     def play(self) -> int:
         self.learn()
@@ -204,7 +204,7 @@ def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
         node.play()
 
 
-class Newer(training_journal.Entry, frozen=True, kw_only=True):
+class Newer(training_journal.JournalEntry, frozen=True, kw_only=True):
     """What a newer version might write."""
 
     momentum: float = 0.5
@@ -214,7 +214,7 @@ def two_rounds_and_one_of_another_version(root: Path) -> None:
     first = Node(root)
     for _ in range(2):
         first.play()
-    training_journal.append(root, 1, Newer(saved=Saved(round=3, step=3, epoch=1, charter="c", base="b")))
+    training_journal.append(root, 1, Newer(saved=CheckpointState(round=3, step=3, epoch=1, charter="c", base="b")))
 
 
 @pytest.mark.parametrize("seconds", [0.1, 100.0], ids=["soon", "slowly"])
@@ -282,14 +282,14 @@ def test_where_what_another_version_wrote_finds_no_room_beside_it_stays_and_that
 
 def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
     node = Node(tmp_path)
-    node.policy.training = Training("lean")
+    node.policy.training = TrainingMode("lean")
     node.play()
     node.play()
     assert folders(tmp_path) == ["r00000001"]
     replayed = Counting()
-    replayed.training = Training("lean")
+    replayed.training = TrainingMode("lean")
     saved, _, _ = restore(tmp_path, replayed, replayed, "b")
-    assert (saved.round, saved.method, saved.optimiser) == (2, "lean", "adafactor")
+    assert (saved.round, saved.method, saved.optimizer) == (2, "lean", "adafactor")
 
 
 class Slow:

@@ -17,8 +17,8 @@ from waggle.core.errors import LabError
 from waggle.engine.storage.history import History
 from waggle.models.backend import open_policy
 from waggle.models.storage import checkpoint, training_journal
-from waggle.models.storage.checkpoint import Saved
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.models.storage.checkpoint import CheckpointState
+from waggle.rl.batch import StepParams, TrainingGroup
 from waggle_lab.reliability import pause_stress, torture
 from waggle_lab.reliability.pause_stress import CalmResults, MeasuredPause, Soak
 from waggle_lab.reliability.target_process import TargetProcess, database_is_whole
@@ -84,13 +84,13 @@ def test_a_saved_state_is_learned_again_from_the_one_before_to_the_bit_and_one_t
     base = checkpoint.base_of(paths.starter())
     for number in (1, 2, 3):
         noise = np.random.default_rng(number)
-        batch = GroupBatch(
+        batch = TrainingGroup(
             prompt=noise.integers(5, 200, 9).astype(np.int32), completions=(noise.integers(5, 200, 6).astype(np.int32),),
             advantage=np.ones(6, np.float32), weight=np.full(6, 0.2, np.float32),
         )  # fmt: skip
         params = StepParams(learning_rate=1e-3)
         policy.step([batch], params)
-        saved = Saved(round=number, step=policy.steps, epoch=1, charter="c", base=base)
+        saved = CheckpointState(round=number, step=policy.steps, epoch=1, charter="c", base=base)
         if number > 1:
             training_journal.append(home.checkpoints, 1, training_journal.entry_of(saved, [batch], params))
         if number in (1, 3):
@@ -110,7 +110,7 @@ def test_of_a_kill_only_what_is_set_aside_after_it_is_lost(tmp_path, monkeypatch
     policy = open_policy(paths.starter(), device="cpu", threads=1).policy
     base = checkpoint.base_of(paths.starter())
     for number in (4, 5):
-        checkpoint.save(home.checkpoints, policy, Saved(round=number, step=0, epoch=1, charter="c", base=base))
+        checkpoint.save(home.checkpoints, policy, CheckpointState(round=number, step=0, epoch=1, charter="c", base=base))
     (home.checkpoints / "r00000005/model.safetensors").write_bytes(b"damaged")
     for earlier in ("damaged-r00000002", "damaged-r00000005"):
         (home.checkpoints / earlier).mkdir()

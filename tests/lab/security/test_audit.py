@@ -17,21 +17,21 @@ from waggle_lab.security.audit_child import AuditChild, UnusableDataset
 
 def test_upstreams_scorer_of_binary_matrix_is_caught_evaluating_text_and_the_text_is_not_run(tmp_path):
     trap = tmp_path / "ran"
-    with closing(AuditChild(messages.Examine("binary_matrix", upstream=True))) as child:
+    with closing(AuditChild(messages.ExamineDataset("binary_matrix", upstream=True))) as child:
         assert child.score(1, f"__import__('pathlib').Path({str(trap)!r}).touch()").events == ["compile"]
         assert not trap.exists()
-    with closing(AuditChild(messages.Examine("binary_matrix"))) as child:
+    with closing(AuditChild(messages.ExamineDataset("binary_matrix"))) as child:
         assert child.score(1, "__import__('os')").events == []
 
 
 @pytest.mark.parametrize("dataset", ["puzzle24", "spiral_matrix"])
 def test_a_scorer_that_evaluates_text_is_caught_by_the_corpus(dataset):
-    with closing(AuditChild(messages.Examine(dataset))) as child:
+    with closing(AuditChild(messages.ExamineDataset(dataset))) as child:
         assert any(child.score(1, text).events for text in hostile_texts.fixed())
 
 
 def test_a_scorer_that_stalls_over_a_short_text_takes_forever_and_the_child_starts_again():
-    with closing(AuditChild(messages.Examine("coin_flip"))) as child:
+    with closing(AuditChild(messages.ExamineDataset("coin_flip"))) as child:
         assert child.score(1, "1e999999999").seconds == math.inf
         assert child.score(1, "1/2").seconds < audit.QUICK_SECONDS
 
@@ -39,7 +39,7 @@ def test_a_scorer_that_stalls_over_a_short_text_takes_forever_and_the_child_star
 @pytest.mark.parametrize("dataset", ["composite", "word_ladder"])
 def test_a_dataset_that_cannot_work_in_the_sandbox_is_unusable(dataset):
     with pytest.raises(UnusableDataset):
-        AuditChild(messages.Examine(dataset))
+        AuditChild(messages.ExamineDataset(dataset))
 
 
 def test_an_interrupted_audit_goes_on_with_what_is_missing_and_counts(tmp_path, capsys):

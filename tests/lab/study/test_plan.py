@@ -8,7 +8,7 @@ from practice.test_results import run
 from waggle.core.errors import LabError, SettingsError
 from waggle.practice.results import Book, Run
 from waggle.sapo.sharing import strategy
-from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Node, Rules
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Node, RoundSettings
 from waggle_lab.study import plan
 from waggle_lab.study.comparison import FLOORED
 from waggle_lab.study.plan import Part, Study, configuration
@@ -26,8 +26,8 @@ def test_the_papers_configurations_draw_what_they_train_on_and_count_every_diffe
 
 
 def test_the_default_is_what_the_engine_does():
-    rules = configuration("default").rules(Rules().learning_rate)
-    assert rules == Rules()
+    rules = configuration("default").rules(RoundSettings().learning_rate)
+    assert rules == RoundSettings()
     chosen = Node.__dataclass_fields__["sharing"].default_factory
     assert type(strategy(configuration("default").strategy).make()) is chosen
 

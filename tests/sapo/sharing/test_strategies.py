@@ -7,7 +7,7 @@ import pytest
 
 from waggle.core.errors import SettingsError
 from waggle.sapo.sharing import guard, strategy, table
-from waggle.sapo.sharing.interface import Offer, PeerGroup
+from waggle.sapo.sharing.interface import Candidates, PeerGroup
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
@@ -30,9 +30,9 @@ def own(*rewards, **also) -> list[JudgedGroup]:
     return [group(100 + i, each, origin="o", **also) for i, each in enumerate(rewards)]
 
 
-def offer(mine=(NONE,) * 8, pool=(), local=4, external=4, seed=1) -> Offer:
+def offer(mine=(NONE,) * 8, pool=(), local=4, external=4, seed=1) -> Candidates:
     mine = own(*mine) if mine and not isinstance(mine[0], JudgedGroup) else mine
-    return Offer(mine, list(pool), local, external, crumb_span=0.2, noise=np.random.default_rng(seed))
+    return Candidates(mine, list(pool), local, external, crumb_span=0.2, noise=np.random.default_rng(seed))
 
 
 def peer(judged: JudgedGroup, advantage, *, logp=None, lengths=None) -> PeerGroup:

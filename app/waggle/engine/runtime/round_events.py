@@ -11,7 +11,7 @@ from waggle.network.identity.keys import name_of
 from waggle.protocol import events
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.sapo import stages
-from waggle.sapo.first_success import Aha
+from waggle.sapo.first_success import FirstSuccess
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup
@@ -110,7 +110,7 @@ def summary(
     )
 
 
-def aha(first_success: Aha, at: float, titles: Titles) -> events.Aha:
+def aha(first_success: FirstSuccess, at: float, titles: Titles) -> events.Aha:
     """A first success for an event."""
     specialty = titles[first_success.dataset]
     if first_success.learned_from is None:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.protocol import commands, events_chat
 from waggle.protocol.events_chat import Reply, Turn
-from waggle.rl.batch import Ids, SampleParams
+from waggle.rl.batch import Ids, SamplingParams
 from waggle.rl.random_streams import uniforms
 
 MAX_REPLY_TOKENS = 256  # of a model that was trained to chat
@@ -68,7 +68,7 @@ class ReplyProgress:
 
     command: commands.Say
     publish: Callable[[events_chat.TurnGrew], object]
-    training: Training  # how both models are loaded
+    training: TrainingMode  # how both models are loaded
     left_out: int
     replies: list[Reply]
     _reported_at: list[float] = field(default_factory=lambda: [0.0])
@@ -193,7 +193,7 @@ class ChatService:
                     progress.update(side, _text(tokenizer, ids[0, : lengths[0]], ended=bool(ended[0])))
 
                 noise = uniforms(zlib.crc32(progress.command.words.encode()), "held_out", progress.command.number, 1, 1, count)
-                params = SampleParams(
+                params = SamplingParams(
                     max_new=count, stop=tokenizer.stop, temperature=LOW_TEMPERATURE, pause_point=pause_point, watch=watch
                 )  # fmt: skip
                 ((reply,),) = opened.policy.sample([prompt], noise, params)

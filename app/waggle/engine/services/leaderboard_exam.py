@@ -11,7 +11,7 @@ from waggle.core.errors import CharterError
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.sapo import evaluation
-from waggle.sapo.stages import Node, Rules
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 
@@ -24,7 +24,7 @@ class LeaderboardExam:
     """Used in the policy thread only."""
 
     node: Node
-    rules: Rules
+    rules: RoundSettings
     leaderboard: AnswerSheetExchange
     gate: PauseGate
     clock: Callable[[], float] = time.time

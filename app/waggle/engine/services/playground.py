@@ -13,13 +13,13 @@ from typing import assert_never
 from waggle.core.errors import EngineError
 from waggle.engine.runtime import round_events
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
-from waggle.rl.batch import SampleParams
+from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.stages import Node, Rules, completion_of
+from waggle.sapo.stages import Node, RoundSettings, completion_of
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
@@ -37,7 +37,7 @@ class PlaygroundService:
 
     snapshots: Snapshots
     node: Node
-    rules: Rules
+    rules: RoundSettings
     may_share: Callable[[], bool] = lambda: False
     round: Callable[[], int] = lambda: 0
     clock: Callable[[], float] = time.time
@@ -129,7 +129,7 @@ class PlaygroundService:
             raise EngineError("This question has become too old to be shared.", "Ask for another one.")
 
     def _share(
-        self, named: QuestionId, question: Question, mine: Completion, now: ModelSnapshot, training: Training
+        self, named: QuestionId, question: Question, mine: Completion, now: ModelSnapshot, training: TrainingMode
     ) -> tuple[events_playground.AnswerShared, ...]:
         """Share a person's answer and completions of the current model as one group, without training on it here.
 
@@ -152,13 +152,13 @@ class PlaygroundService:
         return (events_playground.AnswerShared(round=number, group=group_event, at=self.clock()),)
 
     def _answers(
-        self, question: Question, snapshot: ModelSnapshot, training: Training, count: int, temperature: float
+        self, question: Question, snapshot: ModelSnapshot, training: TrainingMode, count: int, temperature: float
     ) -> Sequence[Completion]:
         """Completions of a snapshot."""
         with self.snapshots.open(snapshot, training) as opened:
             prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
-            params = SampleParams(
+            params = SamplingParams(
                 max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
                 pause_point=self.snapshots.pause_point,
             )  # fmt: skip

@@ -16,10 +16,10 @@ from waggle.core.errors import EngineError
 from waggle.core.settings import Computer
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
-from waggle.models.backend import Opened, open_policy, threads_for
+from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.memory_fit import BYTES, fast_precision, measure
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
 from waggle.models.storage.hub_download import WORDS
@@ -53,7 +53,7 @@ class Snapshots:
     folder: Path
     device: str
     computer: Callable[[], Computer] = Computer
-    trainings: tuple[Training, ...] = (Training(),)
+    trainings: tuple[TrainingMode, ...] = (TrainingMode(),)
     is_leaving: Callable[[], bool] = _never
 
     @property
@@ -65,7 +65,7 @@ class Snapshots:
         pictures = snapshot_archive.archived_weights(self.home.checkpoints, self.home.album)
         return [ModelSnapshot(0), *(ModelSnapshot(rounds, weights) for rounds, weights in pictures)]
 
-    def require_room(self, models: int) -> Training:
+    def require_room(self, models: int) -> TrainingMode:
         """The training mode in which so many copies of this model fit into memory now. Raises EngineError if none does."""
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if weights > MAX_WEIGHT_BYTES:
@@ -96,7 +96,7 @@ class Snapshots:
         return replace(self, trainings=(replace(training, precision="float32"), training))
 
     @contextmanager
-    def open(self, snapshot: ModelSnapshot, training: Training) -> Iterator[Opened]:
+    def open(self, snapshot: ModelSnapshot, training: TrainingMode) -> Iterator[OpenedPolicy]:
         """Open a snapshot in the training mode of `require_room`. Use it in this thread only.
 
         Raises ModelError and CheckpointError.

@@ -11,8 +11,18 @@ from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
 from waggle.models.storage import checkpoint, training_journal
-from waggle.models.storage.checkpoint import Saved, Trained
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
+from waggle.rl.batch import (
+    Floats,
+    Ids,
+    SampledCompletion,
+    SamplingParams,
+    StepMetrics,
+    StepParams,
+    TokenizedGroup,
+    TrainingGroup,
+    nothing,
+)
 from waggle.sapo.interfaces import Policy
 
 log = logging.getLogger(__name__)
@@ -37,29 +47,29 @@ class RecordingPolicy:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._last_step: tuple[tuple[GroupBatch, ...], StepParams] | None = None
+        self._last_step: tuple[tuple[TrainingGroup, ...], StepParams] | None = None
 
     @property
     def steps(self) -> int:
         return self._policy.steps
 
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         self._last_step = None  # a new round: the step of an interrupted one does not belong to it
         return self._policy.sample(prompts, uniforms, params)
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         return self._policy.logprobs(texts, temperature)
 
-    def values(self, texts: Sequence[Written]) -> list[Floats]:
+    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         return self._policy.values(texts)
 
-    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         metrics = self._policy.step(batches, params)
         self._last_step = (tuple(batches), params)
         return metrics
 
     @property
-    def last_step(self) -> tuple[tuple[GroupBatch, ...], StepParams | None]:
+    def last_step(self) -> tuple[tuple[TrainingGroup, ...], StepParams | None]:
         """The batches and parameters of the step since the last sampling; ((), None) if there was none."""
         return self._last_step or ((), None)
 
@@ -69,16 +79,16 @@ class RoundSaver:
     """Saves each round, in the policy thread. `checkpoint_round` is the round of the newest checkpoint; None: there is none."""
 
     root: Path
-    policy: Trained
+    policy: SavablePolicy
     recording_policy: RecordingPolicy
     checkpoint_round: int | None
     make_room: Callable[[], None] = nothing  # after each checkpoint
     on_checkpoint_refused: Callable[[], None] = nothing  # the journal has the round all the same
     clock: Callable[[], float] = time.monotonic
-    restored: Saved | None = None  # where this run continues; later than the checkpoint if a journal was replayed
+    restored: CheckpointState | None = None  # where this run continues; later than the checkpoint if a journal was replayed
     _next_checkpoint_at: float = field(default=0.0, init=False)
     _journal_bytes: int = field(default=0, init=False)
-    _newest_in_journal: Saved | None = field(default=None, init=False)
+    _newest_in_journal: CheckpointState | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.checkpoint_round is not None:
@@ -89,7 +99,7 @@ class RoundSaver:
                 self.clock() + checkpoint_interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
             )
 
-    def save(self, saved: Saved) -> int:
+    def save(self, saved: CheckpointState) -> int:
         """Store a round durably; return the bytes written. Raises CheckpointError if the disk refuses; then call it again."""
         if self.checkpoint_round is None:
             return self._checkpoint(saved)
@@ -104,7 +114,7 @@ class RoundSaver:
             self.on_checkpoint_refused()
             return size
 
-    def _append_to_journal(self, saved: Saved) -> int:
+    def _append_to_journal(self, saved: CheckpointState) -> int:
         """Append a round to the journal; return the bytes written. Raises CheckpointError.
 
         This comes before each checkpoint, too: if that gets damaged, the checkpoint before it and this journal lead past it.
@@ -112,7 +122,7 @@ class RoundSaver:
         if self._newest_in_journal is not None and self._newest_in_journal.round == saved.round:
             return 0  # a retry: the journal has it, and what failed came later
         assert self.checkpoint_round is not None
-        saved = replace(saved, method=self.policy.training.method, optimiser=self.policy.training.optimiser)
+        saved = replace(saved, method=self.policy.training.method, optimizer=self.policy.training.optimizer)
         try:
             size = training_journal.append(
                 self.root, self.checkpoint_round, training_journal.entry_of(saved, *self.recording_policy.last_step)
@@ -136,7 +146,7 @@ class RoundSaver:
             with suppress(CheckpointError):  # the journal has all of it
                 self._checkpoint(self._newest_in_journal)
 
-    def _checkpoint(self, saved: Saved) -> int:
+    def _checkpoint(self, saved: CheckpointState) -> int:
         began = self.clock()
         size = checkpoint.save(self.root, self.policy, saved)
         log.debug("checkpoint after round %d: %d bytes in %.1f s", saved.round, size, self.clock() - began)
@@ -148,9 +158,9 @@ class RoundSaver:
 
 
 def restore(
-    root: Path, policy: Trained, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
+    root: Path, policy: SavablePolicy, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
     report: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
-) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:  # fmt: skip
+) -> tuple[CheckpointState | None, int | None, list[checkpoint.DamagedState]]:  # fmt: skip
     """Load the newest checkpoint and replay its journal; return the state, the checkpoint's round, and what was set aside.
 
     `report` is called with the rounds that were replayed and their total. A replay may take hours, so its result is saved every
@@ -160,7 +170,7 @@ def restore(
     if saved is None:
         with _as_checkpoint_error():
             lost = training_journal.set_aside(root)  # or they would be replayed on top of the new rounds
-        return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
+        return None, None, aside + [checkpoint.DamagedState(place, "No checkpoint is left that it follows.") for place in lost]
     replay, total = _Replay(root, policy, saved, clock), 0
     for done, entry in enumerate(training_journal.entries(root, saved.round, base)):
         if replay.is_long:
@@ -176,9 +186,9 @@ def restore(
     with _as_checkpoint_error():
         lost = training_journal.set_aside(root, replay.saved.round)  # as above
         other = training_journal.mend(root, max(saved.round, training_journal.newest(root)))
-    aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
+    aside += [checkpoint.DamagedState(place, "The rounds that it follows are lost.") for place in lost]
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
-    aside += [checkpoint.SetAside(other, reason)] if other else []
+    aside += [checkpoint.DamagedState(other, reason)] if other else []
     return replay.saved, replay.stored.round, aside
 
 
@@ -197,8 +207,8 @@ class _Replay:
     """The progress of a replay: `saved` is its last round, `stored` the last one that a checkpoint has."""
 
     root: Path
-    policy: Trained
-    stored: Saved
+    policy: SavablePolicy
+    stored: CheckpointState
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
@@ -208,7 +218,7 @@ class _Replay:
     def is_long(self) -> bool:
         return self.clock() - self._started_at >= REPLAY_REPORT_SECONDS
 
-    def advance(self, saved: Saved) -> None:
+    def advance(self, saved: CheckpointState) -> None:
         self.saved = saved
         if self.clock() - self._saved_at >= REPLAY_SAVE_SECONDS:
             self.save_if_worthwhile()

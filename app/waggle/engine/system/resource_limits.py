@@ -14,7 +14,7 @@ from waggle.core import paths
 from waggle.core.process_memory import held_by
 from waggle.core.settings import Computer
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.models.backend import Opened, threads_for, use_threads
+from waggle.models.backend import OpenedPolicy, threads_for, use_threads
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.rl.batch import nothing
 
@@ -32,7 +32,7 @@ class ResourceLimits:
     def __init__(
         self,
         gate: PauseGate,
-        opened: Opened,
+        opened: OpenedPolicy,
         limit_traffic: Callable[[float | None], None],
         before_thread_change: Callable[[], None] = nothing,
     ) -> None:

@@ -11,24 +11,24 @@ from dataclasses import dataclass
 
 from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
-from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.sharing.interface import SharingStrategy
 
 
 @dataclass(frozen=True)
-class Strategy:
+class RegisteredStrategy:
     """`description` is one sentence; `make` returns a strategy for one node, which remembers nothing yet."""
 
     name: str
     description: str
-    make: Callable[[], Sharing]
+    make: Callable[[], SharingStrategy]
 
 
-def table() -> dict[str, Strategy]:
+def table() -> dict[str, RegisteredStrategy]:
     """Every strategy of this folder by its name, in alphabetical order."""
     return {name: _load(name) for name in module_names("sapo/sharing")}
 
 
-def strategy(name: str) -> Strategy:
+def strategy(name: str) -> RegisteredStrategy:
     """The strategy of that name; raises SettingsError."""
     strategies = table()
     if name not in strategies:
@@ -36,7 +36,7 @@ def strategy(name: str) -> Strategy:
     return strategies[name]
 
 
-def _load(name: str) -> Strategy:
+def _load(name: str) -> RegisteredStrategy:
     module = importlib.import_module(f"{__name__}.{name}")
     sentence = (module.__doc__ or "").strip().split(".\n")[0].split(". ")[0].rstrip(".")
-    return Strategy(name=name, description=f"{' '.join(sentence.split())}.", make=module.make)
+    return RegisteredStrategy(name=name, description=f"{' '.join(sentence.split())}.", make=module.make)

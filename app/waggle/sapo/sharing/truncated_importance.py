@@ -8,7 +8,7 @@ import numpy as np
 
 from waggle.rl.batch import Floats
 from waggle.rl.update_rules.interface import per_token
-from waggle.sapo.sharing.interface import PeerGroup, Sharing
+from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
 from waggle.sapo.sharing.plain import Plain
 
 
@@ -26,6 +26,6 @@ class TruncatedImportance(Plain):
         return peer.advantage * per_token(ratios, peer.lengths)
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return TruncatedImportance()

@@ -14,10 +14,10 @@ from tokenizers import Tokenizer, models
 
 from waggle.core.errors import CheckpointError, ModelError
 from waggle.models.shared import model_config, weight_files
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint as checkpoints
 from waggle.models.storage import training_journal
-from waggle.models.storage.checkpoint import Saved
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle_lab.security.decoders import Decoder
 
@@ -28,7 +28,7 @@ class _Untrained:
     """A policy that accepts any state."""
 
     steps = 0
-    training = Training()
+    training = TrainingMode()
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
@@ -40,7 +40,7 @@ class _Untrained:
 def checkpoint(scratch: Path) -> Decoder:
     """One file of a checkpoint; the first byte says which, and whether the checksums are made to match it."""
     root = scratch / "checkpoints"
-    state = msgspec.json.encode(Saved(round=3, step=2, epoch=1, charter="c", base="b"))
+    state = msgspec.json.encode(CheckpointState(round=3, step=2, epoch=1, charter="c", base="b"))
     weights = save({"w": np.zeros(2, np.float32)})
     whole = {"model.safetensors": weights, "moments.safetensors": weights, "state.json": state}
 
@@ -116,12 +116,12 @@ def configuration(scratch: Path) -> Decoder:
 def journal(scratch: Path) -> Decoder:
     """A journal, plain and with the bytes as an entry whose checksum matches, which random bytes would not."""
     root = scratch / "journals"
-    saved = Saved(round=4, step=3, epoch=1, charter="c", base="b")
+    saved = CheckpointState(round=4, step=3, epoch=1, charter="c", base="b")
     tokens, numbers = np.zeros(2, "<i4").tobytes(), np.zeros(1, "<f4").tobytes()
-    lesson = training_journal.Lesson(
+    lesson = training_journal.JournaledGroup(
         prompt=tokens, completions=[tokens], advantage=numbers, weight=numbers, old_logp=None, returns=None
     )
-    entry = msgspec.msgpack.encode(training_journal.Entry(saved=saved, lessons=[lesson]))
+    entry = msgspec.msgpack.encode(training_journal.JournalEntry(saved=saved, lessons=[lesson]))
 
     def check(data: bytes) -> None:
         _check_journal(root, data)
@@ -129,7 +129,7 @@ def journal(scratch: Path) -> Decoder:
         torn = _entry(data)
         assert _check_journal(root, _entry(entry) + torn[: len(data) % len(torn)]) is None, "an interrupted write is no damage"
 
-    return Decoder((_entry(entry), entry, msgspec.msgpack.encode(training_journal.Entry(saved=saved))), check)
+    return Decoder((_entry(entry), entry, msgspec.msgpack.encode(training_journal.JournalEntry(saved=saved))), check)
 
 
 def _check_journal(root: Path, content: bytes) -> Path | None:

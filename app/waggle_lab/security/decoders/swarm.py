@@ -292,8 +292,12 @@ def _blobs(origin: bytes) -> tuple[bytes, ...]:
         )
         for i, specialty in enumerate(CHARTER.specialties)
     )
-    blob = rollout_record.encode(RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="starter", groups=groups), CHARTER)
-    small = rollout_record.encode(RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="", groups=groups[:1]), CHARTER)
+    blob = rollout_record.encode(
+        RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="starter", groups=groups), CHARTER
+    )
+    small = rollout_record.encode(
+        RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="", groups=groups[:1]), CHARTER
+    )
     return (blob, small, *(zstandard.ZstdDecompressor().decompress(packed) for packed in (blob, small)))
 
 

@@ -69,7 +69,9 @@ def swarm_book(scratch: Path) -> Decoder:
     """The file of joined swarms; a damaged one must be set aside unchanged."""
     path, digest = scratch / "swarms.json", "0f" * 32
     seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(owner(scratch).peer_id)}"
-    entry = joined_swarms.JoinedSwarm(charter=digest, seeds=(seed,), gateways=("wss://a.example.org/gateway",), created=True, port=4001)
+    entry = joined_swarms.JoinedSwarm(
+        charter=digest, seeds=(seed,), gateways=("wss://a.example.org/gateway",), created=True, port=4001
+    )
 
     def check(data: bytes) -> None:
         path.write_bytes(data)
@@ -87,7 +89,9 @@ def swarm_book(scratch: Path) -> Decoder:
         joined_swarms.write(path, decoded)
         assert joined_swarms.read(path) == decoded
 
-    return Decoder((b"{}", msgspec.json.encode(joined_swarms.JoinedSwarms(active=digest, before=digest, entries=(entry,)))), check)
+    return Decoder(
+        (b"{}", msgspec.json.encode(joined_swarms.JoinedSwarms(active=digest, before=digest, entries=(entry,)))), check
+    )
 
 
 def known_peers(scratch: Path) -> Decoder:

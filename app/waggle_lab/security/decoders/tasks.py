@@ -10,7 +10,7 @@ from waggle.tasks.rollout_group import Verdict
 from waggle.tasks.sandbox import messages
 from waggle_lab.security.decoders import Decoder
 
-KINDS = (messages.Texts, messages.Verdicts, messages.Warmed, messages.Tripped, messages.Failed)
+KINDS = (messages.Texts, messages.Verdicts, messages.Prepared, messages.Tripped, messages.Failed)
 
 
 def charter(scratch: Path) -> Decoder:
@@ -41,7 +41,7 @@ def reply(scratch: Path) -> Decoder:
     replies = (
         messages.Texts(["a", "é"]),
         messages.Verdicts([verdict]),
-        messages.Warmed("limited"),
+        messages.Prepared("limited"),
         messages.Tripped("exec"),
         messages.Failed("no"),
     )

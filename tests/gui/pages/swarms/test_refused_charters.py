@@ -12,7 +12,7 @@ from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr_sentence
 from waggle.tasks import audit_results
 from waggle.tasks import charter as charters
-from waggle.tasks.audit_results import Finding
+from waggle.tasks.audit_results import AuditFinding
 from waggle.tasks.charter import Specialty
 from waggle_lab.security.audit import REASON_OF_EVENT
 
@@ -54,7 +54,7 @@ def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
 
 
 def test_that_a_scorer_is_too_slow_for_a_charter_is_german() -> None:
-    quick = Finding(dataset="quick", listed=True, longest=2_000)
+    quick = AuditFinding(dataset="quick", listed=True, longest=2_000)
     reason = replace(audit_results.shipped(), findings={"quick": quick}).refusal("quick", 20_000)
     assert tr_sentence(reason) == "sein Prüfer ist nur bis 2\u202f000 Zeichen schnell, und diese Charta erlaubt 20\u202f000"
 
