@@ -438,7 +438,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
     swarm._invite.click()
-    assert (window.page, window.swarms._invitation.isVisible()) == ("swarms", True)
+    assert (window.page, window.swarms._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()
