@@ -10,7 +10,7 @@ from waggle.protocol.events_chat import TURNS, Reply, TalkCleared, Turn, TurnGre
 from waggle.protocol.events_identity import Day, DaysTold
 from waggle.protocol.events_playground import AnswerShared
 from waggle.protocol.events_swarms import StartedAgain
-from waggle.protocol.state import CARDS, PEERS, ROUNDS, Snapshot, State, apply
+from waggle.protocol.state import CARDS, PEERS, REASONS, ROUNDS, Snapshot, State, apply
 
 
 def fold(*told: object, state: State | None = None) -> State:
@@ -303,3 +303,31 @@ def test_each_round_counts_once_whether_it_ended_before_or_after_the_days_were_c
     assert fold(*told[:2], counted, told[2], counted).since == (rounds[2],), "it ended while nothing new was counted"
     assert fold(*told, replace(counted, newest=(1, 99.0))).since == (), "another model's"
     assert fold(*told, replace(counted, newest=None)).since == ()
+
+
+def test_refusals_are_counted_for_each_peer_by_reason():
+    state = fold(
+        e.GroupsGathered(
+            round=4, local=1, external=1, waiting=5, refused={"teaches_nothing": 7, "too_long": 1},
+            refused_by_peer={"otter": {"teaches_nothing": 5}, "wren": {"teaches_nothing": 2, "too_long": 1}},
+        ),
+        e.RecordRejected(origin="otter", reason="malformed"),
+        e.RecordRejected(origin="otter", reason="reserved question", count=3),
+        e.GroupsGathered(round=5, local=1, external=1, waiting=5, refused_by_peer={"otter": {"teaches_nothing": 5}}),
+    )  # fmt: skip
+    assert state.refusals == {
+        "otter": {"teaches_nothing": 10, "malformed": 1, "reserved question": 3},
+        "wren": {"teaches_nothing": 2, "too_long": 1},
+    }
+    assert state.rejected == 2
+    assert fold(StartedAgain(reason="Another swarm was chosen."), state=state).refusals == {}
+
+
+def test_refusals_are_bounded_in_peers_and_reasons():
+    reasons = [e.RecordRejected(origin="first", reason=str(number)) for number in range(REASONS + 1)]
+    others = [e.RecordRejected(origin=str(number), reason="malformed") for number in range(PEERS - 1)]
+    state = fold(*reasons, *others)
+    assert (len(state.refusals), len(state.refusals["first"])) == (PEERS, REASONS)
+    state = fold(e.RecordRejected(origin="new", reason="malformed"), state=state)
+    assert len(state.refusals) == PEERS
+    assert "first" not in state.refusals

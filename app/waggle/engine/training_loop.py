@@ -107,15 +107,7 @@ class TrainingLoop:
                     self.tell(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
                 case stages.Gathered():
                     gathered = stage
-                    self.tell(
-                        events.GroupsGathered(
-                            round=number,
-                            local=stage.local,
-                            external=stage.external,
-                            waiting=stage.waiting,
-                            refused=dict(stage.refused),
-                        )
-                    )
+                    self.tell(round_events.gathered(stage))
                 case stages.Learned():
                     taught = self._ahas.learned(stage, self.node.origin)
                     self.tell(round_events.learned(stage, own, self.steps()))

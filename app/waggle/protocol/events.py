@@ -277,6 +277,7 @@ class GroupsGathered(Event, frozen=True, kw_only=True, tag=True):
     external: int
     waiting: int
     refused: dict[str, int] = {}  # external groups by the reason why nothing of them is learned, see sapo/selection.py
+    refused_by_peer: dict[str, dict[str, Count]] = {}  # the same, by peer id first
 
 
 class PolicyUpdated(Event, frozen=True, kw_only=True, tag=True):
@@ -339,10 +340,11 @@ class PeerGroupsArrived(Event, frozen=True, kw_only=True, tag=True):
 
 
 class RecordRejected(Event, frozen=True, kw_only=True, tag=True):
-    """Something from a peer broke a rule and was dropped."""
+    """Something from a peer broke a rule and was dropped: a whole message, or `count` groups of one."""
 
     origin: str
     reason: str
+    count: Count = 1
 
 
 class TrafficMeasured(Event, frozen=True, kw_only=True, tag=True):

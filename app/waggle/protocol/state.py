@@ -21,6 +21,7 @@ from waggle.protocol.schedule import Decision
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
 SPECIALTIES = 64  # of the largest charter
+REASONS = 64  # of refusals: more than there are, so that a damaged recording costs no memory
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
 STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "learn")
@@ -82,6 +83,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[e.RoundSummary, ...] = ()
     history_scores: tuple[e.HeldOutScore, ...] = ()
     rejected: int = 0  # records of peers that broke a rule, since the engine started
+    # Refused since the engine started, by peer id and reason: records that broke a rule (the reason is an English phrase of
+    # waggle.network), and groups of which nothing could be learned (the value of a sapo.selection.Reason).
+    refusals: dict[str, dict[str, int]] = {}
     reach: e.Reach = "connecting"
     address: str = ""
     way: e.Way = ""
@@ -159,7 +163,9 @@ def apply(state: State, event: AnyEvent) -> State:
                 moved = replace(
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards
                 )  # fmt: skip
-            moved = replace(moved, rejected=0, preparing=None, downloading=None, problem=None, gone=None, offered=None)
+            moved = replace(
+                moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None
+            )
             return replace(_gone_back(moved, event.round), ready=event, round=event.round)
         case e.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
@@ -225,7 +231,10 @@ def _apply_round(state: State, event: AnyEvent) -> State:
         case e.GroupsShared():
             return replace(state, stage="gather", shared=event.groups)
         case e.GroupsGathered():
-            return replace(state, stage="learn", local=event.local, external=event.external, waiting=event.waiting)
+            refusals = _with_refusals(state.refusals, event.refused_by_peer)
+            return replace(
+                state, stage="learn", local=event.local, external=event.external, waiting=event.waiting, refusals=refusals
+            )
         case e.PolicyUpdated():
             lessons = {lesson.key: lesson.effects for lesson in event.lessons}
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
@@ -287,7 +296,8 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
         case p.BackupWritten() | p.BackupRead():
             return replace(state, backup=event)
         case e.RecordRejected():
-            return replace(state, rejected=state.rejected + 1)
+            refusals = _with_refusals(state.refusals, {event.origin: {event.reason: event.count}})
+            return replace(state, rejected=state.rejected + 1, refusals=refusals)
         case e.TrafficMeasured():
             return replace(state, up=event.up, down=event.down)
         case _:
@@ -306,8 +316,8 @@ def _apply_gathering(state: State, event: g.GatheringEvent) -> State:
             return replace(state, invite=event)
         case g.StartedAgain():  # others are there, and what they asked and answered is not what is asked here
             return replace(
-                _left_alone(state), phase="preparing", phase_since=event.at, cards=(), peers={}, compared=None, arrivals=(),
-                posed=None, tried=None,
+                _left_alone(state), phase="preparing", phase_since=event.at, cards=(), peers={}, refusals={}, compared=None,
+                arrivals=(), posed=None, tried=None,
             )  # fmt: skip
 
 
@@ -346,6 +356,18 @@ def _arrived(state: State, event: e.PeerGroupsArrived) -> tuple[tuple[int, int],
     if known and known[-1][0] == minute:
         return (*known[:-1], (minute, known[-1][1] + count))
     return (*known, (minute, count))[-MINUTES:]
+
+
+def _with_refusals(known: dict[str, dict[str, int]], added: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """The counts with more of them. The peers whose last refusal is longest ago make room."""
+    refusals = dict(known)
+    for peer, counts in added.items():
+        by_reason = dict(refusals.pop(peer, {}))
+        for reason, count in counts.items():
+            if reason in by_reason or len(by_reason) < REASONS:
+                by_reason[reason] = by_reason.get(reason, 0) + count
+        refusals[peer] = by_reason
+    return dict(list(refusals.items())[-PEERS:])
 
 
 def _card_by_hand(event: t.AnswerShared) -> Card:

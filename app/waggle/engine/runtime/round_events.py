@@ -1,6 +1,7 @@
 """Turns what a round yields into the events a window reads."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -64,6 +65,20 @@ def _judged(group: JudgedGroup, titles: Titles, most: int) -> events.ShownGroup:
         for completion, verdict in zip(group.group.completions, group.verdicts, strict=True)
     )  # fmt: skip
     return msgspec.structs.replace(_group(group.group, group.question, titles, most), completions=completions)
+
+
+def gathered(stage: stages.Gathered) -> events.GroupsGathered:
+    refused: Counter[str] = Counter()
+    for by_reason in stage.refusals.values():
+        refused.update(by_reason)
+    return events.GroupsGathered(
+        round=stage.round,
+        local=stage.local,
+        external=stage.external,
+        waiting=stage.waiting,
+        refused=dict(refused),
+        refused_by_peer={text_of(origin): dict(by_reason) for origin, by_reason in stage.refusals.items()},
+    )
 
 
 def learned(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:

@@ -167,7 +167,7 @@ def event_of(
                 groups=round_events.judged_groups(read, titles), more=len(item.groups) - len(read),
             )  # fmt: skip
         case news.RecordDropped():
-            return events.RecordRejected(origin=text_of(item.origin), reason=item.reason)
+            return events.RecordRejected(origin=text_of(item.origin), reason=item.reason, count=item.count)
         case news.StandingsLost():
             return events.Warned(
                 title="What was known of peers could not be read: whom you muted or blocked counts again.",

@@ -286,7 +286,7 @@ class Gathering:
         self._trust.rejected(origin, reason, count)
         if not self._trust.of(origin).trusted:  # then nothing else of it is worth a risk
             self._pool.drop(origin)
-        self._tell(RecordDropped(origin=origin, reason=reason))
+        self._tell(RecordDropped(origin=origin, reason=reason, count=count))
 
     def _remember(self, payload: directory.Payload) -> None:
         self._tried[payload] = None

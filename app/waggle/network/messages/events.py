@@ -22,10 +22,11 @@ class GroupsArrived(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordDropped(msgspec.Struct, frozen=True, kw_only=True):
-    """Something from a peer broke a rule, and was dropped and counted."""
+    """Something from a peer broke a rule, and was dropped and counted: a whole message, or `count` groups of one."""
 
     origin: bytes
     reason: str
+    count: int = 1
 
 
 class StandingsLost(msgspec.Struct, frozen=True, kw_only=True):
