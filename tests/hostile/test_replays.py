@@ -1,4 +1,4 @@
-"""What a peer announced before, said again by another: to a live node over hivemind it never takes the place of what is newer."""
+"""A peer repeats older announcements of another: to a live node over hivemind they never replace newer ones."""
 
 import asyncio
 import importlib
@@ -7,14 +7,14 @@ from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Start, answered, question_ids, share
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
-from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.transport.hivemind.node import Dht
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attacker import Attacker
 
-LONGER_S = 400.0  # than its origin said: within what a reader takes from one whose clock is fast
+LONGER_S = 400.0  # seconds past the signed end, within the tolerance of a reader for fast clocks
 
 
 async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_newer_one(
@@ -22,7 +22,7 @@ async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_ne
 ) -> None:
     key = directory.key_of(charter.digest, 0, 0)
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     thief = await attacker("thief")
     honest = await honest_one(start, seed_address, charter, verifier, victim)
     origin = honest.identity.peer_id
@@ -38,15 +38,15 @@ async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_ne
         await thief.dht.announce(key, origin, old, until)
     _lie(thief, key, origin, old, expires_at + LONGER_S)
 
-    found = await victim.node._connection.dht.read(key)
-    assert announcements.parse(found[origin]).round == 2
+    entries = await victim.node._connection.dht.read(key)
+    assert announcements.parse(entries[origin]).round == 2
     late = await start("late", seeds=((await thief.dht.addresses())[0], seed_address))
     arrived = await late.ear.hear(GroupsArrived, lambda news: news.origin == origin)
     assert arrived.round == 2
 
 
 async def _announced(dht: Dht, key: str, origin: bytes, round_number: int) -> bytes:
-    """What this peer announces of a round, as soon as it stands in the directory."""
+    """The announcement of a peer for a round, once it is in the directory."""
     async with asyncio.timeout(SOON):
         while True:
             blob = (await dht.read(key)).get(origin, b"")
@@ -56,7 +56,7 @@ async def _announced(dht: Dht, key: str, origin: bytes, round_number: int) -> by
 
 
 def _lie(thief: Attacker, key: str, origin: bytes, old: bytes, expires_at: float) -> None:
-    """Let it answer whoever looks for this key with what is old: it runs other software."""
+    """Let a hostile node answer searches for this key with an old announcement."""
     protocol = thief.dht._node.protocol
     protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
     packed = protocol.serializer.dumps(old)

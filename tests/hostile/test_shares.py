@@ -1,4 +1,4 @@
-"""However much one peer, one address range or a crowd of new names sends to a live node, it gets its part of a round."""
+"""A peer, an address range or a crowd of new names gets only its share of a live node's round, however much it sends."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.directory import OVER_SAMPLE
-from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.messages.rollout_record import MAX_GROUPS
 from waggle.network.transport import interface
 from waggle.sapo import stages
@@ -28,18 +28,18 @@ from waggle_lab.security.attacks import Payload, Scene
 
 FRIENDS = 3
 NAMES = 100
-PLACES = 8  # all of them for what others sent
+PLACES = 8  # all of them for external groups
 RULES = replace(stages.RoundSettings(), local=0, external=PLACES)
 RIGHT, WRONG = "<answer>{truth}</answer>", "<answer>no</answer>"
 
 
 def _strong(scene: Scene) -> Payload:
-    """As many groups as one record carries, each of them pulling as strongly as any can."""
+    """As many groups as a record can hold, each with the strongest pull."""
     return attacks.wire(scene, attacks.answering(scene, "basic_arithmetic", [RIGHT, WRONG], count=MAX_GROUPS))
 
 
 def _gentle(scene: Scene) -> Payload:
-    """A few, of which there is half as much to learn."""
+    """A few groups, each with half as much to learn."""
     return attacks.wire(scene, attacks.answering(scene, "basic_arithmetic", [RIGHT] * 15 + [WRONG], count=3))
 
 
@@ -53,15 +53,15 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch, hostile: int, of_use: bool, one_range: bool,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     crowd = [await attacker(f"hostile {number}") for number in range(hostile)]
     friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
     for each in (*friends, *(crowd if of_use else ())):
-        be_of_use(victim.node._trust, each.identity.peer_id)
+        be_of_use(victim.node._reputations, each.identity.peer_id)
     if one_range:
         _come_from_one_range(crowd, monkeypatch)
-    for made, senders in ((_gentle, friends), (_strong, crowd)):
-        await asyncio.gather(*(each.attack(made, scene_of(each)) for each in senders))
+    for payload, senders in ((_gentle, friends), (_strong, crowd)):
+        await asyncio.gather(*(each.attack(payload, scene_of(each)) for each in senders))
         for each in senders:
             await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     names = {each.identity.peer_id for each in crowd}
@@ -87,24 +87,24 @@ async def test_half_of_those_asked_have_standing_however_many_names_announce(
         looks.append((set(announced) - set(named["avoid"]), chosen))
         return chosen
 
-    choosing = directory.choose
-    monkeypatch.setattr(directory, "choose", choose)
+    choosing = directory.choose_peers
+    monkeypatch.setattr(directory, "choose_peers", choose)
     friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
     hostile, names = await attacker("hostile"), [fresh_identity(tmp_path, f"name {number}") for number in range(NAMES)]
     assert await hostile.announce_crowd(names) == NAMES
     victim = await start("victim", seeds=(seed_address,), peers_per_pull=2 * FRIENDS - OVER_SAMPLE, tempo=1.0, patience=4.0)
     for friend in friends:
-        be_of_use(victim.node._trust, friend.identity.peer_id)
+        be_of_use(victim.node._reputations, friend.identity.peer_id)
         await friend.attack(_gentle, scene_of(friend))
     for friend in friends:
         await victim.ear.hear(GroupsArrived, lambda news, friend=friend: news.origin == friend.identity.peer_id)
 
     crowd, welcome = {name.peer_id for name in names}, {friend.identity.peer_id for friend in friends}
-    asked = set[bytes]()
+    called = set[bytes]()
     assert max(len(new & crowd) for new, _ in looks) > NAMES / 2, "it was there"
     for new, chosen in looks:
-        assert (new & welcome) - asked <= set(chosen), "nobody of standing waits for a crowd"
-        asked |= set(chosen) & welcome
+        assert (new & welcome) - called <= set(chosen), "nobody of standing waits for a crowd"
+        called |= set(chosen) & welcome
 
 
 async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_others_their_part(
@@ -117,27 +117,27 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     for each in (greedy, honest):
         await each.dht.connect((await victim.node.addresses())[0])
     async with asyncio.timeout(SOON):
-        while not victim.node._offers._offers:
+        while not victim.node._publisher._published:
             await asyncio.sleep(0.01)
-    (sha256,) = victim.node._offers._offers
+    (sha256,) = victim.node._publisher._published
     now = 0.0
-    victim.node._traffic._clock = lambda: now
+    victim.node._bandwidth._clock = lambda: now
     victim.node.limit(float(size))  # one payload a second
 
-    async def given(asker: Attacker) -> bool:
+    async def has_payload(asker: Attacker) -> bool:
         return bool(await asker.dht.pull(victim.identity.peer_id, sha256, SOON))
 
     had = []
     for second in range(8):
         now = float(second)
-        had.append((await given(greedy), await given(honest) if second % 2 else False))
+        had.append((await has_payload(greedy), await has_payload(honest) if second % 2 else False))
 
     assert had[:4] == [(True, False), (True, False), (False, False), (False, True)], "it gives way to who was given nothing"
     assert had[4:] == [(True, False)] * 3 + [(False, True)], "who asks now and then has its quarter, and nobody's part is wasted"
 
 
 def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if they called from public addresses: this computer has none."""
+    """Let them appear to call from public addresses, which this computer does not have."""
     texts = [text_of(each.identity.peer_id) for each in peers]
 
     def source(address: str, *, relayed: bool) -> str:

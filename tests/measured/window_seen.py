@@ -27,7 +27,7 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 
 PEERS, SPEED = 500, 20.0
@@ -146,7 +146,7 @@ class Shown:
         for number in range(PEERS) if missing else [noise.randrange(PEERS) for _ in range(25)]:
             peer = events.PeerInfo(
                 id=f"12D3KooW{number}", name=f"Peer {number}", received=noise.randrange(900), useful=4, used=noise.randrange(200),
-                taken=noise.randrange(400), delay_ms=noise.random() * 200, seen_at=self.current.state.at,
+                groups_pulled=noise.randrange(400), delay_ms=noise.random() * 200, seen_at=self.current.state.at,
             )  # fmt: skip
             self.current.take(events.PeerChanged(peer=peer, at=self.current.state.at))
 
@@ -208,11 +208,11 @@ def _press_and_close(window: Window, done: dict[str, int]) -> None:
         QTest.mouseClick(random.choice(buttons), Qt.MouseButton.LeftButton)
 
 
-def _dressed() -> Look:
+def _dressed() -> Theme:
     application()
-    look = Look("light")
-    look.dress()
-    return look
+    theme = Theme("light")
+    theme.dress()
+    return theme
 
 
 def _unnamed(widget: QWidget) -> bool:

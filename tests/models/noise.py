@@ -1,4 +1,4 @@
-"""A group of random completions. Without transformers, which a process that only learns from one would load for seconds."""
+"""Groups of random completions, without transformers, whose import takes seconds."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""One charter for all tests of the swarm; nodes that are closed whatever happens."""
+"""One charter for all tests of the network, and nodes that are always closed."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests use the computer meanwhile: a peer that answers late is not away, what it sent not too long to judge."""
+    """Relax timeouts, because other tests slow the computer: late answers must not count as absent peers or as slow records."""
     for module, name in (
         (dht, "CALL_S"), (dht, "CONNECT_S"), (dht, "PING_S"), (reachability, "PATIENCE_S"), (verification, "RECORD_S"),
         (verifying, "STRANGERS_SECONDS"), (server, "PATIENCE_S"), (pool, "CALL_S"), (client, "CALL_S"),

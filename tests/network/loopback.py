@@ -1,4 +1,4 @@
-"""What the live tests share: groups with known rewards, nodes on loopback, and waiting for news with a deadline."""
+"""Helpers of the live tests: groups with known rewards, nodes on loopback, and waits for news with a deadline."""
 
 import asyncio
 import secrets
@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from waggle.network import seed
+from waggle.network.exchange.node_context import NodeContext
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import Identity
-from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, Trust
-from waggle.network.messages.events import News, PeerSeen
+from waggle.network.identity.membership import Membership
+from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, ReputationTable
+from waggle.network.messages.events import NetworkEvent, PeerChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.tasks.charter import Charter
@@ -23,44 +25,44 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, spli
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
-SOON = 60.0  # seconds after which a test gives up waiting: a peer that did not answer in time is asked again after 15
+SOON = 60.0  # seconds after which a test fails: an unanswered question to a peer is repeated after 15
 DATASET = "basic_arithmetic"
-EPOCH = 1000  # of groups made up
+EPOCH = 1000  # of invented groups
 
 Kind = TypeVar("Kind")
 
 
 class Ear:
-    """Hears what a node tells, and wakes whoever waits for it."""
+    """Collects the news of a node and wakes those who wait for them."""
 
     def __init__(self) -> None:
-        self.heard: list[News] = []
+        self.news: list[NetworkEvent] = []
         self._changed = asyncio.Event()
 
-    def __call__(self, news: News) -> None:
-        self.heard.append(news)
+    def __call__(self, news: NetworkEvent) -> None:
+        self.news.append(news)
         self._changed.set()
 
     def all(self, kind: type[Kind]) -> list[Kind]:
-        return [news for news in self.heard if isinstance(news, kind)]
+        return [news for news in self.news if isinstance(news, kind)]
 
     async def hear(self, kind: type[Kind], such: Callable[[Kind], bool] = lambda news: True, after: int = 0) -> Kind:
-        """The first such news from position `after` on; waits for it, up to a deadline."""
+        """Wait for the first such news from position `after` on, up to a deadline."""
         async with asyncio.timeout(SOON):
             while True:
-                for news in self.heard[after:]:
+                for news in self.news[after:]:
                     if isinstance(news, kind) and such(news):
                         return news
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def peer(self, peer_id: bytes, such: Callable[[PeerSeen], bool]) -> PeerSeen:
-        return await self.hear(PeerSeen, lambda news: news.peer.id == peer_id and such(news))
+    async def peer(self, peer_id: bytes, such: Callable[[PeerChanged], bool]) -> PeerChanged:
+        return await self.hear(PeerChanged, lambda news: news.peer.id == peer_id and such(news))
 
 
 @dataclass
 class Live:
-    """A running node, who it is, and what it told."""
+    """A running node, its identity and its news."""
 
     node: SwarmNode
     identity: Identity
@@ -78,10 +80,17 @@ def fresh_identity(folder: Path, name: str) -> Identity:
     return identities.load_or_create(folder / f"{name}.key")
 
 
+def node_context(identity: Identity, charter: Charter, verifier: Verifier, **changes: object) -> NodeContext:
+    """The context of a node of which a test uses a part."""
+    fields = {"options": options(), "report": lambda event: None, **changes}
+    membership = Membership(charter, identity.peer_id)
+    return NodeContext(charter=charter, identity=identity, membership=membership, verifier=verifier, **fields)
+
+
 def question_ids(
     charter: Charter, verifier: Verifier, origin: bytes, count: int, *, reserved: bool = False, epoch: int | None = None
 ) -> list[QuestionId]:
-    """The first `count` questions of this origin that are for training, or that are reserved: one in ten."""
+    """The first `count` questions of this origin for training, or the reserved ones (one in ten)."""
     epoch = epoch_at(time.time()) if epoch is None else epoch
     ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count + 240)]
     record = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
@@ -90,7 +99,7 @@ def question_ids(
 
 
 def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[QuestionId]) -> list[Group]:
-    """Groups of three completions: right, wrong, cut off. Rewards 1, at most a crumb, 0."""
+    """Groups of three completions, right, wrong and cut off, with rewards 1, at most a crumb, and 0."""
     groups = []
     for each in ids:
         (truth,) = verifier.answers([(each.dataset, seed_of(charter.digest, origin, each))])
@@ -104,7 +113,7 @@ def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[
 
 
 def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) -> JudgedGroup:
-    """A group made up, with rewards that teach something or nothing."""
+    """An invented group, with rewards that teach something or nothing."""
     completions = tuple(Completion(text=text, ended=True) for text in "ab")
     rewards = (1.0, 0.0) if useful else (0.05, 0.0)
     return JudgedGroup(
@@ -114,10 +123,10 @@ def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) 
     )
 
 
-def be_of_use(trust: Trust, peer: bytes) -> None:
-    """As little as makes it trusted."""
+def be_of_use(trust: ReputationTable, peer: bytes) -> None:
+    """Record the least that makes a peer trusted."""
     for number in range(KNOWN_FROM):
-        trust.received(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
+        trust.record_groups(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
 
 
 def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> tuple[int, int]:
@@ -126,7 +135,7 @@ def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> tup
 
 @asynccontextmanager
 async def serving(identity: Identity, charter: Charter, **changes: object) -> AsyncIterator[str]:
-    """A running seed; gives its address."""
+    """Run a seed; yields its address."""
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
 
     def say(line: str) -> None:
@@ -142,7 +151,7 @@ async def serving(identity: Identity, charter: Charter, **changes: object) -> As
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Free, and below all that a system hands out by itself: it stays free whoever else connects or listens meanwhile."""
+    """A port below the system's ephemeral range, so that it stays free until the test uses it."""
     while True:
         port = 20_000 + secrets.randbelow(12_000)
         with suppress(OSError), socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:

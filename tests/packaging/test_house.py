@@ -1,4 +1,4 @@
-"""The measuring script counts in the layout of today as in that of before."""
+"""The measuring script counts the current layout of the repository and the one before."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""The lint refuses names that do not say what a thing is, in every place where Python binds one."""
+"""The lint refuses vague names in every place where Python binds one."""
 
 import ast
 import subprocess
@@ -64,7 +64,7 @@ EXPECTED = {
 
 @pytest.fixture
 def source(tmp_path):
-    """A source root with a clean room and one that is not."""
+    """A source root with a clean folder and one that is not."""
     for room, line in (("clean", "rows_to_score = []\n"), ("old", "def read(path):\n    found = path\n    return found\n")):
         (tmp_path / "app" / room).mkdir(parents=True)
         (tmp_path / "app" / room / "read.py").write_text(line)
@@ -85,7 +85,7 @@ def test_the_place_of_a_name_is_where_an_editor_finds_it():
     lines = SAMPLE.splitlines()
     clauses = ("sample.told", "sample.read.left", "sample.read.found", "sample.read.told", "sample.read.made", "sample")
     for binding in names.bindings(ast.parse(SAMPLE), "sample"):
-        if binding.qualified not in clauses:  # of those, Python tells where the clause begins
+        if binding.qualified not in clauses:  # for these Python reports where the clause begins
             assert lines[binding.line - 1][binding.column - 1 :].startswith(binding.name), binding
 
 

@@ -1,4 +1,4 @@
-"""What is made up for pictures, because no recording has it: a race in every state, and a conversation in every state."""
+"""Invented events for screenshots that no recording has: a race and a conversation in every state."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ RACERS = tuple(
     events_race.Racer(id=f"12D3KooW{name}", name=name) for name in ("Brisk Otter", "Clever Wren", "Mossy Badger", "Tall Juniper")
 )
 ROUNDS, MOMENTS = 60, (0, 1, 2, 4, 8, 16, 32, 64, 128, 217)
-LONG = "x" * 180  # one word that no line holds
+LONG = "x" * 180  # one word, wider than any line
 
 
 def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
@@ -35,8 +35,8 @@ def _raced(rounds: int) -> Iterator[events_race.RaceEvent]:
 
 
 def _take(view: RaceView, rounds: int) -> None:
-    for told in _raced(rounds):
-        view.take(told)
+    for event in _raced(rounds):
+        view.take(event)
 
 
 def _won(view: RaceView) -> None:
@@ -109,13 +109,13 @@ TALKS: Mapping[str, Callable[[Window, ChatView], None]] = {
 
 
 def show_race(window: Window, state: str) -> None:
-    """The page Race in this state."""
+    """Show the page Race in this state."""
     window.show_race()
     RACES[state](window.swarms.race)
 
 
 def show_talk(window: Window, state: str) -> None:
-    """The page Chat in this state."""
+    """Show the page Chat in this state."""
     window.show_page("swarms")
     window.swarms.show_trying()
     window.swarms.trying.which.choose(1)

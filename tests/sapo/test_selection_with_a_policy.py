@@ -313,7 +313,7 @@ def test_every_refusal_and_every_lowered_weight_has_its_reason_in_the_selection_
     lowered = [decision.weight for decision in decisions if decision.reason is Reason.OVER_SHARE_OF_PULL]
     assert len(lowered) == 2
     assert all(0 < weight < 1 for weight in lowered)
-    assert gathered.refused == {"too_long": 1, "teaches_nothing": 1, "unfamiliar": 1}
+    assert gathered.refusals == {b"a" * 38: {"too_long": 1}, b"b" * 38: {"teaches_nothing": 1}, b"c" * 38: {"unfamiliar": 1}}
     assert not {long.key, half_long.key, strange.key} & {each.group.key for each in learned.lessons if each.batch}
     lines = {(record.levelname, record.getMessage()) for record in caplog.records if record.name == selection.log.name}
     assert ("INFO", f"round 0: 1 refused from {short_id(b'a' * 38)}: too_long") in lines

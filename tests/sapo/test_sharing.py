@@ -61,7 +61,7 @@ def sent(completions: list[Completion]) -> JudgedGroup:
     travelling = rollout_record.shareable(group, CHARTER)
     assert travelling is not None
     blob = rollout_record.encode(
-        rollout_record.Record(origin=b"p" * 38, round=1, epoch=EPOCH, model="m", groups=(travelling,)), CHARTER
+        rollout_record.RolloutRecord(origin=b"p" * 38, round=1, epoch=EPOCH, model="m", groups=(travelling,)), CHARTER
     )
     (arrived,) = rollout_record.decode(blob, CHARTER, origin=b"p" * 38, now=EPOCH * EPOCH_SECONDS).groups
     rewards = [1.0] + [0.0] * (len(completions) - 1)

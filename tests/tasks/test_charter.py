@@ -70,7 +70,9 @@ def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(documen
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
-LISTED = [one.dataset for one in audit_results.shipped().findings.values() if one.listed and one.longest >= 20_000]
+LISTED = [
+    finding.dataset for finding in audit_results.shipped().findings.values() if finding.listed and finding.longest >= 20_000
+]
 
 
 def values(known: SettingRange) -> st.SearchStrategy:

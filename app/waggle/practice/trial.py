@@ -15,7 +15,7 @@ import numpy as np
 
 from waggle.core.errors import LabError
 from waggle.models.backend import open_policy
-from waggle.network.exchange.verification import counts
+from waggle.network.exchange.verification import strict_verdict
 from waggle.network.messages.rollout_record import shareable
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
@@ -171,7 +171,7 @@ class Trial:
             elif group is not None:
                 shared.append(judged)
         return [
-            msgspec.structs.replace(judged, verdicts=tuple(map(counts, judged.group.completions, judged.verdicts)))
+            msgspec.structs.replace(judged, verdicts=tuple(map(strict_verdict, judged.group.completions, judged.verdicts)))
             for judged in shared
         ]
 

@@ -47,7 +47,7 @@ def play(
 
     selection = select(number, node, rules, judged, sampled)
     external = sum(group.encoded.external for group in selection.groups)
-    yield Gathered(number, len(selection.groups) - external, external, len(node.swarm.waiting()), selection.refused)
+    yield Gathered(number, len(selection.groups) - external, external, len(node.swarm.waiting()), selection.refusals)
 
     yield learn(number, node, rules, selection.groups, pause_point)
 

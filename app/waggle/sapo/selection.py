@@ -85,9 +85,13 @@ class Selection:
     decisions: tuple[Decision, ...]
 
     @property
-    def refused(self) -> dict[str, int]:
-        """How many groups were refused, by the value of the reason."""
-        return dict(Counter(decision.reason.value for decision in self.decisions if decision.is_refusal))
+    def refusals(self) -> dict[bytes, dict[str, int]]:
+        """The number of refused groups, by the peer that made them and by the value of the reason."""
+        counts: dict[bytes, Counter[str]] = {}
+        for decision in self.decisions:
+            if decision.is_refusal:
+                counts.setdefault(decision.group.group.origin, Counter())[decision.reason.value] += 1
+        return {origin: dict(by_reason) for origin, by_reason in counts.items()}
 
 
 def select(

@@ -110,14 +110,14 @@ class Shared:
 class Gathered:
     """The training set was put together. `waiting` external groups are still in the pool.
 
-    `refused` counts the external groups that were refused, by the value of their `selection.Reason`.
+    `refusals` counts the external groups that were refused, by peer id and by the value of their `selection.Reason`.
     """
 
     round: int
     local: int
     external: int
     waiting: int
-    refused: Mapping[str, int] = field(default_factory=dict)
+    refusals: Mapping[bytes, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,7 @@ async def test_a_download_goes_on_by_itself_however_often_the_connection_is_gone
     life = Life(publisher)
     folder = await asyncio.wait_for(life.task, 60)
     assert (folder / "model.safetensors").read_bytes() == source.repositories["bees/tiny"]["model.safetensors"]
-    assert len(source.asked_of("cdn/bees/tiny/model.safetensors")) == 2 + 3 * TRIES
+    assert len(source.requests_for("cdn/bees/tiny/model.safetensors")) == 2 + 3 * TRIES
     await asyncio.sleep(0)  # what was told soon is told
     assert [(warning.title, warning.advice) for warning in life.warnings] == [
         ("The hub cannot be reached, and bees/tiny is not complete on this computer.", "It is tried again by itself.")

@@ -7,7 +7,6 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
-from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QScrollArea, QTableView, QWidget
 from pytestqt.qtbot import QtBot
@@ -28,7 +27,7 @@ from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, Pause, QueryDays, QueryHistory, Resume
@@ -53,12 +52,12 @@ def test_many_events_are_one_redraw(qtbot: QtBot) -> None:
 
 
 def test_what_was_now_is_in_the_past_some_time_later_though_nothing_is_told(
-    qtbot: QtBot, look: Look, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, theme: Theme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.gui.state.store.MINUTE_MS", 20)
     moment = [START]
     current = StateStore(clock=lambda: moment[0])
-    window = Window(look, current)
+    window = Window(theme, current)
     qtbot.addWidget(window)
     current.take(events.PhaseChanged(at=START, phase="paused", round=3))
     current.take(events.Warned(at=START, title="The clock is slow.", advice="Set it."))
@@ -106,7 +105,7 @@ def test_home_does_not_scroll_in_a_small_window(
         screenshot_when_still(window)
         areas = window.home.findChildren(QScrollArea)
         assert [area.verticalScrollBar().maximum() for area in areas] == [0], f"{width}x{height}"
-        assert window.rail.width() == window._look.size["rail" if width > 1024 else "rail_compact"]
+        assert window.rail.width() == window._theme.size["rail" if width > 1024 else "rail_compact"]
 
 
 def test_a_warning_stands_whole_on_home_and_takes_no_room_once_it_is_old(window_told: TellWindow, story: list[AnyEvent]) -> None:
@@ -160,7 +159,7 @@ def left_edge(widget: QWidget) -> int:
 
 
 def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words_do(
-    window_told: TellWindow, story: list[AnyEvent], look: Look
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme
 ) -> None:
     window = window_told([], 1024, 640)
     screenshot_when_still(window)
@@ -176,7 +175,7 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     screenshot_when_still(window)
     assert window.home.hero._below.isVisible()
     assert left_edge(window.home._good._reward) == left_edge(window.home._good._question)
-    window.cover(welcome := Welcome(look))
+    window.cover(welcome := Welcome(theme))
     screenshot_when_still(window)
     assert left_edge(welcome._skip) + 5 == left_edge(welcome._steps)
 
@@ -190,7 +189,9 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
     """The days as the engine told them, the rounds since, and the days again as soon as an engine is ready."""
     noon = START - START % 86_400 + 43_200
     today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
-    days = DaysTold(days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, taken=41, met=9, at=noon)
+    days = DaysTold(
+        days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, groups_pulled=41, met=9, at=noon
+    )
     ready_again = ready(at=noon + 60)
     window = window_told(
         [ready(at=noon - 60), days, ready_again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)]
@@ -214,17 +215,17 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
 
 
 def test_pages_survive_the_smallest_window_and_every_theme(
-    window_told: TellWindow, look: Look, story: list[AnyEvent], qapp: QApplication
+    window_told: TellWindow, theme: Theme, story: list[AnyEvent], qapp: QApplication
 ) -> None:
     window = window_told(story, 900, 600)
     for page in PAGES:
         window.show_page(page)
-    for theme in ("dark", "high_contrast", "light"):
-        look.use(theme)  # type: ignore[arg-type]
+    for theme_name in ("dark", "high_contrast", "light"):
+        theme.use(theme_name)  # type: ignore[arg-type]
         for page in PAGES:
             window.show_page(page)
             qapp.processEvents()
-            assert not window.grab().isNull(), (theme, page)
+            assert not window.grab().isNull(), (theme_name, page)
 
 
 def test_the_rail_changes_pages(window_told: TellWindow, written: list[AnyEvent]) -> None:
@@ -426,7 +427,7 @@ def test_an_engine_that_no_window_started_is_said_to_go_on_without_this_one(
 
 
 def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
-    story = list(Run(rounds=1).told())[:3]
+    story = list(Run(rounds=1).all_events())[:3]
     window = window_told(story)
     assert window.home.hero._says.text() == "Loading the model"
     assert window.home.hero._stage.words() == "Step 3 of 5"
@@ -435,7 +436,7 @@ def test_starting_up_is_shown_in_words(window_told: TellWindow) -> None:
 
 
 def test_a_theme_changes_colours_and_no_face(
-    window_told: TellWindow, story: list[AnyEvent], look: Look, qapp: QApplication
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, qapp: QApplication
 ) -> None:
     window = window_told(failed(story), 1024, 640)  # the compact form, with the buttons of another state
     for page in PAGES:
@@ -443,14 +444,14 @@ def test_a_theme_changes_colours_and_no_face(
         qapp.processEvents()
     window.show_page("home")
     assert [
-        button for button in window.findChildren(Button) if button.font() not in (look.font("label"), look.font("strong"))
+        button for button in window.findChildren(Button) if button.font() not in (theme.font("label"), theme.font("strong"))
     ] == []
     faces = {widget: widget.font() for widget in window.findChildren(QWidget)}
     hints = {widget: widget.sizeHint() for widget in window.home.findChildren(QWidget)}
-    look.use("dark")
+    theme.use("dark")
     assert [widget for widget, face in faces.items() if widget.font() != face] == []
     assert [widget for widget, hint in hints.items() if widget.sizeHint() != hint] == []
-    look.use("light")
+    theme.use("light")
 
 
 def test_the_sentence_of_a_problem_leads_to_where_it_is_mended(
@@ -470,8 +471,8 @@ def test_the_sentence_of_a_problem_leads_to_where_it_is_mended(
     assert not way.isVisible(), "there is no problem any more"
 
 
-def test_a_long_word_in_the_rail_keeps_its_beginning(look: Look, qapp: QApplication) -> None:
-    button = RailButton(look, "settings", "Einstellungen")
+def test_a_long_word_in_the_rail_keeps_its_beginning(theme: Theme, qapp: QApplication) -> None:
+    button = RailButton(theme, "settings", "Einstellungen")
     button.set_compact(True)
     assert button.text().startswith("Einst")
     assert button.text().endswith("…")
@@ -481,10 +482,10 @@ def test_a_long_word_in_the_rail_keeps_its_beginning(look: Look, qapp: QApplicat
 
 
 @pytest.mark.parametrize("spoken", get_args(Language)[:2])
-def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(look: Look, qapp: QApplication, spoken: Language) -> None:
+def test_no_word_of_the_rail_is_cut_in_a_language_that_ships(theme: Theme, qapp: QApplication, spoken: Language) -> None:
     translator.use(spoken)
     try:
-        rail = NavigationRail(look)
+        rail = NavigationRail(theme)
         for compact in (True, False):
             rail.set_compact(compact)
             assert [button.text() for button in rail.findChildren(RailButton) if "…" in button.text()] == []
@@ -499,12 +500,10 @@ REFUSAL = (
 
 
 def test_whoever_listens_hears_which_page_was_opened(
-    window_told: TellWindow, story: list[AnyEvent], monkeypatch: pytest.MonkeyPatch
+    window_told: TellWindow, story: list[AnyEvent], announcements: list[str]
 ) -> None:
-    announcements: list[str] = []
     window = window_told(story)
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
+    announcements.clear()
     for name in ("live", "live", "swarms", "home"):
         window.show_page(name)
     assert announcements == ["Live", "Swarms", "Home"]
@@ -512,12 +511,10 @@ def test_whoever_listens_hears_which_page_was_opened(
 
 
 def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
-    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+    window_told: TellWindow, story: list[AnyEvent], qapp: QApplication, announcements: list[str]
 ) -> None:
-    announcements: list[str] = []
     window = window_told(story, 1024, 640)
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
+    announcements.clear()
     window.notice(REFUSAL)
     qapp.processEvents()
     status = window.status
@@ -674,9 +671,9 @@ def test_the_key_for_pausing_never_overwrites_what_was_copied(
     assert qapp.clipboard().text() == "mine"
 
 
-def test_the_report_on_home_is_that_of_help(look: Look, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
+def test_the_report_on_home_is_that_of_help(theme: Theme, qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> None:
     current, journal = StateStore(), EventLog()
-    window = Window(look, current, event_log=journal, home=Home(tmp_path))
+    window = Window(theme, current, event_log=journal, home=Home(tmp_path))
     qtbot.addWidget(window)
     window.show()
     event = events.EngineFailed(title="The folder cannot be written.", advice="Make room.", detail=f"in {tmp_path}/state", at=1.0)

@@ -52,12 +52,12 @@ from waggle.gui.state import shortcuts
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Number, Picker
 from waggle.gui.widgets.painted import Stages
 from waggle.network.messages import handshake
-from waggle.network.messages.handshake import Greeting
+from waggle.network.messages.handshake import Handshake
 from waggle.protocol.events import CheckpointSetAside, Downloading, HeldOutScore, PeerInfo, RoundSummary, ShownCompletion
 from waggle.protocol.peer_text import about
 from waggle.protocol.schedule import Readings, Wishes, decide
@@ -197,10 +197,10 @@ def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> 
 
 
 @pytest.mark.parametrize("word", [word for _, word, _ in SIGNS.values()])
-def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(look: Look, word: str) -> None:
+def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(theme: Theme, word: str) -> None:
     translator.use("de")
-    room = look.px(WIDTHS[SIGN]) - look.size["icon_small"] - 30  # beside the icon and between the edges
-    assert QFontMetrics(look.font("small")).horizontalAdvance(tr(word)) <= room
+    room = theme.px(WIDTHS[SIGN]) - theme.size["icon_small"] - 30  # beside the icon and between the edges
+    assert QFontMetrics(theme.font("small")).horizontalAdvance(tr(word)) <= room
 
 
 def test_names_inside_a_sentence_stay_as_they_are() -> None:
@@ -213,9 +213,9 @@ def test_names_inside_a_sentence_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(("title", "width"), list(zip(COLUMNS[1:], WIDTHS[1:], strict=True)))
-def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(look: Look, title: str, width: int) -> None:
+def test_the_heads_of_the_table_of_peers_are_not_cut_in_german(theme: Theme, title: str, width: int) -> None:
     translator.use("de")
-    assert QFontMetrics(look.font("small")).horizontalAdvance(tr(title)) <= look.px(width) - 16
+    assert QFontMetrics(theme.font("small")).horizontalAdvance(tr(title)) <= theme.px(width) - 16
 
 
 def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
@@ -225,7 +225,7 @@ def test_what_was_used_and_taken_and_peers_who_use_in_german() -> None:
     assert {tr("Standing"), tr("Look at it")} == {"Ruf", "Ansehen"}, "which is what one does with an invite"
 
 
-def test_hundredths_are_written_as_is_the_custom(look: Look, qtbot: QtBot) -> None:
+def test_hundredths_are_written_as_is_the_custom(theme: Theme, qtbot: QtBot) -> None:
     book = translator.read("de")
     signs = [words[max(0, match.start() - 1)] for words in (*book.words.values(), *book.sentences.values())
              for match in re.finditer(r"%(?![\dn])", words)]  # fmt: skip
@@ -235,7 +235,7 @@ def test_hundredths_are_written_as_is_the_custom(look: Look, qtbot: QtBot) -> No
         translator.use(spoken)  # type: ignore[arg-type]
         assert (percent(0.256), percent(0.256, 1)) == (f"26{gap}%", f"25{'.' if spoken == 'en' else ','}6{gap}%")
         for row in rows:
-            widget = control(look, row)
+            widget = control(theme, row)
             qtbot.addWidget(widget)
             widget.show_value(90)
             assert (widget.currentText() if isinstance(widget, Picker) else widget.text()) == f"90{gap}%"
@@ -344,10 +344,10 @@ def test_the_verdict_on_progress_is_german() -> None:
 
 
 @pytest.mark.parametrize(("spoken", "text"), [("en", "0.35 kWh"), ("de", "0,35 kWh")])
-def test_point_and_comma_both_stand_before_decimals(look: Look, qtbot: QtBot, spoken: Language, text: str) -> None:
+def test_point_and_comma_both_stand_before_decimals(theme: Theme, qtbot: QtBot, spoken: Language, text: str) -> None:
     translator.use(spoken)
     for typed in ("0.35", "0,35"):
-        number = Number(look, "Energy", 0, 1000, unit="kWh", whole=False)
+        number = Number(theme, "Energy", 0, 1000, unit="kWh", whole=False)
         qtbot.addWidget(number)
         number.selectAll()
         qtbot.keyClicks(number, typed)
@@ -357,7 +357,7 @@ def test_point_and_comma_both_stand_before_decimals(look: Look, qtbot: QtBot, sp
 
 def test_what_is_on_screen_was_given_to_a_translator(window_told: TellWindow, written: list[AnyEvent]) -> None:
     translator.use("pseudo")
-    window = window_told(list(Run(rounds=2).told()))
+    window = window_told(list(Run(rounds=2).all_events()))
     for page in PAGES:
         window.show_page(page)
         widgets = [each for kind in (QLabel, QAbstractButton) for each in window.findChildren(kind) if each.isVisible()]
@@ -386,33 +386,33 @@ def inked(widget: QWidget, colour: QColor) -> list[int]:
 
 
 @pytest.mark.parametrize("spoken", ["en", "mirrored"])
-def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, look: Look, spoken: Language) -> None:
+def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, theme: Theme, spoken: Language) -> None:
     translator.use(spoken)
-    stepper, stages = Stepper(look), Stages(look)
+    stepper, stages = Stepper(theme), Stages(theme)
     stepper.resize(800, 40)
     stepper.show_state(State(stage="draw"))
     stages.show_stage(1, 6)
     for widget in (stepper, stages):
-        places = inked(widget, look.colour("accent"))
+        places = inked(widget, theme.colour("accent"))
         assert places
         first = max(places) < widget.width() / 2 if spoken == "en" else min(places) > widget.width() / 2
         assert first, widget
-    button = Button(look, "Pause", join="left")
+    button = Button(theme, "Pause", join="left")
     assert button.property("join") == ("left" if spoken == "en" else "right")
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
-def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(look: Look, recording: Path, qtbot: QtBot) -> None:
+def test_language_theme_and_size_are_switched_live_and_nothing_is_lost(theme: Theme, recording: Path, qtbot: QtBot) -> None:
     choices = SettingsStore(None)
-    shell = Controller(look, StateStore(), Replay(recording), choices)
+    shell = Controller(theme, StateStore(), Replay(recording), choices)
     shell.begin("settings")
     choices.set({"window.language": "de"})
     assert shell.window.page == "settings"
     assert shell.window.isVisible()
     assert shell.window.rail._buttons["settings"].text() == "Optionen"
     choices.set({"window.theme": "dark", "window.text_percent": 150})
-    assert look.mode == "dark"
-    assert look.font("body").pixelSize() == 21
+    assert theme.mode == "dark"
+    assert theme.font("body").pixelSize() == 21
     choices.set({"window.language": "en", "window.text_percent": 100, "window.theme": "light"})
     assert tr("Settings") == "Settings"
     window = shell.window
@@ -466,7 +466,7 @@ def test_errors_warnings_and_fits_are_told_in_german(english: str, german: str) 
 )  # fmt: skip
 def test_why_a_peer_cannot_be_trained_with_is_told_in_german(protocol: int, version: str, german: str) -> None:
     translator.use("de")
-    refusal = handshake.refusal(Greeting(protocol, version, b"\x01" * 32), bytes(32))
+    refusal = handshake.refusal(Handshake(protocol, version, b"\x01" * 32), bytes(32))
     words = tr_sentence(about(PeerInfo(id="x", name="Brisk Otter", refusal=refusal), 0.0))
     runs = f"Bei ihm läuft {f'Waggle {version}' if version else 'ein anderes Waggle'}, "
     assert words == (german if protocol == PROTOCOL else runs + german)

@@ -33,20 +33,20 @@ def entry(number: int, base: str = "b") -> training_journal.JournalEntry:
 
 def test_learning_again_gives_the_same_weights_and_moments_to_the_bit(tmp_path):
     model = make_model("llama", tmp_path / "model")
-    straight, again = TorchPolicy(model), TorchPolicy(model)
+    straight, replayed = TorchPolicy(model), TorchPolicy(model)
     for number in (1, 2, 3):
         straight.step([batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
         training_journal.append(tmp_path, 0, entry(number))
-    for one in training_journal.entries(tmp_path, 0, "b"):
-        training_journal.learn_again(again.step, one)
-    assert again.steps == straight.steps == 3
-    for mine, theirs in zip(straight.state(), again.state(), strict=True):
+    for lesson in training_journal.entries(tmp_path, 0, "b"):
+        training_journal.learn_again(replayed.step, lesson)
+    assert replayed.steps == straight.steps == 3
+    for mine, theirs in zip(straight.state(), replayed.state(), strict=True):
         assert mine.keys() == theirs.keys()
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
 def rounds(root, after: int, base: str = "b") -> list[int]:
-    return [one.saved.round for one in training_journal.entries(root, after, base)]
+    return [lesson.saved.round for lesson in training_journal.entries(root, after, base)]
 
 
 class Newer(training_journal.JournalEntry, frozen=True, kw_only=True):
@@ -147,9 +147,9 @@ def test_another_model_learns_nothing_from_it(tmp_path):
 
 def test_a_round_in_which_nothing_was_learned_counts(tmp_path):
     training_journal.append(tmp_path, 0, training_journal.entry_of(saved(1), (), None))
-    (one,) = training_journal.entries(tmp_path, 0, "b")
-    training_journal.learn_again(lambda *_: pytest.fail("nothing was to be learned"), one)
-    assert one.saved == saved(1)
+    (lesson,) = training_journal.entries(tmp_path, 0, "b")
+    training_journal.learn_again(lambda *_: pytest.fail("nothing was to be learned"), lesson)
+    assert lesson.saved == saved(1)
 
 
 def test_without_a_folder_there_is_nothing(tmp_path):
@@ -160,11 +160,11 @@ def test_without_a_folder_there_is_nothing(tmp_path):
 def test_a_new_journal_is_flushed_with_its_folder_which_holds_its_name(tmp_path, monkeypatch):
     flushed, fsync = list[int](), os.fsync
 
-    def seen(file: int) -> None:
+    def record(file: int) -> None:
         flushed.append(os.fstat(file).st_ino)
         fsync(file)
 
-    monkeypatch.setattr(os, "fsync", seen)
+    monkeypatch.setattr(os, "fsync", record)
     for number in (1, 2):
         training_journal.append(tmp_path, 0, entry(number))
     (file,) = tmp_path.iterdir()

@@ -22,7 +22,7 @@ def sampled(policy: TorchPolicy, top_p: float = 1.0):
     noise = np.random.default_rng(0)
     prompts = [noise.integers(2, 97, 3 + 9 * i).astype(np.int32) for i in range(6)]
     params = SamplingParams(max_new=12, stop=1, top_p=top_p)
-    return [one for row in policy.sample(prompts, uniforms(3, "sample", 0, 6, 8, 12), params) for one in row]
+    return [completion for row in policy.sample(prompts, uniforms(3, "sample", 0, 6, 8, 12), params) for completion in row]
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -38,15 +38,15 @@ def test_steps_that_are_all_alike_write_the_same_completions(kind, below, tmp_pa
         return tell
 
     policy = TorchPolicy(make_model(kind, tmp_path))
-    wanted = sampled(policy)
+    expected = sampled(policy)
     policy._rows = partial(GraphDecodingBatch, begin)
     monkeypatch.setattr(GraphDecodingBatch, "drop_below", below)
     monkeypatch.setattr(cuda_graphs, "FIRST_COLUMNS", 3)
-    for one, other in zip(wanted, sampled(policy), strict=True):
-        np.testing.assert_array_equal(one.tokens, other.tokens)
-        np.testing.assert_allclose(one.logp, other.logp, atol=2e-5)
-        assert one.ended == other.ended
-    assert len({len(one.tokens) for one in wanted if one.ended}) >= 3, "rows must end in several columns"
+    for completion, other in zip(expected, sampled(policy), strict=True):
+        np.testing.assert_array_equal(completion.tokens, other.tokens)
+        np.testing.assert_allclose(completion.logp, other.logp, atol=2e-5)
+        assert completion.ended == other.ended
+    assert len({len(completion.tokens) for completion in expected if completion.ended}) >= 3, "rows must end in several columns"
     assert 3 <= len(begun) <= (4 if below < 1.0 else 11), "for 3, 6 and 12 columns, and where rows were left out"
 
 
@@ -72,23 +72,23 @@ def test_a_card_that_cannot_record_is_asked_once_and_that_is_said(caplog):
     caplog.clear()
 
 
-@pytest.mark.parametrize(("short", "found"), [(1, ["recorded"]), (2, [None, "recorded"]), (3, [None, "recorded"])])
-def test_where_memory_is_short_it_is_made_free_first_and_tried_again_at_another_step(short, found):
+@pytest.mark.parametrize(("short", "results"), [(1, ["recorded"]), (2, [None, "recorded"]), (3, [None, "recorded"])])
+def test_where_memory_is_short_it_is_made_free_first_and_tried_again_at_another_step(short, results):
     recordings = Failing(*[MemoryShort("The model ran out of memory.")] * short)
-    assert [recordings.record(lambda: torch.zeros(1)) for _ in found] == found
+    assert [recordings.record(lambda: torch.zeros(1)) for _ in results] == results
 
 
 @on_a_card
 def test_what_is_recorded_is_told_to_the_card_twice_and_computed_each_time():
-    number, told = torch.zeros(1, device="cuda"), []
+    number, computed = torch.zeros(1, device="cuda"), []
     record = CudaGraphs().begin()
 
     def compute() -> torch.Tensor:
-        told.append("")
+        computed.append("")
         return number.add_(1.0) * 2.0
 
     assert [float(record(compute)) for _ in range(5)] == [2.0, 4.0, 6.0, 8.0, 10.0]
-    assert len(told) == 2
+    assert len(computed) == 2
 
 
 @on_a_card
@@ -106,18 +106,18 @@ def test_a_policy_on_a_card_replays_most_of_its_steps_and_takes_no_more_memory_e
 
     class Counted(GraphedStep):
         def __call__(self, compute: Compute) -> torch.Tensor:
-            found = super().__call__(compute)
+            result = super().__call__(compute)
             calls.append(self._recorded is not None)
-            return found
+            return result
 
     policy = TorchPolicy(make_model("llama", tmp_path), device="cuda")
     monkeypatch.setattr(cuda_graphs, "GraphedStep", Counted)
-    held = []
+    memory = []
     for _ in range(4):
         sampled(policy, top_p=0.9)
-        held.append((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()))
+        memory.append((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()))
     assert sum(calls) > len(calls) / 2
-    assert held[1] == held[2] == held[3]
+    assert memory[1] == memory[2] == memory[3]
 
 
 @on_a_card  # the last one here: torch may take what failed for unfinished from then on

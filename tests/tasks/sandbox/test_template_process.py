@@ -24,8 +24,8 @@ template_process.main()
 
 
 def rendered(program: list[str], template: str) -> messages.TemplateReply:
-    asked = messages.framed(messages.RenderTemplate(template, {}, ("words",)))
-    child = subprocess.run([sys.executable, *program], input=asked, stdout=subprocess.PIPE, check=True, timeout=60)
+    request = messages.framed(messages.RenderTemplate(template, {}, ("words",)))
+    child = subprocess.run([sys.executable, *program], input=request, stdout=subprocess.PIPE, check=True, timeout=60)
     size = int.from_bytes(child.stdout[:4], "big")
     assert size == len(child.stdout) - 4, "it says one thing, and ends"
     return messages.template_reply(child.stdout[4:])

@@ -39,9 +39,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows stops n
 @pytest.fixture
 def own() -> Iterator[Verifier]:
     """A verifier that this test may stop and end."""
-    made = Verifier(first_swarm())
-    yield made
-    made.close()
+    own_verifier = Verifier(first_swarm())
+    yield own_verifier
+    own_verifier.close()
 
 
 @pytest.fixture
@@ -53,8 +53,10 @@ def ask(own) -> Callable[[], list[Verdict]]:
 
 @pytest.mark.parametrize("verifier", [True, False])
 def test_a_child_whose_work_has_no_end_ends_though_nobody_is_left_who_ends_it(verifier):
-    asked = [messages.Prepare(()), messages.GenerateAnswers([("bf", 1)])] if verifier else [messages.RenderTemplate("", {}, ())]
-    frames = b"".join(messages.framed(one) for one in asked)
+    requests = (
+        [messages.Prepare(()), messages.GenerateAnswers([("bf", 1)])] if verifier else [messages.RenderTemplate("", {}, ())]
+    )
+    frames = b"".join(messages.framed(request) for request in requests)
     command = [sys.executable, "-c", ENDLESS.format(verifier=verifier)]
     child = subprocess.run(command, input=frames, stdout=subprocess.DEVNULL, check=False, timeout=SOON)
     assert child.returncode == -signal.SIGALRM
@@ -104,10 +106,10 @@ def test_whoever_closes_the_verifier_waits_for_no_reply(own, monkeypatch):
     rescue = threading.Timer(SOON, os.kill, (own.pid, signal.SIGCONT))
     rescue.start()
     with ThreadPoolExecutor() as others:
-        asked = others.submit(own.judge, [(question, Completion(text=LONG, ended=True))])
+        pending = others.submit(own.judge, [(question, Completion(text=LONG, ended=True))])
         while own._lock.acquire(blocking=False):  # it is asked while a thread is within
             own._lock.release()
         own.close()
         rescue.cancel()
         with pytest.raises(VerifierGone, match="was closed"):
-            asked.result()
+            pending.result()

@@ -104,7 +104,7 @@ def run(body: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def said(text: str) -> Completion:
+def completion_of(text: str) -> Completion:
     return Completion(text=f"<answer>{text}</answer>", ended=True)
 
 
@@ -238,7 +238,7 @@ def test_code_that_upstream_would_run_earns_nothing_and_does_not_even_cost_the_c
         f"().__class__.__base__.__subclasses__()[{{}}] or {str(trap)!r}",
         "[" * 5000,
     ]
-    verdicts = verifier.judge_strangers([(question, said(text)) for text in texts])
+    verdicts = verifier.judge_strangers([(question, completion_of(text)) for text in texts])
     assert [verdict.reward for verdict in verdicts] == [0.0] * len(texts)
     assert (trap.exists(), verifier.pid) == (False, child)
 
@@ -250,10 +250,10 @@ def test_a_scorer_that_evaluates_text_dies_of_it_says_why_and_the_verifier_goes_
     try:
         attacked, honest = own.questions([(dataset, 3), ("bf", 3)])
         (answer,) = own.answers([("bf", 3)])
-        attack = said(f"__import__('os').system('touch {trap}')")
+        attack = completion_of(f"__import__('os').system('touch {trap}')")
         with pytest.raises(VerifierError, match="a scorer tried compile on a text"):
-            own.judge_strangers([(honest, said(answer)), (attacked, attack)])
-        verdicts = own.judge([(honest, said(answer)), (attacked, attack)])
+            own.judge_strangers([(honest, completion_of(answer)), (attacked, attack)])
+        verdicts = own.judge([(honest, completion_of(answer)), (attacked, attack)])
         assert verdicts[0].reward == 1.0
         assert verdicts[1] == UNJUDGED
         assert set(reasons) == {"a scorer tried compile on a text"}
@@ -269,11 +269,11 @@ def test_an_endless_answer_and_a_kill_are_told_apart_and_the_child_comes_back(mo
     try:
         coin, honest = own.questions([("coin_flip", 3), ("bf", 3)])
         with pytest.raises(VerifierError, match="no answer within 2 s of work") as blamed:
-            own.judge_strangers([(coin, said("1e999999999"))])
+            own.judge_strangers([(coin, completion_of("1e999999999"))])
         assert not isinstance(blamed.value, VerifierGone)
         os.kill(own.pid, signal.SIGTERM)
         (answer,) = own.answers([("bf", 3)])
-        assert own.judge_strangers([(honest, said(answer))])[0].reward == 1.0
+        assert own.judge_strangers([(honest, completion_of(answer))])[0].reward == 1.0
         assert reasons[0] == "no answer within 2 s of work"
         assert reasons[1].startswith("it ended with ")
         assert len(reasons) == 2
@@ -300,7 +300,7 @@ def test_questions_are_still_made_behind_closed_doors_also_those_that_need_a_fil
         child = own.pid
         for dataset in ("basic_arithmetic", "word_sorting", "spell_backward"):
             keys = [(dataset, 10**6 + i) for i in range(20)]
-            items = [(q, said(answer)) for q, answer in zip(own.questions(keys), own.answers(keys), strict=True)]
+            items = [(q, completion_of(answer)) for q, answer in zip(own.questions(keys), own.answers(keys), strict=True)]
             assert all(verdict.reward == 1.0 for verdict in own.judge_strangers(items))
         assert own.pid == child
     finally:

@@ -23,7 +23,7 @@ from waggle.gui.state import notifications
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look, Theme
+from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.gui.widgets import system_tray
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import State
@@ -48,7 +48,7 @@ class Controller(QObject):
 
     def __init__(
         self,
-        look: Look,
+        theme: Theme,
         current: StateStore,
         source: Source,
         choices: SettingsStore,
@@ -57,7 +57,7 @@ class Controller(QObject):
         host: str = "",
     ) -> None:
         super().__init__()
-        self._look, self._current, self._source, self._home, self._host = look, current, source, home, host
+        self._theme, self._current, self._source, self._home, self._host = theme, current, source, home, host
         self.pending_start: str | None = None  # invite (may be empty) of a start that came during shutdown
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
@@ -66,7 +66,7 @@ class Controller(QObject):
         self._asking = False
         self.choices, self.event_log = choices, EventLog(self)
         self._appearance = _appearance_of(choices.settings)
-        look.less_motion = choices.settings.window.less_motion
+        theme.less_motion = choices.settings.window.less_motion
         self.window = self._new_window()
         self.tray = self._new_tray()
         self._connect(source)
@@ -97,7 +97,7 @@ class Controller(QObject):
         self.window.show_page(page or self._window_state.page)
         self._asking = first
         if first:
-            welcome = Welcome(self._look)
+            welcome = Welcome(self._theme)
             welcome.invited.connect(self._remember_invite)
             welcome.done.connect(self._welcomed)
             self.window.cover(welcome)
@@ -181,7 +181,7 @@ class Controller(QObject):
     def _remove_data(self, kinds: frozenset[Kind]) -> None:
         """Stop the engine, remove these kinds of data, and show what was removed before everything ends."""
         assert self._home is not None
-        self._farewell = Farewell(self._look, self._home.root, kinds)
+        self._farewell = Farewell(self._theme, self._home.root, kinds)
         self._farewell.closed.connect(self.finished)
         self.window.cover(self._farewell)
         self._source.stop()
@@ -196,7 +196,7 @@ class Controller(QObject):
         source = self._source
         can_start = (lambda: not source.running) if isinstance(source, EngineProcess) else (lambda: False)
         window = Window(
-            self._look, self._current, choices=self.choices, event_log=self.event_log, home=None if self._host else self._home,
+            self._theme, self._current, choices=self.choices, event_log=self.event_log, home=None if self._host else self._home,
             can_start=can_start, host=self._host,
         )  # fmt: skip
         window.commanded.connect(self.send)
@@ -214,7 +214,7 @@ class Controller(QObject):
         return window
 
     def _new_tray(self) -> TrayIcon:
-        tray = TrayIcon(self._look, self)
+        tray = TrayIcon(self._theme, self)
         tray.raised.connect(self.raise_window)
         tray.commanded.connect(self.send)
         tray.leave_wanted.connect(self.leave)
@@ -260,14 +260,14 @@ class Controller(QObject):
     def _settings_changed(self) -> None:
         """Apply theme, motion, language and text size at once."""
         worn, self._appearance = self._appearance, _appearance_of(self.choices.settings)
-        theme, spoken, percent = self._appearance
-        self._look.less_motion = self.choices.settings.window.less_motion
-        if worn[0] != theme:
-            self._look.use(theme)
+        theme_name, spoken, percent = self._appearance
+        self._theme.less_motion = self.choices.settings.window.less_motion
+        if worn[0] != theme_name:
+            self._theme.use(theme_name)
         if worn[1:] != self._appearance[1:]:
             translator.use(translator.language_of_setting(spoken))
-            self._look.set_text(percent)
-            self._look.use(theme)
+            self._theme.set_text(percent)
+            self._theme.use(theme_name)
             self._renew()
 
     def _renew(self) -> None:
@@ -327,5 +327,5 @@ class Controller(QObject):
         self._renew()
 
 
-def _appearance_of(chosen: Settings) -> tuple[Theme, str, int]:
+def _appearance_of(chosen: Settings) -> tuple[ThemeName, str, int]:
     return chosen.window.theme, chosen.window.language, chosen.window.text_percent

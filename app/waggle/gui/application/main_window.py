@@ -11,7 +11,7 @@ from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import announce
 from waggle.protocol.commands import AnyCommand, ListModels, ListSwarms, OfferTalk, PoseQuestion, QueryDays, QueryHistory
 
@@ -28,10 +28,10 @@ class Window(PageWindow):
     unseen = Signal(str)
 
     def __init__(
-        self, look: Look, current: StateStore, *, choices: SettingsStore | None = None, event_log: EventLog | None = None,
+        self, theme: Theme, current: StateStore, *, choices: SettingsStore | None = None, event_log: EventLog | None = None,
         home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False, host: str = "",
     ) -> None:  # fmt: skip
-        super().__init__(look, current, choices=choices, event_log=event_log, home=home, can_start=can_start, host=host)
+        super().__init__(theme, current, choices=choices, event_log=event_log, home=home, can_start=can_start, host=host)
         self.leaving = False
         self._notice_end = QTimer(self)
         self._notice_end.setSingleShot(True)
@@ -64,7 +64,7 @@ class Window(PageWindow):
 
     def unheard(self, command: AnyCommand) -> None:
         """Show that no engine took the command; silent for the queries of pages, which repeat by themselves."""
-        if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.swarms.put_off(command.id)):
+        if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.swarms.join_view.put_off(command.id)):
             return
         recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
         self._say_refused(recorded if self._replay else dead, command.id)

@@ -27,7 +27,7 @@ from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.spoken_summary import MINUTE, summary_text
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look, style_sheet_suspended
+from waggle.gui.theme.theme import Theme, style_sheet_suspended
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import announce
 from waggle.protocol.status_text import sentence
@@ -52,14 +52,14 @@ class PageWindow(QWidget):
     noticed = Signal(str, str)
 
     def __init__(
-        self, look: Look, current: StateStore, *, choices: SettingsStore | None = None, event_log: EventLog | None = None,
+        self, theme: Theme, current: StateStore, *, choices: SettingsStore | None = None, event_log: EventLog | None = None,
         home: paths.Home | None = None, can_start: Callable[[], bool] = lambda: False, host: str = "",
     ) -> None:  # fmt: skip
         super().__init__()
         self.setObjectName("window")
         self.setWindowTitle("Waggle")
         self.setMinimumSize(*SMALLEST)
-        self._look, self._current = look, current
+        self._theme, self._current = theme, current
         self._compact: bool | None = None
         self._announced, self._read_out = "", ("", 0.0)
         self._replay = False
@@ -68,18 +68,18 @@ class PageWindow(QWidget):
         self._choices = choices = choices or SettingsStore(None, parent=self)
         history = QuerySchedule(ASK_AGAIN)  # shared by both pages that show it: the first one seen queries
         self._page_factories: dict[str, Callable[[], Page]] = {
-            "live": lambda: self._live(look), "progress": lambda: Progress(look, history),
-            "settings": lambda: SettingsPage(look, choices), "help": lambda: self._help(event_log, home, host),
+            "live": lambda: self._live(theme), "progress": lambda: Progress(theme, history),
+            "settings": lambda: SettingsPage(theme, choices), "help": lambda: self._help(event_log, home, host),
         }  # fmt: skip
         with style_sheet_suspended():
             self.home, self.peers, self.swarms, self.you = (
-                Home(look, history, can_start),
-                Peers(look),
-                Swarms(look, here=home is not None),
-                You(look, home),
+                Home(theme, history, can_start),
+                Peers(theme),
+                Swarms(theme, here=home is not None),
+                You(theme, home),
             )
             self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
-            self.rail, self.status = NavigationRail(look), StatusBar(look)
+            self.rail, self.status = NavigationRail(theme), StatusBar(theme)
             self._stack, self._all = QStackedWidget(), QStackedWidget()
             for name, page in self.pages.items():
                 self._add(name, page)
@@ -213,13 +213,13 @@ class PageWindow(QWidget):
         """Whether the window is open: neither hidden in the tray nor minimised."""
         return not (self.isHidden() or self.isMinimized())
 
-    def _live(self, look: Look) -> Live:
-        live = Live(look)
+    def _live(self, theme: Theme) -> Live:
+        live = Live(theme)
         live.example_wanted.connect(self.example_wanted)
         return live
 
     def _help(self, event_log: EventLog, home: paths.Home | None, host: str) -> HelpPage:
-        help_page = HelpPage(self._look, event_log, home, host)
+        help_page = HelpPage(self._theme, event_log, home, host)
         help_page.goodbye_wanted.connect(self._show_goodbye)
         help_page.race_wanted.connect(self.show_race)
         return help_page
@@ -257,11 +257,12 @@ class PageWindow(QWidget):
             self.show_join(link)
         else:
             self.show_page("swarms")
-            self.swarms.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
+            self.swarms.show_join()
+            self.swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        compact = self.width() < self._look.size["compact_below"]
+        compact = self.width() < self._theme.size["compact_below"]
         if compact != self._compact:
             self._compact = compact
             self.rail.set_compact(compact)

@@ -5,7 +5,7 @@ from PySide6.QtCore import QSize, Qt
 from waggle.gui.charts.chart import Chart, Label
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.race_state import Race, recent_score, trend
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 LOWEST_TOP = 0.1
 
@@ -13,12 +13,12 @@ LOWEST_TOP = 0.1
 class RaceChart(Chart):
     """Right answers by round; the axis has the length of the whole race from the start."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, tr("Right answers by round, sharing and alone"), shows_axis=True)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, tr("Right answers by round, sharing and alone"), shows_axis=True)
 
     def sizeHint(self) -> QSize:
         """The least size: a scrolling page asks for it, and gives the chart the space that remains."""
-        return QSize(self.look.px(320), self.look.px(220))
+        return QSize(self.theme.px(320), self.theme.px(220))
 
     def show_race(self, race: Race) -> None:
         alone, sharing = trend(race.alone.right), trend(race.sharing.right)

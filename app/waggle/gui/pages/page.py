@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import WIDEST
 from waggle.protocol.state import State
 
@@ -15,9 +15,9 @@ class Page(QWidget):
     commanded = Signal(object)  # a command for the engine
     notice_posted = Signal(str, str)  # what came of something that was asked for, and its sign, as `StatusBar.notice` has them
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.look = look
+        self.theme = theme
         self.compact = False
         self._arranged: tuple[int, int, bool, bool] | None = None
 
@@ -52,8 +52,8 @@ class Page(QWidget):
     def _arrange(self) -> None:
         """Content is never wider than WIDEST: what is more goes to the sides."""
         tight = self.is_tight()
-        gap = 12 if tight else self.look.space["base"]
-        edge = max(20 if self.compact else self.look.space["page"], (self.width() - WIDEST) // 2)
+        gap = 12 if tight else self.theme.space["base"]
+        edge = max(20 if self.compact else self.theme.space["page"], (self.width() - WIDEST) // 2)
         if self._arranged != (edge, gap, self.compact, tight):
             self._arranged = (edge, gap, self.compact, tight)
             self.arrange(edge, gap)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import Edges, as_widget, column, row
 from waggle.gui.widgets.text import text
 
@@ -72,15 +72,15 @@ def _width(part: QWidget) -> int:
     return part.sizeHint().expandedTo(part.minimumSize()).boundedTo(part.maximumSize()).width()
 
 
-def page_head(look: Look, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
+def page_head(theme: Theme, title: str, line: QWidget, *actions: QWidget) -> QVBoxLayout:
     """Title and actions on one line; what the page says in a sentence has all of the next one."""
-    return column(titled(look, title, *actions), line, gap=0)
+    return column(titled(theme, title, *actions), line, gap=0)
 
 
-def titled(look: Look, title: str, *actions: QWidget) -> Top:
+def titled(theme: Theme, title: str, *actions: QWidget) -> Top:
     """The first of the two lines, for whoever changes the title."""
-    name = text(look, title, "title")
-    name.setFixedHeight(look.px(40))
+    name = text(theme, title, "title")
+    name.setFixedHeight(theme.px(40))
     return Top(name, *actions)
 
 

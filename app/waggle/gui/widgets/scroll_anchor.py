@@ -17,7 +17,7 @@ from PySide6.QtCore import (
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPlainTextEdit, QTableView, QWidget
 
 from waggle.gui.i18n.formatting import tooltip_text
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 MOST_STRETCHES = 100  # of rows that come or go, each of which a view takes in by itself
 NO_INDEX = QModelIndex()
@@ -32,11 +32,11 @@ class Rows(QAbstractTableModel, Generic[Row]):
     """
 
     def __init__(
-        self, look: Look, heads: Sequence[str], name: Callable[[Row], object], words: Callable[[Row], Sequence[str]], *,
+        self, theme: Theme, heads: Sequence[str], name: Callable[[Row], object], words: Callable[[Row], Sequence[str]], *,
         text_columns: int = 0,
     ) -> None:  # fmt: skip
         super().__init__()
-        self._look, self._heads, self._name, self._words, self._text_columns = look, heads, name, words, text_columns
+        self._theme, self._heads, self._name, self._words, self._text_columns = theme, heads, name, words, text_columns
         self._rows: list[Row] = []
 
     def show_rows(self, rows: Sequence[Row]) -> None:
@@ -75,7 +75,7 @@ class Rows(QAbstractTableModel, Generic[Row]):
             case Qt.ItemDataRole.ToolTipRole:
                 return tooltip_text(self._words(self._rows[index.row()])[index.column()])
             case Qt.ItemDataRole.FontRole:
-                return self._look.font("small")
+                return self._theme.font("small")
             case Qt.ItemDataRole.TextAlignmentRole:
                 return self._side(index.column())
             case _:
@@ -88,7 +88,7 @@ class Rows(QAbstractTableModel, Generic[Row]):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
                 return self._heads[section]
             case Qt.ItemDataRole.FontRole:
-                return self._look.font("caption")
+                return self._theme.font("caption")
             case Qt.ItemDataRole.TextAlignmentRole:
                 return self._side(section)
             case _:
@@ -110,7 +110,7 @@ def _stretches(places: Iterable[int]) -> list[tuple[int, int]]:
     return stretches
 
 
-def dress(view: QTableView, look: Look, row_height: int) -> QHeaderView:
+def dress(view: QTableView, theme: Theme, row_height: int) -> QHeaderView:
     """A table as all of them look: whole rows, no grid, a small head, which is returned; Tab leaves it."""
     view.setShowGrid(False)
     view.setTabKeyNavigation(False)
@@ -118,7 +118,7 @@ def dress(view: QTableView, look: Look, row_height: int) -> QHeaderView:
     view.verticalHeader().hide()
     view.verticalHeader().setDefaultSectionSize(row_height)
     head = view.horizontalHeader()
-    head.setFont(look.font("caption"))
+    head.setFont(theme.font("caption"))
     head.setHighlightSections(False)
     return head
 

@@ -70,9 +70,7 @@ class CharterDatasets:
 
     def entry(self, key: messages.Key) -> tuple[Any, dict[str, Any]]:
         """(scorer, entry) of a question. Raises KeyError for a dataset that the charter lacks."""
-        decimal.setcontext(
-            self._decimals[key[0]]
-        )  # decimal_arithmetic changes the precision globally: isolate it
+        decimal.setcontext(self._decimals[key[0]])  # decimal_arithmetic changes the precision globally: isolate it
         if key in self._entries:
             self._entries.move_to_end(key)
             return self._scorers[key[0]], self._entries[key][0]

@@ -14,9 +14,9 @@ from waggle.tasks import audit_results
 from waggle.tasks import charter as charters
 from waggle.tasks.audit_results import AuditFinding
 from waggle.tasks.charter import Specialty
-from waggle_lab.security.audit import TRIED
+from waggle_lab.security.audit import REASON_OF_EVENT
 
-REASONS = {reason for found in audit_results.shipped().findings.values() for reason in found.reasons}
+REASONS = {reason for finding in audit_results.shipped().findings.values() for reason in finding.reasons}
 SECONDS = 1.0  # of the processor: many times what any sentence takes
 HOSTILE = " sets ".join("a" * 107) + " of ".join("a" * 161) + " to ".join("a" * 161)  # where each part of a pattern may end
 
@@ -46,7 +46,7 @@ def test_what_a_stranger_wrote_into_a_charter_is_quoted_in_short() -> None:
     assert tr_sentence(refused.value.title).startswith("Diese Charta lässt sich nicht lesen: ")
 
 
-@pytest.mark.parametrize("reason", sorted(REASONS | set(TRIED.values())))
+@pytest.mark.parametrize("reason", sorted(REASONS | set(REASON_OF_EVENT.values())))
 def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
     assert tr_sentence(reason) != reason
     assert not {"they", "its", "it", "seconds"} & set(tr_sentence(reason).replace("(", " ").split())

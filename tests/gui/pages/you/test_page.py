@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAccessible, QImage
+from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
 
@@ -22,7 +22,7 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_identity import BackupRead, BackupWritten, Day, DaysTold
 from waggle.protocol.state import State
 
-Told = Callable[..., Window]
+TellWindow = Callable[..., Window]
 WORDS = "correct horse battery"
 TODAY = datetime.datetime.fromtimestamp(START, datetime.UTC).astimezone().date()
 YESTERDAY = TODAY - datetime.timedelta(days=1)
@@ -30,7 +30,7 @@ DAYS = DaysTold(
     days=(Day(date=YESTERDAY.isoformat(), rounds=2, answers=128, right=32, learned=9, seconds=240.0),),
     all=Day(date="2026-01-05", rounds=20, answers=1280, right=320, learned=90, seconds=2400.0),
     used_by=3,
-    taken=41,
+    groups_pulled=41,
     at=START,
 )
 BEGUN = [ready(), events.PhaseChanged(phase="contributing", round=613, at=START), DAYS]
@@ -38,7 +38,7 @@ Page = tuple[Window, You, list[AnyCommand]]
 
 
 @pytest.fixture
-def page(window_told: Told) -> Page:
+def page(window_told: TellWindow) -> Page:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -55,9 +55,9 @@ def test_totals_and_who_took_groups_are_said(page: Page) -> None:
     window, you, sent = page
     assert [type(command) for command in sent] == [commands.QueryDays, commands.QueryHistory]
     assert you._line.words() == "You contributed on 1 day; 3 peers took groups of yours"
-    assert [made._value.text() for made in you._figures] == ["1,280", "320", "90", "3"]
-    for made in (you._figures[3], window.home._used):  # whether they learned from them, nobody here knows
-        assert [label.text() for label in made.findChildren(QLabel)][:2] == ["Taken by", "3"]
+    assert [figure._value.text() for figure in you._figures] == ["1,280", "320", "90", "3"]
+    for figure in (you._figures[3], window.home._used):  # whether they learned from them, nobody here knows
+        assert [label.text() for label in figure.findChildren(QLabel)][:2] == ["Taken by", "3"]
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
@@ -103,10 +103,7 @@ def test_a_year_is_read_as_a_table_while_rounds_end(page: Page, qapp: QApplicati
     assert you._rows.index(0, 3).data() == "2"
 
 
-def test_the_calendar_shows_its_focus_and_is_heard(page: Page, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+def test_the_calendar_shows_its_focus_and_is_heard(page: Page, qtbot: QtBot, announcements: list[str]) -> None:
     window, you, _ = page
     window.activateWindow()
     you._map.clearFocus()
@@ -115,7 +112,7 @@ def test_the_calendar_shows_its_focus_and_is_heard(page: Page, qtbot: QtBot, mon
     qtbot.waitUntil(you._map.hasFocus)
     assert you._map.grab().toImage() != before
     qtbot.keyClick(you._map, Qt.Key.Key_Up)
-    assert heard[-1] == you._day.words()
+    assert announcements[-1] == you._day.words()
 
 
 def test_a_year_begins_on_a_monday_and_today_is_in_its_last_week() -> None:
@@ -245,7 +242,7 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     assert window.status._notice.accessibleName().startswith("Not saved")
 
 
-def test_before_there_is_anything_it_says_what_will_stand_here(window_told: Told) -> None:
+def test_before_there_is_anything_it_says_what_will_stand_here(window_told: TellWindow) -> None:
     window = window_told([])
     window.show_page("you")
     assert window.you._line.words() == "What your computer contributes is counted here from its first round on."
@@ -260,7 +257,7 @@ def test_a_backup_can_be_called_off_until_it_is_done_and_every_field_keeps_its_n
     assert view._back.text() == "Cancel"
     named = {label.buddy().accessibleName(): label.text() for label in view.findChildren(QLabel) if label.buddy()}
     assert set(named) == {"The file of the backup", "Passphrase", "The same passphrase again"}
-    assert all(name == shown for name, shown in named.items())
+    assert all(name == attribute for name, attribute in named.items())
     window._current.take(BackupWritten(path="/somewhere/me.identity"))
     window._current.flush()
     assert view._back.text() == "Done"

@@ -16,7 +16,7 @@ from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.problem_report import replacement_names, report
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.controls.inputs import Field
@@ -86,17 +86,17 @@ class QuestionPanel(QFrame):
 
     done = Signal()
 
-    def __init__(self, look: Look, asking: Asking) -> None:
+    def __init__(self, theme: Theme, asking: Asking) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._asking = asking
-        self._says = text(look, tr(asking.about), "small", "soft", wrap=True)
-        self._run = Button(look, tr(asking.act), icon=asking.icon)
+        self._says = text(theme, tr(asking.about), "small", "soft", wrap=True)
+        self._run = Button(theme, tr(asking.act), icon=asking.icon)
         self._run.clicked.connect(self.ask)
-        self._output = _reader(look, tr(asking.title), 110)
+        self._output = _reader(theme, tr(asking.title), 110)
         self._output.hide()
         self._hear(LineProcess(self))
-        title = text(look, tr(asking.title), "heading", wrap=True)
+        title = text(theme, tr(asking.title), "heading", wrap=True)
         head = row((column(title, self._says, gap=3), 1), self._run)
         self.setLayout(column(head, self._output, gap=10, margins=(20, 16, 20, 16)))
 
@@ -156,35 +156,35 @@ class _AsWideAsTheView(QStyledItemDelegate):
 class Log(QFrame):
     """What happened since the window was opened, newest first."""
 
-    def __init__(self, look: Look, journal: EventLog) -> None:
+    def __init__(self, theme: Theme, journal: EventLog) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self.model = EventLogModel(journal, self)
         self._journal, self._stale = journal, False
         self.names: Mapping[str, str] = {}  # that are not copied, and what stands for them
-        search = Field(look, tr("Find in the log"), tr("Find in the log"))
+        search = Field(theme, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
-        search.setMinimumWidth(look.px(180))  # its row has a title and a button, too
+        search.setMinimumWidth(theme.px(180))  # its row has a title and a button, too
         search.textChanged.connect(self.model.find)
         self.search = search
         self._view = QListView()
         self._view.setModel(self.model)
         self._view.setItemDelegate(_AsWideAsTheView(self._view))
         self._view.setUniformItemSizes(True)
-        self._view.setFont(look.font("mono"))
+        self._view.setFont(theme.font("mono"))
         self._view.setAccessibleName(tr("Log"))
-        self._view.setFixedHeight(look.px(230))
+        self._view.setFixedHeight(theme.px(230))
         self._view.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
-        self._copy = Button(look, tr("Copy"), icon="copy")
+        self._copy = Button(theme, tr("Copy"), icon="copy")
         self._copy.clicked.connect(self._take)
-        self._none = text(look, "", "small", "faint")
+        self._none = text(theme, "", "small", "faint")
         self._view.setLayout(column(self._none, None, margins=(8, 6, 8, 6)))
         self.model.modelReset.connect(self._say_what_is_there)
         self.model.rowsInserted.connect(self._say_what_is_there)
         Place(self._view)
         self._say_what_is_there()
         journal.added.connect(self._grown)
-        head = row((text(look, tr("Log"), "heading"), 1), search, self._copy)
+        head = row((text(theme, tr("Log"), "heading"), 1), search, self._copy)
         self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
 
     def catch_up(self) -> None:
@@ -211,15 +211,15 @@ class Log(QFrame):
 class Report(QFrame):
     """What to send, shown before it is copied; nothing is sent from here."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._state = State()
-        self._text = _reader(look, tr("The report"), 150)
-        self._copy = CopyButton(look, tr("Copy report"))
-        about = text(look, tr("For someone who can help. Names, addresses, peers and folders are left out; read it first."),
+        self._text = _reader(theme, tr("The report"), 150)
+        self._copy = CopyButton(theme, tr("Copy report"))
+        about = text(theme, tr("For someone who can help. Names, addresses, peers and folders are left out; read it first."),
                      "small", "soft", wrap=True)  # fmt: skip
-        head = row((column(text(look, tr("Report"), "heading"), about, gap=3), 1), self._copy)
+        head = row((column(text(theme, tr("Report"), "heading"), about, gap=3), 1), self._copy)
         self.setLayout(column(head, self._text, gap=10, margins=(20, 16, 20, 18)))
 
     @property
@@ -245,16 +245,16 @@ class HelpPage(Page):
     race_wanted = Signal()
     goodbye_wanted = Signal()
 
-    def __init__(self, look: Look, journal: EventLog, home: paths.Home | None, host: str = "") -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, journal: EventLog, home: paths.Home | None, host: str = "") -> None:
+        super().__init__(theme)
         self._home, self._host, self._journal = home.root if home is not None else None, host, journal
-        self._line = Line(look, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
-        self.self_test, self.update_asked = QuestionPanel(look, SELF_TEST), QuestionPanel(look, UPDATE)
-        self._log, self._report = Log(look, journal), Report(look)
-        self._head = page_head(look, tr("Help"), self._line)
-        words = _explained(look, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
+        self._line = Line(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
+        self.self_test, self.update_asked = QuestionPanel(theme, SELF_TEST), QuestionPanel(theme, UPDATE)
+        self._log, self._report = Log(theme, journal), Report(theme)
+        self._head = page_head(theme, tr("Help"), self._line)
+        words = _explained(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
-        parts = (words, self._racing(), *panels, self._log, self._report, _keys(look), self._leaving())
+        parts = (words, self._racing(), *panels, self._log, self._report, _keys(theme), self._leaving())
         self._box = column(*parts, None, gap=16)
         self._area = Scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
@@ -263,18 +263,18 @@ class HelpPage(Page):
         self.set_compact(False)
 
     def _racing(self) -> QFrame:
-        about = text(self.look, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
+        about = text(self.theme, tr("Two practice swarms race on this computer, one alone and one sharing; about two minutes."),
                      "small", "soft", wrap=True)  # fmt: skip
-        see = Button(self.look, tr("See the race"), icon="play")
+        see = Button(self.theme, tr("See the race"), icon="play")
         see.clicked.connect(self.race_wanted)
-        return card(row((column(text(self.look, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
+        return card(row((column(text(self.theme, tr("What is sharing good for?"), "heading"), about, gap=3), 1), see))
 
     def _leaving(self) -> QFrame:
-        about = text(self.look, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+        about = text(self.theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
                      wrap=True)  # fmt: skip
-        see = Button(self.look, tr("Say goodbye"))
+        see = Button(self.theme, tr("Say goodbye"))
         see.clicked.connect(self.goodbye_wanted)
-        leaving_card = card(row((column(text(self.look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        leaving_card = card(row((column(text(self.theme, tr("Leaving?"), "heading"), about, gap=3), 1), see))
         if self._home is None:
             leaving_card.hide()
         return leaving_card
@@ -304,30 +304,30 @@ class HelpPage(Page):
             self._report.show_report(report(state, self._journal.lines(), self._home, self._host))
 
 
-def _keys(look: Look) -> QFrame:
+def _keys(theme: Theme) -> QFrame:
     pages = f"{shortcuts.native_text(shortcuts.page(1))} … {shortcuts.native_text(shortcuts.page(len(PAGES)))}"
     lines = [(pages, tr("Go to a page")), *((shortcuts.native_text(*pressed), tr(words)) for pressed, words in KEYS)]
-    return _explained(look, tr("Keys"), lines, "mono")
+    return _explained(theme, tr("Keys"), lines, "mono")
 
 
-def _explained(look: Look, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
+def _explained(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
     """What there is at the left, and what each is at the right."""
     grid = QGridLayout()
     grid.setHorizontalSpacing(24)
     grid.setVerticalSpacing(6)
     grid.setColumnStretch(1, 1)
     for place, (what, words) in enumerate(lines):
-        grid.addWidget(text(look, what, role, "soft"), place, 0)
-        grid.addWidget(text(look, words, "small", wrap=True), place, 1)
-    return card(text(look, title, "heading"), grid, gap=10)
+        grid.addWidget(text(theme, what, role, "soft"), place, 0)
+        grid.addWidget(text(theme, words, "small", wrap=True), place, 1)
+    return card(text(theme, title, "heading"), grid, gap=10)
 
 
-def _reader(look: Look, name: str, height: int) -> QPlainTextEdit:
+def _reader(theme: Theme, name: str, height: int) -> QPlainTextEdit:
     reader = QPlainTextEdit()
     reader.setReadOnly(True)
-    reader.setFont(look.font("mono"))
+    reader.setFont(theme.font("mono"))
     reader.setAccessibleName(name)
     reader.setTabChangesFocus(True)
-    reader.setFixedHeight(look.px(height))
+    reader.setFixedHeight(theme.px(height))
     reader.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard)
     return reader

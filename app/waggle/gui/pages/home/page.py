@@ -13,7 +13,7 @@ from waggle.gui.pages.home.status_card import Hero
 from waggle.gui.pages.page import Page
 from waggle.gui.state import chart_series
 from waggle.gui.state.daily_totals import QuerySchedule, day_on, taken_words, totals
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.energy import of_today
 from waggle.gui.widgets.figure import Figure
@@ -50,15 +50,15 @@ class Trend(QFrame):
 
     see_progress = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._span = Line(look, role="small", tone="text_faint")
-        self._line = Sparkline(look)
-        self._empty = text(look, "", "small", "faint")
-        link = Button(look, tr("See progress"), "link")
+        self._span = Line(theme, role="small", tone="text_faint")
+        self._line = Sparkline(theme)
+        self._empty = text(theme, "", "small", "faint")
+        link = Button(theme, tr("See progress"), "link")
         link.clicked.connect(self.see_progress)
-        head = row(text(look, tr("Reward"), "heading"), (self._span, 1), link)
+        head = row(text(theme, tr("Reward"), "heading"), (self._span, 1), link)
         self._rest = as_widget(column(self._empty, None))
         self.setLayout(column(head, (self._line, 1), (self._rest, 1), gap=4, margins=(20, 14, 16, 12)))
 
@@ -78,21 +78,21 @@ class Swarm(QFrame):
 
     invite_wanted = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._name, self._chip = Line(look, role="heading"), Chip(look)
-        self._weather = text(look, "", "small", "soft", wrap=True)
-        self._facts = [Line(look, role="label", right=True) for _ in range(3)]
+        self._name, self._chip = Line(theme, role="heading"), Chip(theme)
+        self._weather = text(theme, "", "small", "soft", wrap=True)
+        self._facts = [Line(theme, role="label", right=True) for _ in range(3)]
         titles = (tr("Members now"), tr("Model"), tr("Specialties"))
         lines = [
-            as_widget(row(text(look, title, "small", "soft"), 8, (fact, 1)))
+            as_widget(row(text(theme, title, "small", "soft"), 8, (fact, 1)))
             for title, fact in zip(titles, self._facts, strict=True)
         ]
         self._first, self._third = lines[0], lines[2]
-        self._faces, self._more = Faces(look), Line(look, role="small", tone="text_faint")
-        head = row(Sign(look, "swarms", "accent_text", 20), (self._name, 1), self._chip)
-        self._invite = Button(look, tr("Invite someone"), "link")
+        self._faces, self._more = Faces(theme), Line(theme, role="small", tone="text_faint")
+        head = row(Sign(theme, "swarms", "accent_text", 20), (self._name, 1), self._chip)
+        self._invite = Button(theme, tr("Invite someone"), "link")
         self._invite.clicked.connect(self.invite_wanted)
         self._crowd, lonely = as_widget(row(self._faces, (self._more, 1))), row(FLUSH, self._invite, None)
         self._most_faces = 6
@@ -121,7 +121,7 @@ class Swarm(QFrame):
         lonely = not resting and not here and state.reach in ("alone", "connected")
         self._invite.setVisible(lonely)
         self._crowd.setVisible(not lonely)
-        here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
+        here.sort(key=lambda peer: (-peer.received - peer.groups_pulled, peer.id))
         faces = here[: self._most_faces]
         self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
         others = members - 1 - len(faces)
@@ -142,18 +142,18 @@ class GoodAnswer(QFrame):
 
     race_wanted = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._when = Line(look, role="small", tone="text_faint", right=True)
-        self._question = Line(look, role="body", tone="text_soft")
-        self._answer = SpanText(look, 1)
-        self._reward, self._who = Chip(look), Chip(look)
-        self._race = Button(look, tr("Meanwhile, see what sharing is good for: a race"), "link")
+        self._when = Line(theme, role="small", tone="text_faint", right=True)
+        self._question = Line(theme, role="body", tone="text_soft")
+        self._answer = SpanText(theme, 1)
+        self._reward, self._who = Chip(theme), Chip(theme)
+        self._race = Button(theme, tr("Meanwhile, see what sharing is good for: a race"), "link")
         self._race.clicked.connect(self.race_wanted)
         self._well = frame("well", column(self._answer, margins=(12, 7, 12, 7)))
         self._box = column(
-            row((text(look, tr("Latest good answer"), "heading"), 1), self._when), self._question, self._well, None,
+            row((text(theme, tr("Latest good answer"), "heading"), 1), self._when), self._question, self._well, None,
             row(FLUSH, self._race, None), row(self._reward, self._who, None), gap=6, margins=(20, 14, 20, 14),
         )  # fmt: skip
         self.setLayout(self._box)
@@ -223,15 +223,15 @@ class Me(QFrame):
 
     trying_wanted = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._face = Avatar(look, 44)
-        self._name = Line(look, role="heading")
-        self._line = Line(look, "", "small", "text_soft")
-        self._note = SpanText(look, 4, role="caption", tone="text_soft")
+        self._face = Avatar(theme, 44)
+        self._name = Line(theme, role="heading")
+        self._line = Line(theme, "", "small", "text_soft")
+        self._note = SpanText(theme, 4, role="caption", tone="text_soft")
         words = column(None, self._name, self._line, None, gap=1)
-        self._try = Button(look, tr("Try your model"), "link")
+        self._try = Button(theme, tr("Try your model"), "link")
         self._try.clicked.connect(self.trying_wanted)
         below = row(FLUSH, self._try, None)
         self._box = column(row(self._face, (words, 1), gap=14), self._note, below, None, gap=8, margins=(20, 14, 20, 12))
@@ -265,17 +265,17 @@ class Home(Page):
     race_wanted = Signal()
     start_wanted = Signal()
 
-    def __init__(self, look: Look, history: QuerySchedule, can_start: Callable[[], bool]) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, history: QuerySchedule, can_start: Callable[[], bool]) -> None:
+        super().__init__(theme)
         self._history = history
-        self.hero = Hero(look, can_start)
+        self.hero = Hero(theme, can_start)
         self.hero.commanded.connect(self.commanded)
         self.hero.start_wanted.connect(self.start_wanted)
-        self._answers = Figure(look, "answer", tr("Answers today"))
-        self._used = Figure(look, "peers", tr("Taken by"))
-        self._energy = Figure(look, "bolt", tr("Energy today"))
+        self._answers = Figure(theme, "answer", tr("Answers today"))
+        self._used = Figure(theme, "peers", tr("Taken by"))
+        self._energy = Figure(theme, "bolt", tr("Energy today"))
         self._due = QuerySchedule()
-        self._trend, self._swarm, self._good, self._me = Trend(look), Swarm(look), GoodAnswer(look), Me(look)
+        self._trend, self._swarm, self._good, self._me = Trend(theme), Swarm(theme), GoodAnswer(theme), Me(theme)
         self._trend.see_progress.connect(lambda: self.page_wanted.emit("progress"))
         self._good.race_wanted.connect(self.race_wanted)
         self._swarm.invite_wanted.connect(self.invite_wanted)
@@ -286,18 +286,18 @@ class Home(Page):
             row((self._good, 2), (self._me, 1)),
         ]
         for low in (self._good, self._me):
-            low.setMaximumHeight(look.px(LOWEST))  # what room is left belongs to the line
+            low.setMaximumHeight(theme.px(LOWEST))  # what room is left belongs to the line
         self._box = column(self.hero, self._figures, (self._rows[0], 3), (self._rows[1], 2))
         self.area = Scrolled(self._box)
         self.setLayout(column(self.area))
         self.set_compact(False)
 
     def is_tight(self) -> bool:
-        return self.compact or self.height() < self.look.px(LOW)
+        return self.compact or self.height() < self.theme.px(LOW)
 
     def arrange(self, edge: int, gap: int) -> None:
         tight = self.is_tight()
-        above = 20 if tight else self.look.space["page"]
+        above = 20 if tight else self.theme.space["page"]
         for box in (self._box, *self._rows):
             box.setSpacing(gap)
         self._figures.set_gap(gap)
@@ -310,7 +310,7 @@ class Home(Page):
         super().resizeEvent(event)
         ways = QBoxLayout.Direction
         for box in self._rows:
-            box.setDirection(ways.LeftToRight if self.width() >= self.look.px(FOLDED) else ways.TopToBottom)
+            box.setDirection(ways.LeftToRight if self.width() >= self.theme.px(FOLDED) else ways.TopToBottom)
 
     def show_state(self, state: State, now: float) -> None:
         self.hero.show_state(state, now)

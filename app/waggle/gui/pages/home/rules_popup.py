@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Switch
 from waggle.gui.widgets.layout import as_widget, column, frame, row
@@ -53,14 +53,14 @@ class RuleRow(QWidget):
     switched_off = Signal(str)
     change_wanted = Signal(str)
 
-    def __init__(self, look: Look, tick: Tick) -> None:
+    def __init__(self, theme: Theme, tick: Tick) -> None:
         super().__init__()
         icon, ink = SIGNS[bool(tick.passes)]
-        self._says = text(look, "", "strong" if tick.passes is False else "body", wrap=True)
-        self._ends = text(look, "", "small", "soft", wrap=True)
+        self._says = text(theme, "", "strong" if tick.passes is False else "body", wrap=True)
+        self._ends = text(theme, "", "small", "soft", wrap=True)
         if not tick.ends:
             self._ends.hide()
-        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(look, icon, ink, 16), None))
+        badge = frame("badge" if tick.passes is False else "plainbadge", row(None, Sign(theme, icon, ink, 16), None))
         badge.setFixedSize(BADGE, BADGE)
         badge.setAccessibleName(tr(MEANINGS[bool(tick.passes)]))
         above = max(0, BADGE - self._says.fontMetrics().height()) // 2  # so that the first line stands beside the sign
@@ -68,11 +68,11 @@ class RuleRow(QWidget):
         line = row(column(badge, None), (words, 1), gap=12)
         self._control: QWidget | None = None
         if tick.rule in OFF or tick.rule == "pause":  # a full disk is nobody's rule
-            switch = self._control = Switch(look, "")
+            switch = self._control = Switch(theme, "")
             switch.setChecked(True)
             switch.changed.connect(lambda on: None if on else self.switched_off.emit(tick.rule))
         elif (key := MADE_BY_HAND.get(tick.rule)) is not None:
-            change = self._control = Button(look, tr("Change rule"), "link")
+            change = self._control = Button(theme, tr("Change rule"), "link")
             change.clicked.connect(lambda: self.change_wanted.emit(key))
         if self._control is not None:
             line.addLayout(column(self._control, None))
@@ -96,20 +96,20 @@ class Why(QFrame):
     commanded = Signal(object)
     setting_wanted = Signal(str)
 
-    def __init__(self, look: Look, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         self.setProperty("kind", "popover")
         self.setAccessibleName(tr("Why it contributes or waits"))
-        self._look = look
+        self._theme = theme
         self._ticks: tuple[Tick, ...] = ()
         self._rows_in_order: list[RuleRow] = []
         self._rows: QWidget = as_widget(column())
         self._rows.hide()
-        self._answer, self._untold = text(look, "", wrap=True), text(look, "", "small", "soft", wrap=True)
-        heading = text(look, tr("Your rules"), "heading")
+        self._answer, self._untold = text(theme, "", wrap=True), text(theme, "", "small", "soft", wrap=True)
+        heading = text(theme, tr("Your rules"), "heading")
         self._box = column(self._answer, heading, self._rows, self._untold, gap=10, margins=(18, 14, 18, 16))
         self.setLayout(self._box)
-        self.setFixedWidth(look.px(440))
+        self.setFixedWidth(theme.px(440))
 
     def show_ticks(self, ticks: Sequence[Tick], answer: str = "") -> None:
         """A row stays while its rule does: degrees change all the time, and nobody's press goes elsewhere for that."""
@@ -139,7 +139,7 @@ class Why(QFrame):
         self.resize(self.maximumWidth(), self._box.totalHeightForWidth(self.maximumWidth()))
 
     def _make_rows(self) -> None:
-        self._rows_in_order = [RuleRow(self._look, tick) for tick in self._ticks]
+        self._rows_in_order = [RuleRow(self._theme, tick) for tick in self._ticks]
         for row_widget in self._rows_in_order:
             row_widget.switched_off.connect(self._switch_off)
             row_widget.change_wanted.connect(self._change)

@@ -12,7 +12,7 @@ from waggle.gui.pages.home.rules_popup import Why, unheld
 from waggle.gui.state.notifications import recent_warnings, warning_words
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import OnceButton
@@ -23,7 +23,7 @@ from waggle.gui.widgets.painted import Chip, Sign, Stages
 from waggle.gui.widgets.text import Line, set_tip, text
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.schedule import moment
-from waggle.protocol.state import HELD, STAGES, State
+from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.status_text import Sentence, sentence
 
 ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
@@ -38,9 +38,13 @@ def progress_words(state: State) -> tuple[str, int, int]:
         part = state.preparing
         words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
         return words, part.done, part.parts
-    if state.phase not in ("contributing", "finishing", *HELD) or state.stage is None:
+    if state.phase not in ("contributing", "finishing", *HALTED_PHASES) or state.stage is None:
         return "", 0, 0
-    words = tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage])) if state.phase in HELD else tr(STAGE_WORDS[state.stage])
+    words = (
+        tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage]))
+        if state.phase in HALTED_PHASES
+        else tr(STAGE_WORDS[state.stage])
+    )
     if state.stage == "answer":
         words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
     return words, STAGES.index(state.stage), len(STAGES)
@@ -62,7 +66,7 @@ class Hero(QFrame):
     setting_wanted = Signal(str)
     aside_wanted = Signal()
 
-    def __init__(self, look: Look, can_start: Callable[[], bool]) -> None:
+    def __init__(self, theme: Theme, can_start: Callable[[], bool]) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._can_start = can_start
@@ -78,25 +82,25 @@ class Hero(QFrame):
         self._copied.timeout.connect(lambda: self._show_action(sentence(self._state)))
         self._pressed_for: tuple[str, float, str] | None = None  # what was to be done when a button was pressed
         self._asked_by = ""  # the id of the command
-        self._chip = Chip(look)
-        self._since = Line(look, role="small", tone="text_faint")
-        self._says = text(look, "", "display", wrap=True)
-        self._detail = text(look, "", "body", "soft", wrap=True)
-        self._why = Why(look, self)
+        self._chip = Chip(theme)
+        self._since = Line(theme, role="small", tone="text_faint")
+        self._says = text(theme, "", "display", wrap=True)
+        self._detail = text(theme, "", "body", "soft", wrap=True)
+        self._why = Why(theme, self)
         self._why.commanded.connect(self.commanded)
         self._why.setting_wanted.connect(self.setting_wanted)
-        self._why_button = Button(look, tr("Why?"), "link")
+        self._why_button = Button(theme, tr("Why?"), "link")
         self._why_button.clicked.connect(self._show_why)
-        self.profile = Profile(look)
-        self._use = text(look, tr("Use of this computer"), "small", "soft")
-        self._warning = text(look, "", "small", "soft", wrap=True)
-        sign = column(1, Sign(look, "warn", "text_soft"), None, gap=0)  # beside the first of its lines
+        self.profile = Profile(theme)
+        self._use = text(theme, tr("Use of this computer"), "small", "soft")
+        self._warning = text(theme, "", "small", "soft", wrap=True)
+        sign = column(1, Sign(theme, "warn", "text_soft"), None, gap=0)  # beside the first of its lines
         self._warned = as_widget(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
-        self._fact = Line(look, role="small", tone="text_soft")
-        self._stage = Line(look, role="small", tone="text_soft", right=True)
-        self._cells = Stages(look)
-        self._make_buttons(look)
-        self._look = look
+        self._fact = Line(theme, role="small", tone="text_soft")
+        self._stage = Line(theme, role="small", tone="text_soft", right=True)
+        self._cells = Stages(theme)
+        self._make_buttons(theme)
+        self._theme = theme
         head = row(self._chip, self._since, self._why_button, None, gap=10)
         self._words = column(head, 2, self._says, self._detail, gap=6)
         top = row((self._words, 1), column(self._buttons, None), gap=24)
@@ -107,12 +111,12 @@ class Hero(QFrame):
         self.setLayout(self._box)
         self.set_compact(False)
 
-    def _make_buttons(self, look: Look) -> None:
-        self._main = OnceButton(look, tr("Pause"), "primary", "pause", join="left")
+    def _make_buttons(self, theme: Theme) -> None:
+        self._main = OnceButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
-        self._more = Button(look, "", "primary", "down", join="right").named(tr("Pause for a while"))
+        self._more = Button(theme, "", "primary", "down", join="right").named(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
-        self._second = Button(look, tr("Start again"))
+        self._second = Button(theme, tr("Start again"))
         self._second.clicked.connect(self._act_otherwise)
         self._buttons = as_widget(row(None, self._second, row(self._main, self._more, gap=1), gap=8))
 
@@ -124,7 +128,7 @@ class Hero(QFrame):
     def set_compact(self, compact: bool) -> None:
         pad = 20 if compact else 24
         self._box.setContentsMargins(pad, pad - 5, pad, pad - 6)
-        self._says.setFont(self._look.font("title" if compact else "display"))
+        self._says.setFont(self._theme.font("title" if compact else "display"))
         self._words.setSpacing(4 if compact else 6)
         for gap in self._rule_gaps:
             layout = gap.layout()
@@ -154,7 +158,7 @@ class Hero(QFrame):
         words, done, total = progress_words(state)
         self._stage.say(words)
         self._show_profile(state)
-        self._cells.show_stage(done, total, paused=state.phase in HELD)
+        self._cells.show_stage(done, total, paused=state.phase in HALTED_PHASES)
         self._below.setVisible(bool(words or self._fact.words()) or not self.profile.isHidden())
         self._show_action(status)
 
@@ -180,8 +184,8 @@ class Hero(QFrame):
     def _show_profile(self, state: State) -> None:
         known = state.settings is not None and state.ready is not None
         self.profile.setVisible(known)
-        self._use.setVisible(known and self.width() >= self._look.px(ROOM))
-        self._fact.setVisible(self.width() >= self._look.px(LITTLE))
+        self._use.setVisible(known and self.width() >= self._theme.px(ROOM))
+        self._fact.setVisible(self.width() >= self._theme.px(LITTLE))
         if state.settings is not None and state.ready is not None:
             self.profile.show_settings(state.settings, state.ready.cores)
 

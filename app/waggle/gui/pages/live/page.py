@@ -14,7 +14,7 @@ from waggle.gui.pages.live.round_stepper import Stepper
 from waggle.gui.pages.page import Page
 from waggle.gui.state.feed_pacing import FeedPacer
 from waggle.gui.state.spoken_summary import summary_text
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments, menu_button
 from waggle.gui.widgets.layout import card, column
 from waggle.gui.widgets.page_header import head_edges, page_head
@@ -32,12 +32,12 @@ AGAIN_MS = 250  # until it is looked again whether cards that wait may be shown
 class Feed(Scrolled):
     """At most a dozen cards, newest on top; the same widgets are filled again and again."""
 
-    def __init__(self, look: Look) -> None:
-        empty = text(look, "", "body", "soft", wrap=True)
+    def __init__(self, theme: Theme) -> None:
+        empty = text(theme, "", "body", "soft", wrap=True)
         empty_card = card(empty)
-        box = column(empty_card, None, gap=look.space["base"])
+        box = column(empty_card, None, gap=theme.space["base"])
         super().__init__(box)
-        self._look, self._box, self._empty, self._empty_card = look, box, empty, empty_card
+        self._theme, self._box, self._empty, self._empty_card = theme, box, empty, empty_card
         self._cards: list[QuestionCard] = []
         self._opened: set[str] = set()
         self._later = QTimer(self)
@@ -49,7 +49,7 @@ class Feed(Scrolled):
 
     def set_margins(self, edge: int, gap: int) -> None:
         self._box.setSpacing(gap)
-        self.set_edges(edge, self._look.space["page"])
+        self.set_edges(edge, self._theme.space["page"])
 
     def show_cards(self, cards: Sequence[Card], state: State, now: float, *, empty: str) -> None:
         self._pending = cards, state, now
@@ -79,7 +79,7 @@ class Feed(Scrolled):
         """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
         cards, state, now = self._pending
         for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
-            card_widget = QuestionCard(self._look, self._opened)
+            card_widget = QuestionCard(self._theme, self._opened)
             card_widget.set_columns(self._columns())
             self._cards.append(card_widget)
             self._box.insertWidget(len(self._cards), card_widget)
@@ -104,8 +104,8 @@ class Live(Page):
 
     example_wanted = Signal()
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
         self._state, self._now = State(), 0.0
         self._pace = FeedPacer()
         self._redraw_timer = QTimer(self)
@@ -114,26 +114,26 @@ class Live(Page):
         self._redraw_timer.timeout.connect(self._look_again)
         self._specialty = ""
         self._titles: tuple[str, ...] | None = None
-        self._line = Line(look, role="small", tone="text_soft")
-        self._whose = Segments(look, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
+        self._line = Line(theme, role="small", tone="text_soft")
+        self._whose = Segments(theme, (tr("All"), tr("Mine"), tr("Peers")), tr("Whose questions"))
         self._whose.chosen.connect(lambda _index: self._redraw())
-        self._menu_button = menu_button(look, tr("All specialties"))
+        self._menu_button = menu_button(theme, tr("All specialties"))
         self._menu = QMenu(self._menu_button)
         self._group = QActionGroup(self._menu)
         self._menu_button.setMenu(self._menu)
-        self._freeze = Button(look, tr("Freeze"), icon="freeze")
+        self._freeze = Button(theme, tr("Freeze"), icon="freeze")
         self._freeze.setCheckable(True)
         self._freeze.toggled.connect(self._freeze_changed)
-        self._example = Button(look, tr("Watch an example"), icon="play")
+        self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(self.example_wanted)
-        self._stepper, self._feed = Stepper(look), Feed(look)
-        self._digest = text(look, "", "small", "soft", wrap=True)
+        self._stepper, self._feed = Stepper(theme), Feed(theme)
+        self._digest = text(theme, "", "small", "soft", wrap=True)
         self._digest.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         self._digest.hide()
         self._head = column(
-            page_head(look, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
+            page_head(theme, tr("Live"), self._line, self._example, self._whose, self._menu_button, self._freeze),
             card(self._stepper, self._digest, pad=18, gap=10),
         )
         self._box = column(self._head, (self._feed, 1), gap=0)

@@ -5,7 +5,7 @@ from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QMouseEvent, QPain
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QSizePolicy
 
 from waggle.gui.i18n.formatting import ago, decimal, figure, one_line, plural, reward, tr, tr_sentence, visible, visible_lines
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import draw_chip
 from waggle.gui.widgets.highlighted_text import CARET, draw_span_text, line_height, lines_of
@@ -15,7 +15,7 @@ from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import Line, text
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
-from waggle.protocol.state import HELD, Card, State
+from waggle.protocol.state import HALTED_PHASES, Card, State
 
 PARTLY = 0.2
 LINES, OPEN_LINES = 2, 14
@@ -26,7 +26,7 @@ SPECIALTY = 150  # logical pixels, which its name keeps where there is little ro
 
 def going_on(card: Card, state: State) -> bool:
     """Whether more can still come for this card's answers."""
-    return card.round >= state.round and state.phase in ("contributing", "finishing", *HELD)
+    return card.round >= state.round and state.phase in ("contributing", "finishing", *HALTED_PHASES)
 
 
 def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:
@@ -46,8 +46,8 @@ class Tile(Painted):
 
     pressed = Signal()
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
         self._answer, self._lines = ShownCompletion(text=""), LINES
         self._counted: tuple[object, int] = (None, 0)  # of what, and how many lines that takes
         self._effect: int | None = None  # None until it is known
@@ -65,13 +65,13 @@ class Tile(Painted):
 
     def show_lines(self, lines: int) -> None:
         self._lines = lines
-        self.setFixedHeight(self.look.size["chip"] + 24 + lines * line_height(self.look.font("mono")))
+        self.setFixedHeight(self.theme.size["chip"] + 24 + lines * line_height(self.theme.font("mono")))
 
     def lines_needed(self, most: int) -> int:
         """How many lines all of it takes, up to `most`; counted anew only when it or its room has changed."""
         key = self._words(), self.width(), most
         if key != self._counted[0]:
-            self._counted = key, lines_of(self.look, self._words(), self.width() - 2 * BESIDE, most)
+            self._counted = key, lines_of(self.theme, self._words(), self.width() - 2 * BESIDE, most)
         return self._counted[1]
 
     def _writing(self) -> bool:
@@ -90,16 +90,16 @@ class Tile(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         visible_share = self._effect is not None and self._effect > 0
         own = "accent_line" if self._mine else "peer"
-        painter.setPen(QPen(self.look.colour(own if visible_share else "well_edge"), 1.2 if visible_share else 1))
-        painter.setBrush(self.look.colour("surface" if visible_share else "sunken"))
+        painter.setPen(QPen(self.theme.colour(own if visible_share else "well_edge"), 1.2 if visible_share else 1))
+        painter.setBrush(self.theme.colour("surface" if visible_share else "sunken"))
         painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         inner = place.adjusted(BESIDE, 9, -BESIDE, -8)
         words, tone, sign = chip_of(self._answer, going=self._going)
-        draw_chip(painter, self.look, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
+        draw_chip(painter, self.theme, inner.topLeft() + QPointF(0, -1), words, tone, sign, room=inner.width() - 20)
         self._arrow(painter, inner)
-        below = inner.adjusted(0, self.look.size["chip"] + 5, 0, 0)
+        below = inner.adjusted(0, self.theme.size["chip"] + 5, 0, 0)
         draw_span_text(
-            painter, self.look, below, self._words(),
+            painter, self.theme, below, self._words(),
             start=self._answer.start, length=self._answer.length if self._answer.judged else 0, lines=self._lines,
             tone="text_soft" if self._effect == 0 and not self._mine else "text",
             match="match" if self._mine else "match_peer", tail=self._writing(),
@@ -109,7 +109,7 @@ class Tile(Painted):
         if self._effect:
             up = "accent_text" if self._mine else "peer"
             place = QRectF(inner.right() - 14, inner.top() + 3, 14, 14)
-            self.look.draw_icon(painter, "up" if self._effect > 0 else "dip", up if self._effect > 0 else "text_faint", place)
+            self.theme.draw_icon(painter, "up" if self._effect > 0 else "dip", up if self._effect > 0 else "text_faint", place)
 
 
 def foot(card: Card, state: State) -> tuple[str, str, str]:
@@ -156,36 +156,36 @@ def _lesson(card: Card) -> str:
 class QuestionCard(QFrame):
     """Shows one card at a time; the same widgets serve the next one. `opened` has the keys of all that a person opened."""
 
-    def __init__(self, look: Look, opened: set[str]) -> None:
+    def __init__(self, theme: Theme, opened: set[str]) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._look = look
+        self._theme = theme
         self._card: Card | None = None
         self._going = True
         self._opened = opened
         self._columns = COLUMNS
-        self._face, self._who = Avatar(look, 24), Line(look, role="label")
-        self._specialty, self._question = Chip(look), Line(look, role="strong")
-        self._when = Line(look, role="small", tone="text_faint", right=True)
-        self._sign, self._foot = Sign(look, "pen", "text_faint"), Line(look, role="small", tone="text_soft")
-        self._mean = Line(look, role="small", tone="text_faint", right=True)
-        self._reader = Button(look, tr("Read all"), "link")
+        self._face, self._who = Avatar(theme, 24), Line(theme, role="label")
+        self._specialty, self._question = Chip(theme), Line(theme, role="strong")
+        self._when = Line(theme, role="small", tone="text_faint", right=True)
+        self._sign, self._foot = Sign(theme, "pen", "text_faint"), Line(theme, role="small", tone="text_soft")
+        self._mean = Line(theme, role="small", tone="text_faint", right=True)
+        self._reader = Button(theme, tr("Read all"), "link")
         self._reader.clicked.connect(self._toggle)
-        self._more = Button(look, "", "link", "more").named(tr("More"))
+        self._more = Button(theme, "", "link", "more").named(tr("More"))
         self._menu = QMenu(self._more)
         self._menu.addAction(tr("Copy question and answers"), self._copy)
         self._more.setMenu(self._menu)
         for button in (self._reader, self._more):
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # as the feed's
         self._tiles: list[Tile] = []
-        self._whole = text(look, "", "small", "soft", wrap=True)  # the question, once the card is opened
+        self._whole = text(theme, "", "small", "soft", wrap=True)  # the question, once the card is opened
         self._grid = QGridLayout()
         self._grid.setSpacing(8)
         head = row(
             row(self._face, self._who, gap=8), self._specialty, (self._question, 1), row(self._when, self._more, gap=6), gap=12
         )
         below = row(self._sign, (self._foot, 1), self._reader, self._mean, gap=8)
-        below.addStrut(look.px(24))  # a button that comes moves nothing
+        below.addStrut(theme.px(24))  # a button that comes moves nothing
         self.setLayout(column(head, self._whole, self._grid, below, gap=9, margins=(18, 14, 18, 12)))
 
     def show_card(self, card: Card, state: State, now: float) -> None:
@@ -211,7 +211,7 @@ class QuestionCard(QFrame):
         self._face.show_identity(own if card.mine else card.origin, mine=card.mine)
         self._who.say(tr("You") if card.mine else one_line(card.name))
         self._specialty.say(tr_sentence(one_line(card.specialty)), "plain" if card.mine else "peer")
-        self._specialty.setMinimumWidth(min(self._look.px(SPECIALTY), self._specialty.sizeHint().width()))
+        self._specialty.setMinimumWidth(min(self._theme.px(SPECIALTY), self._specialty.sizeHint().width()))
         say_question(self._question, card.question)
         self._whole.setText(visible_lines(card.question[:LONGEST_SHOWN]))
         self.setAccessibleName(f"{self._who.words()}: {self._question.accessibleName()}")
@@ -219,7 +219,7 @@ class QuestionCard(QFrame):
 
     def _show_answers(self, card: Card, *, going: bool) -> None:
         while len(self._tiles) < len(card.completions):
-            tile = Tile(self._look)
+            tile = Tile(self._theme)
             tile.pressed.connect(self._toggle)
             self._tiles.append(tile)
             self._place(len(self._tiles) - 1)

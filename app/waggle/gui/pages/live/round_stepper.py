@@ -7,11 +7,11 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 
 from waggle.gui.i18n.formatting import figure, plural, tr
 from waggle.gui.state.round_steps import TITLES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import sided
 from waggle.gui.widgets.painted import Painted
 from waggle.gui.widgets.text import set_tip
-from waggle.protocol.state import HELD, STAGES, Stage, State
+from waggle.protocol.state import HALTED_PHASES, STAGES, Stage, State
 
 Turn = Literal["done", "now", "held", "next"]
 HERE = ("now", "held")
@@ -27,7 +27,7 @@ def turn(stage: Stage, state: State) -> Turn:
         return "next"
     here, now = STAGES.index(stage), STAGES.index(state.stage)
     if here == now:
-        return "held" if state.phase in HELD else "now"
+        return "held" if state.phase in HALTED_PHASES else "now"
     return "done" if here < now else "next"
 
 
@@ -42,7 +42,9 @@ def count(stage: Stage, state: State) -> str:
 
     match stage:
         case "draw":
-            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
+            return (
+                plural(state.questions_drawn, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
+            )
         case "answer":
             return tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
         case "judge":
@@ -58,10 +60,10 @@ def count(stage: Stage, state: State) -> str:
 class Stepper(Painted):
     """Painted from a State; says the same in its accessible name."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
         self._steps: list[tuple[Stage, Turn, str]] = [(stage, "next", "") for stage in STAGES]
-        self.setFixedHeight(max(40, look.px(40)))  # the circles hold no words
+        self.setFixedHeight(max(40, theme.px(40)))  # the circles hold no words
 
     def show_state(self, state: State) -> None:
         steps = [(stage, turn(stage, state), count(stage, state)) for stage in STAGES]
@@ -100,7 +102,7 @@ class Stepper(Painted):
             2 * CIRCLE
             + BESIDE
             + BEHIND
-            + max(QFontMetricsF(self.look.font(role)).horizontalAdvance(line) for role, line in texts)
+            + max(QFontMetricsF(self.theme.font(role)).horizontalAdvance(line) for role, line in texts)
         )
 
     def _show_tip(self) -> None:
@@ -119,27 +121,27 @@ class Stepper(Painted):
 
     def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn) -> None:
         round_ = sided(painter, QRectF(box.left() + 1, box.center().y() - CIRCLE, 2 * CIRCLE, 2 * CIRCLE), box)
-        painter.setPen(QPen(self.look.colour(EDGE[when]), 1.5))
-        painter.setBrush(self.look.colour(GROUND[when]))
+        painter.setPen(QPen(self.theme.colour(EDGE[when]), 1.5))
+        painter.setBrush(self.theme.colour(GROUND[when]))
         painter.drawEllipse(round_)
         inner = round_.adjusted(CIRCLE - 9, CIRCLE - 9, 9 - CIRCLE, 9 - CIRCLE)
-        self.look.draw_icon(painter, "check" if when == "done" else stage, INK[when], inner)
+        self.theme.draw_icon(painter, "check" if when == "done" else stage, INK[when], inner)
 
     def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
         """Draws title and count; returns how far into the box they reach."""
         x, y = box.left() + 2 * CIRCLE + BESIDE, box.center().y()
         room = box.right() - x - BEHIND
-        painter.setFont(self.look.font("label"))
-        painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
-        line = self.look.px(18)
+        painter.setFont(self.theme.font("label"))
+        painter.setPen(self.theme.colour("text_soft" if when == "next" else "text"))
+        line = self.theme.px(18)
         title = QRectF(x, y - (line if words else line / 2), room, line)
         painter.drawText(sided(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
         used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
         if words:
-            metrics = QFontMetricsF(self.look.font("caption"))
+            metrics = QFontMetricsF(self.theme.font("caption"))
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
-            painter.setFont(self.look.font("caption"))
-            painter.setPen(self.look.colour("accent_text" if when in HERE else "text_faint"))
+            painter.setFont(self.theme.font("caption"))
+            painter.setPen(self.theme.colour("accent_text" if when in HERE else "text_faint"))
             painter.drawText(sided(painter, QRectF(x, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
         return x - box.left() + used
@@ -147,6 +149,6 @@ class Stepper(Painted):
     def _link(self, painter: QPainter, box: QRectF, used: float, when: Turn) -> None:
         room = QRectF(box.left() + used + 10, box.center().y(), box.width() - used - 19, 0)
         if room.width() > 6:
-            painter.setPen(QPen(self.look.colour("accent_line" if when == "done" else "border"), 1.5))
+            painter.setPen(QPen(self.theme.colour("accent_line" if when == "done" else "border"), 1.5))
             line = sided(painter, room, box)
             painter.drawLine(line.topLeft(), line.topRight())

@@ -12,7 +12,7 @@ from waggle.gui.pages.page import Page
 from waggle.gui.pages.peers.peer_details import PeerStrip
 from waggle.gui.pages.peers.peer_table import PeerTable, PeerView
 from waggle.gui.state.traffic_flow import Flow
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.drawing import draw_cell
@@ -57,7 +57,7 @@ def headline(state: State) -> str:
     words = plural(training, "%n computer is training with you", "%n computers are training with you")
     if len(here) > training:
         words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
-    took = sum(peer.taken > 0 for peer in here)
+    took = sum(peer.groups_pulled > 0 for peer in here)
     return words + (plural(took, "; one of them took groups of yours", "; %n of them took groups of yours") if took else "")
 
 
@@ -92,14 +92,14 @@ def reach_words(state: State) -> str:
 class Reach(QWidget):
     """How well I can be reached, and by which ways the others are."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._sign, self._head = Sign(look, "live", "text_soft", 18), Line(look, role="heading")
-        self._words = text(look, "", "small", "soft", wrap=True)
-        self._lines = {kind: Line(look, role="small") for kind, _tone in KINDS}
-        self._rows = {kind: as_widget(row(Sign(look, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
-        self._rejected = Line(look, role="caption", tone="text_faint")
-        self._copy = CopyButton(look, tr("Copy address"), small=True)
+        self._sign, self._head = Sign(theme, "live", "text_soft", 18), Line(theme, role="heading")
+        self._words = text(theme, "", "small", "soft", wrap=True)
+        self._lines = {kind: Line(theme, role="small") for kind, _tone in KINDS}
+        self._rows = {kind: as_widget(row(Sign(theme, kind, tone), (self._lines[kind], 1))) for kind, tone in KINDS}
+        self._rejected = Line(theme, role="caption", tone="text_faint")
+        self._copy = CopyButton(theme, tr("Copy address"), small=True)
         head, copy = row(self._sign, (self._head, 1)), row(self._copy, None)
         self.setLayout(column(head, self._words, 4, *self._rows.values(), None, self._rejected, copy, gap=6))
 
@@ -136,8 +136,8 @@ def _way(kind: str, count: int) -> str:
 class Cell(Painted):
     """A group as it travels in the picture."""
 
-    def __init__(self, look: Look, *, mine: bool) -> None:
-        super().__init__(look, QSize(16, 16))
+    def __init__(self, theme: Theme, *, mine: bool) -> None:
+        super().__init__(theme, QSize(16, 16))
         self._value_and_owner = (-1, mine)
 
     def show_cell(self, about: int, *, mine: bool) -> None:
@@ -147,22 +147,22 @@ class Cell(Painted):
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         about, mine = self._value_and_owner
-        draw_cell(painter, self.look, place.center(), 4.5, about, mine=mine)
+        draw_cell(painter, self.theme, place.center(), 4.5, about, mine=mine)
 
 
 class Legend(QWidget):
     """What travels, and at its end what was exchanged last, in words."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         out, back = self._kinds = (
-            Line(look, tr("your group, going out"), "caption", "text_soft"),
-            Line(look, tr("a peer's group, coming in"), "caption", "text_soft"),
+            Line(theme, tr("your group, going out"), "caption", "text_soft"),
+            Line(theme, tr("a peer's group, coming in"), "caption", "text_soft"),
         )
-        self._cell = Cell(look, mine=False)
-        self._words = Line(look, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
+        self._cell = Cell(theme, mine=False)
+        self._words = Line(theme, tr("nearer is faster, dashed is a relay"), "caption", "text_faint")
         self._cell.hide()
-        kinds = (row(Cell(look, mine=True), out, gap=4), row(Cell(look, mine=False), back, gap=4))
+        kinds = (row(Cell(theme, mine=True), out, gap=4), row(Cell(theme, mine=False), back, gap=4))
         self.setLayout(row(*kinds, row(self._cell, (self._words, 1), gap=4), gap=16))
 
     def fit(self, room: float) -> None:
@@ -185,31 +185,31 @@ class Peers(Page):
 
     invite_wanted = Signal()
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
         self._state, self._now, self._chosen = State(), 0.0, ""
-        self._line = Line(look, role="small", tone="text_soft")
-        self._invite, self._replay = Button(look, tr("Invite someone"), "primary", "invite"), False
+        self._line = Line(theme, role="small", tone="text_soft")
+        self._invite, self._replay = Button(theme, tr("Invite someone"), "primary", "invite"), False
         self._invite.clicked.connect(self.invite_wanted)
-        self._picture, self._reach = SwarmGraph(look), Reach(look)
+        self._picture, self._reach = SwarmGraph(theme), Reach(theme)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.chosen.connect(self.choose)
-        self._legend = Legend(look)
+        self._legend = Legend(theme)
         self._beside = row((column((self._picture, 1), self._legend, gap=4), 1), self._reach, gap=32)
         self._band = card((self._beside, 1), gap=0)
-        self._model = PeerTable(look, self)
-        self._view = PeerView(look, self._model)
-        self._strip = PeerStrip(look)
+        self._model = PeerTable(theme, self)
+        self._view = PeerView(theme, self._model)
+        self._strip = PeerStrip(theme)
         self._strip.commanded.connect(self._ask)
         self._view.chosen.connect(self._show_chosen)
         self._view.addActions(self._strip.menu())
         self._view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self._table = frame("card", column((self._view, 1), column(self._strip, margins=(2, 0, 2, 0)), margins=(6, 2, 6, 8)))
-        self._empty = text(look, "", "body", "soft", wrap=True)
+        self._empty = text(theme, "", "body", "soft", wrap=True)
         self._below = QStackedWidget()
         self._below.addWidget(self._table)
         self._below.addWidget(as_widget(column(card(self._empty), None)))
-        self._page_head = page_head(look, tr("Peers"), self._line, self._invite)
+        self._page_head = page_head(theme, tr("Peers"), self._line, self._invite)
         self._box = column(self._band, (self._below, 1))
         self._area = Scrolled(self._box)  # where words are large, there may be no room for all, one below the other
         self.setLayout(column(self._page_head, (self._area, 1), gap=0))
@@ -227,7 +227,7 @@ class Peers(Page):
 
     def _fold(self) -> None:
         """Where words are large and the window is not, what is said of my reach stands below the picture."""
-        px, ways = self.look.px, QBoxLayout.Direction
+        px, ways = self.theme.px, QBoxLayout.Direction
         beside = self._area.width() - BESIDE >= px(REACH + PICTURE) + 32
         self._beside.setDirection(ways.LeftToRight if beside else ways.TopToBottom)
         self._legend.fit(self._area.width() - BESIDE - (px(REACH) + 32 if beside else 0))

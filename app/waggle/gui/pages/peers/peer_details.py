@@ -10,7 +10,7 @@ from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.peers.peer_table import SIGNS, name_of
 from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted import Avatar, Chip
@@ -38,7 +38,7 @@ class PeerStrip(QFrame):
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "well")
         self.setAccessibleName(tr("The chosen peer"))
@@ -46,15 +46,15 @@ class PeerStrip(QFrame):
         self._pending: dict[str, ChoosePeer] = {}  # by peer: what has been asked for and not been told yet
         self._why_not = ""
         self._replay = False
-        self._avatar, self._name = Avatar(look, 28), Line(look, role="heading")
-        self._sign, self._hindrance = Chip(look), Line(look, role="caption", tone="text_faint")
-        self._says = text(look, tr(HINT), "small", "soft", wrap=True)
+        self._avatar, self._name = Avatar(theme, 28), Line(theme, role="heading")
+        self._sign, self._hindrance = Chip(theme), Line(theme, role="caption", tone="text_faint")
+        self._says = text(theme, tr(HINT), "small", "soft", wrap=True)
         self._head = as_widget(row(self._name, self._sign, (self._hindrance, 1), gap=10))
-        self._head.setFixedHeight(max(look.size["chip"], self._name.sizeHint().height()))
+        self._head.setFixedHeight(max(theme.size["chip"], self._name.sizeHint().height()))
         self._buttons: dict[Choice, Button] = {}
         self._acts: dict[Choice, QAction] = {}
         for choice, (verb, _, icon, _, keys) in OFFERED.items():
-            self._buttons[choice] = button = Button(look, tr(verb), icon=icon, small=True)
+            self._buttons[choice] = button = Button(theme, tr(verb), icon=icon, small=True)
             self._acts[choice] = act = self._action(tr(verb), *keys)
             for asking in (button.clicked, act.triggered):
                 asking.connect(self._asker(choice))

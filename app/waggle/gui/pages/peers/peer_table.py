@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tooltip_text, tr, tr_sentence, visible
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, sided
 from waggle.gui.widgets.scroll_anchor import dress
 from waggle.protocol.events import PeerInfo
@@ -43,7 +43,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         one_line(peer.model) or "–",
         figure(peer.round) if peer.round else "–",
         used,
-        figure(peer.taken) if peer.taken else "–",
+        figure(peer.groups_pulled) if peer.groups_pulled else "–",
         decimal(peer.mean_reward, 2) if peer.received else "–",
         _sign(peer, now),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
@@ -62,9 +62,9 @@ def _last_seen(peer: PeerInfo, now: float) -> str:
 class PeerTable(QAbstractTableModel):
     """Rows keep their order while the same peers are known; only rows whose words changed are said to have changed."""
 
-    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._look = look
+        self._theme = theme
         self._peers: list[PeerInfo] = []
         self._cells: list[tuple[str, ...] | None] = []  # None: of hundreds of rows those that nobody has looked at yet
         self._now = 0.0
@@ -126,7 +126,7 @@ class PeerTable(QAbstractTableModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return tr(COLUMNS[section])
         if role == Qt.ItemDataRole.FontRole:
-            return self._look.font("caption")
+            return self._theme.font("caption")
         if role == Qt.ItemDataRole.TextAlignmentRole:
             side = Qt.AlignmentFlag.AlignRight if section in RIGHT else Qt.AlignmentFlag.AlignLeft
             return Qt.AlignmentFlag.AlignVCenter | side
@@ -136,9 +136,9 @@ class PeerTable(QAbstractTableModel):
 class PeerCell(QStyledItemDelegate):
     """Avatar, state icon, tabular figures, hairline."""
 
-    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._look = look
+        self._theme = theme
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         peer, stands = index.data(PEER), index.data(STANDING)
@@ -147,24 +147,24 @@ class PeerCell(QStyledItemDelegate):
         faded = peer.connection == "gone" or bool(peer.choice)
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(place, self._look.colour("accent_soft"))
+            painter.fillRect(place, self._theme.colour("accent_soft"))
         if index.row() < index.model().rowCount() - 1:
-            painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._look.colour("border"))
+            painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._theme.colour("border"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         x, middle = 12.0, place.center().y()
         icon = peer.connection if at == 1 else SIGNS[stands][0] if at == SIGN else ""
         ink = self._ink(peer, stands, at, faded=faded)
         if at == 0:
             face = sided(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
-            draw_avatar(painter, self._look, peer.id, face.center(), 12, gone=faded)
+            draw_avatar(painter, self._theme, peer.id, face.center(), 12, gone=faded)
             x = 46.0
         elif icon:
-            tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._look.size["icon_small"]
-            self._look.draw_icon(
+            tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._theme.size["icon_small"]
+            self._theme.draw_icon(
                 painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
             )
             x = side + 18.0
-        self._words(painter, sided(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._look.colour(ink))
+        self._words(painter, sided(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._theme.colour(ink))
         painter.restore()
 
     def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:
@@ -173,14 +173,14 @@ class PeerCell(QStyledItemDelegate):
         return "text_faint" if faded else "text_soft" if column in SOFT else "text"
 
     def _words(self, painter: QPainter, room: QRectF, words: str, column: int, ink: QColor) -> None:
-        painter.setFont(self._look.font("label" if column == 0 else "small"))
+        painter.setFont(self._theme.font("label" if column == 0 else "small"))
         painter.setPen(ink)
         side = Qt.AlignmentFlag.AlignRight if column in RIGHT else Qt.AlignmentFlag.AlignLeft
         cut = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, int(room.width()))
         painter.drawText(room, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
-        return QSize(80, self._look.size["row"])
+        return QSize(80, self._theme.size["row"])
 
 
 class PeerView(QTableView):
@@ -188,19 +188,19 @@ class PeerView(QTableView):
 
     chosen = Signal(str)  # a peer's id; empty: none
 
-    def __init__(self, look: Look, model: PeerTable) -> None:
+    def __init__(self, theme: Theme, model: PeerTable) -> None:
         super().__init__()
         self._model = model
         self._chosen, self._place = "", 0
-        self._widths, self._name_room = [look.px(width) for width in WIDTHS], look.px(NAME_ROOM)
+        self._widths, self._name_room = [theme.px(width) for width in WIDTHS], theme.px(NAME_ROOM)
         self.setModel(model)
-        self.setItemDelegate(PeerCell(look, self))
+        self.setItemDelegate(PeerCell(theme, self))
         self.setAccessibleName(tr("Peers"))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        head = dress(self, look, look.size["row"])
-        head.setFixedHeight(look.px(34))
-        self.setMinimumHeight(look.px(38) + 2 * look.size["row"])
+        head = dress(self, theme, theme.size["row"])
+        head.setFixedHeight(theme.px(34))
+        self.setMinimumHeight(theme.px(38) + 2 * theme.size["row"])
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
         head.setMinimumSectionSize(24)
         for i, width in enumerate(self._widths):

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import figure, one_line, percent, tr
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
 from waggle.gui.widgets.scroll_area import Scrolled
@@ -36,21 +36,21 @@ class CompareView(Scrolled):
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         self._box = column()
         super().__init__(self._box)
-        self.look = look
+        self.theme = theme
         self._drawn: object = None
         self._state: State | None = None
-        look.changed.connect(self._recoloured)
+        theme.changed.connect(self._recoloured)
         self._on = False
-        self._says = text(look, "", "small", "soft", wrap=True)
-        self._switch = Button(look, tr("Take part"))
+        self._says = text(theme, "", "small", "soft", wrap=True)
+        self._switch = Button(theme, tr("Take part"))
         self._switch.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=new_id(), values={KEY: not self._on})))
-        head = row((text(look, tr("How models compare"), "heading"), 1), self._switch)
-        self._empty = text(look, "", "body", "text", wrap=True)
+        head = row((text(theme, tr("How models compare"), "heading"), 1), self._switch)
+        self._empty = text(theme, "", "body", "text", wrap=True)
         self._box.addWidget(card(head, self._says, self._empty, gap=8))
-        self._cards = [_ModelCard(look) for _ in range(MODELS)]
+        self._cards = [_ModelCard(theme) for _ in range(MODELS)]
         grid = QGridLayout()
         for place, model_card in enumerate(self._cards):
             grid.addWidget(model_card, place // 2, place % 2)
@@ -60,8 +60,8 @@ class CompareView(Scrolled):
         self._box.addWidget(as_widget(grid))
         self._table = QGridLayout()
         self._table.setContentsMargins(0, 0, 0, 0)
-        self._leaders_say = text(look, "", "small", "soft", wrap=True)
-        self._leaders = card(text(look, tr("Leaderboard"), "heading"), self._leaders_say, as_widget(self._table))
+        self._leaders_say = text(theme, "", "small", "soft", wrap=True)
+        self._leaders = card(text(theme, tr("Leaderboard"), "heading"), self._leaders_say, as_widget(self._table))
         self._box.addWidget(self._leaders)
         self._box.addStretch(1)
 
@@ -76,7 +76,7 @@ class CompareView(Scrolled):
     def show_state(self, state: State) -> None:
         """Redrawn when an answer was marked, or when one takes part or no more."""
         self._state = state
-        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.look.mode)
+        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.theme.mode)
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -126,14 +126,14 @@ class CompareView(Scrolled):
                 self._table.addWidget(self._named(each, role, tone, gives_way=place == MODEL), line, place)
                 continue
             side = Qt.AlignmentFlag.AlignRight if place in RIGHT_COLUMNS else Qt.AlignmentFlag.AlignLeft
-            self._table.addWidget(text(self.look, each, role, tone), line, place, side)
+            self._table.addWidget(text(self.theme, each, role, tone), line, place, side)
         self._table.setColumnStretch(MODEL, 1)
         self._table.setHorizontalSpacing(20)
         self._table.setVerticalSpacing(8)
 
     def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> Line:
-        name_line = Line(self.look, name, role, tone if tone == "text" else f"text_{tone}")
-        name_line.setMinimumWidth(min(self.look.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
+        name_line = Line(self.theme, name, role, tone if tone == "text" else f"text_{tone}")
+        name_line.setMinimumWidth(min(self.theme.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
         if gives_way:  # it has what room the others leave
             name_line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         return name_line
@@ -156,12 +156,12 @@ class CompareView(Scrolled):
 class _ModelCard(QFrame):
     """One model: its name, what its chart says, and the chart."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.look = look
+        self.theme = theme
         self.setProperty("kind", "card")
-        self._name = Line(look, role="heading")
-        self._says = text(look, "", "small", "soft", wrap=True)
+        self._name = Line(theme, role="heading")
+        self._says = text(theme, "", "small", "soft", wrap=True)
         self._room = column()
         self._chart: LeaderboardChart | None = None
         self.setLayout(column(self._name, self._says, (self._room, 1), gap=6, margins=(PAD, 16, PAD, 16)))
@@ -174,8 +174,8 @@ class _ModelCard(QFrame):
         if self._chart is None:
             from waggle.gui.charts.leaderboard_chart import LeaderboardChart  # pyqtgraph: only now
 
-            self._chart = LeaderboardChart(self.look)
-            self._chart.setFixedHeight(self.look.px(HEIGHT))
+            self._chart = LeaderboardChart(self.theme)
+            self._chart.setFixedHeight(self.theme.px(HEIGHT))
             self._room.addWidget(self._chart)
         name = one_line(model) or tr("unnamed")
         self._name.say(tr("%1, as you train it").replace("%1", name) if mine else name)

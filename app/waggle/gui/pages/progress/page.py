@@ -15,7 +15,7 @@ from waggle.gui.pages.progress.leaderboard import CompareView
 from waggle.gui.pages.progress.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.state import chart_series
 from waggle.gui.state.daily_totals import QuerySchedule
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
 from waggle.gui.widgets.layout import card, column, frame, row
@@ -73,57 +73,57 @@ def _coming(state: State) -> bool:
 class Progress(Page):
     """Charts are made when the page is first shown; pyqtgraph is not loaded before."""
 
-    def __init__(self, look: Look, history: QuerySchedule) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, history: QuerySchedule) -> None:
+        super().__init__(theme)
         self._state = State()
         self._drawn_state: object = None
         self._due = history
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
-        self._line = Line(look, role="small", tone="text_soft")
-        self._axis = Segments(look, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
+        self._line = Line(theme, role="small", tone="text_soft")
+        self._axis = Segments(theme, (tr("Round"), tr("Elapsed"), tr("Clock")), tr("What the axis counts"))
         self._axis.chosen.connect(lambda _index: self._draw())
-        self._as_table = Button(look, tr("Show as table"), icon="table")
+        self._as_table = Button(theme, tr("Show as table"), icon="table")
         self._as_table.setCheckable(True)
         self._as_table.toggled.connect(self._table_wanted)
-        self._compared = Button(look, tr("Compare models"), icon="peers")
+        self._compared = Button(theme, tr("Compare models"), icon="peers")
         self._compared.setCheckable(True)
         self._compared.toggled.connect(self._comparison_wanted)
-        self._comparison = CompareView(look)
+        self._comparison = CompareView(theme)
         self._comparison.commanded.connect(self.commanded)
-        self._save = Button(look, tr("Save"), icon="save")
+        self._save = Button(theme, tr("Save"), icon="save")
         self._save.clicked.connect(self._save_wanted)
-        self._make_cards(look)
-        self._table = RoundTable(look)
-        self._table_view = RoundTableView(look, self._table)
+        self._make_cards(theme)
+        self._table = RoundTable(theme)
+        self._table_view = RoundTableView(theme, self._table)
         table = frame("card", column((self._table_view, 1), margins=(8, 4, 8, 8)))
         self._pages = QStackedWidget()
         self._chart_box = column((self._held_card, 6), (self._reward_card, 5))
         self._charts = Scrolled(self._chart_box)  # where words are large, both are higher than the window has room
-        for part in (self._charts, table, self._empty_page(look), self._comparison):
+        for part in (self._charts, table, self._empty_page(theme), self._comparison):
             self._pages.addWidget(part)
-        head = page_head(look, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
+        head = page_head(theme, tr("Progress"), self._line, self._axis, self._as_table, self._compared, self._save)
         self._pages.setMinimumHeight(1)  # the head's buttons are not to give way
         self._box = column(head, (self._pages, 1))
         self.setLayout(self._box)
-        look.changed.connect(self._draw)
+        theme.changed.connect(self._draw)
         self.set_compact(False)
 
-    def _make_cards(self, look: Look) -> None:
-        self._about_held = Line(look, role="small", tone="text_soft")
-        self._figure = text(look, "", "figure")
-        self._about_reward = Line(look, role="small", tone="text_soft")
-        score_head = row((column(text(look, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
-        reward = column(text(look, tr("Reward"), "heading"), self._about_reward, gap=2)
+    def _make_cards(self, theme: Theme) -> None:
+        self._about_held = Line(theme, role="small", tone="text_soft")
+        self._figure = text(theme, "", "figure")
+        self._about_reward = Line(theme, role="small", tone="text_soft")
+        score_head = row((column(text(theme, tr("Held-out score"), "heading"), self._about_held, gap=2), 1), self._figure, gap=14)
+        reward = column(text(theme, tr("Reward"), "heading"), self._about_reward, gap=2)
         self._held_room, self._reward_room = column(), column()
         self._waiting = text(
-            look, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
+            theme, tr("No score yet: it is measured before the first round and then every few rounds."), "small", "faint"
         )
         self._held_card = card(score_head, (self._held_room, 1), self._waiting, gap=8)
         self._reward_card = card(reward, (self._reward_room, 1), gap=8)
 
-    def _empty_page(self, look: Look) -> QFrame:
-        self._empty = text(look, "", "body", "soft", wrap=True)
+    def _empty_page(self, theme: Theme) -> QFrame:
+        self._empty = text(theme, "", "body", "soft", wrap=True)
         return frame("plain", column(card(self._empty), None))
 
     def arrange(self, edge: int, gap: int) -> None:
@@ -138,7 +138,7 @@ class Progress(Page):
         if self._score_chart is None:
             from waggle.gui.charts.progress_charts import HeldOutChart, RewardChart  # pyqtgraph: only now
 
-            self._score_chart, self._reward = HeldOutChart(self.look), RewardChart(self.look)
+            self._score_chart, self._reward = HeldOutChart(self.theme), RewardChart(self.theme)
             self._held_room.addWidget(self._score_chart)
             self._reward_room.addWidget(self._reward)
             self._draw()

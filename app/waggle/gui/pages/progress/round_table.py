@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTableView
 
 from waggle.gui.i18n.formatting import clock, date_of, day, decimal, figure, tr
 from waggle.gui.state import chart_series
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.scroll_anchor import Place, Rows, dress
 from waggle.protocol.events import HeldOutScore, RoundSummary
 from waggle.protocol.state import State
@@ -74,26 +74,26 @@ def save_csv(state: State, path: Path) -> None:
 class RoundTable(Rows[Row]):
     """The rows; new rounds come in above those that are there."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: display_cells(*row))
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, [tr(name) for name in COLUMNS], lambda row: row[0].round, lambda row: display_cells(*row))
 
 
 class RoundTableView(QTableView):
     """All rounds; no head is cut."""
 
-    def __init__(self, look: Look, model: RoundTable) -> None:
+    def __init__(self, theme: Theme, model: RoundTable) -> None:
         super().__init__()
         self.setModel(model)
         self.setAccessibleName(tr("All rounds as a table"))
         self.setWordWrap(False)
-        head = dress(self, look, look.px(32))
-        head.setFixedHeight(look.px(34))
+        head = dress(self, theme, theme.px(32))
+        head.setFixedHeight(theme.px(34))
         head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
         self._widths = [QFontMetrics(head.font()).horizontalAdvance(tr(name)) + EDGES for name in COLUMNS]
         for name, width in FIXED.items():
             place = COLUMNS.index(name)
-            self._widths[place] = max(look.px(width), self._widths[place])
+            self._widths[place] = max(theme.px(width), self._widths[place])
             head.setSectionResizeMode(place, QHeaderView.ResizeMode.Fixed)
             self.setColumnWidth(place, self._widths[place])
         Place(self)

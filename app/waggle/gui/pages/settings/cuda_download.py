@@ -11,7 +11,7 @@ from waggle.core.cuda_download import Pack
 from waggle.core.errors import UNREADABLE
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import say_in, text
@@ -20,23 +20,23 @@ from waggle.gui.widgets.text import say_in, text
 class CudaView(QFrame):
     """Hidden where there is nothing to offer. A download is a process of its own, and ends with the window: what came is kept."""
 
-    def __init__(self, look: Look, pack: Pack, root: Path, command: Sequence[str] = ()) -> None:
+    def __init__(self, theme: Theme, pack: Pack, root: Path, command: Sequence[str] = ()) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._pack, self._root = pack, root
         self._command = command or (*paths.program("waggle"), "cuda")
-        self._says = text(look, "", "body", wrap=True)
-        self._more = text(look, "", "small", "soft", wrap=True)
-        self._problem = text(look, "", "small", "bad", wrap=True)
+        self._says = text(theme, "", "body", wrap=True)
+        self._more = text(theme, "", "small", "soft", wrap=True)
+        self._problem = text(theme, "", "small", "bad", wrap=True)
         self._bar = QProgressBar()
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
         self._bar.setRange(0, 100)
         self._bar.setAccessibleName(tr("Download of CUDA"))
-        self.act, self.remove = Button(look, ""), Button(look, tr("Remove"))
+        self.act, self.remove = Button(theme, ""), Button(theme, tr("Remove"))
         self.act.clicked.connect(self._act)
         self.remove.clicked.connect(lambda: self._start("--remove"))
-        title = text(look, tr("Your NVIDIA graphics card"), "heading")
+        title = text(theme, tr("Your NVIDIA graphics card"), "heading")
         self.setLayout(column(
             title, self._says, self._more, self._bar, self._problem, as_widget(row(self.act, self.remove, None)),
             gap=8, margins=(20, 16, 20, 18),

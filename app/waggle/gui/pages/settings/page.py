@@ -14,7 +14,7 @@ from waggle.gui.pages.settings.cuda_download import CudaView
 from waggle.gui.pages.settings.rows import PARTS, Part, Row, control, is_wide
 from waggle.gui.pages.settings.sent_messages import Privacy
 from waggle.gui.state.settings_store import SettingsStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.inputs import Field
 from waggle.gui.widgets.controls.usage_profile import Profile
@@ -31,20 +31,20 @@ ABOVE = 60  # what is gone to does not stand at the very edge
 class Setting(QFrame):
     """One row: what it is called, what it does, how it is set, and the way back where it differs from its default."""
 
-    def __init__(self, look: Look, row_of: Row, choices: SettingsStore) -> None:
+    def __init__(self, theme: Theme, row_of: Row, choices: SettingsStore) -> None:
         super().__init__()
         self.key = row_of.key
         self._row, self._choices = row_of, choices
-        self._control = control(look, row_of)
+        self._control = control(theme, row_of)
         self._control.changed.connect(self._set)
-        self._reset = Button(look, "", "link", "undo").named(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
+        self._reset = Button(theme, "", "link", "undo").named(tr("Back to the default: %1").replace("%1", tr(row_of.title)))
         self._reset.clicked.connect(lambda: choices.set({row_of.key: None}))
         room = self._reset.sizePolicy()
         room.setRetainSizeWhenHidden(True)
         self._reset.setSizePolicy(room)
-        self._later = text(look, tr("Waits for the engine's next start."), "small", "faint")
-        self._note = text(look, "", "small", "soft", wrap=True)
-        words = column(text(look, tr(row_of.title), "strong", wrap=True), self._note, self._later, gap=2)
+        self._later = text(theme, tr("Waits for the engine's next start."), "small", "faint")
+        self._note = text(theme, "", "small", "soft", wrap=True)
+        words = column(text(theme, tr(row_of.title), "strong", wrap=True), self._note, self._later, gap=2)
         if is_wide(row_of):
             layout = column(row((words, 1), self._reset), self._control, gap=8)
         else:
@@ -79,13 +79,13 @@ class Setting(QFrame):
 class PartCard(QFrame):
     """Settings that belong together; hidden while nothing in it is looked for."""
 
-    def __init__(self, look: Look, part: Part, choices: SettingsStore, first: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, part: Part, choices: SettingsStore, first: QWidget | None = None) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self.rows = [Setting(look, setting_row, choices) for setting_row in part.rows]
+        self.rows = [Setting(theme, setting_row, choices) for setting_row in part.rows]
         self._rules = [rule() for _ in self.rows]
         self._first = first
-        box = column(text(look, tr(part.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
+        box = column(text(theme, tr(part.title), "heading"), 4, gap=10, margins=(20, 16, 20, 18))
         if first is not None:
             box.addWidget(first)
         for line, setting_row in zip(self._rules, self.rows, strict=True):
@@ -111,31 +111,31 @@ class PartCard(QFrame):
 class SettingsPage(Page):
     """What can be chosen. `choices` carries each change to where it is kept."""
 
-    def __init__(self, look: Look, choices: SettingsStore) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, choices: SettingsStore) -> None:
+        super().__init__(theme)
         self._choices = choices
-        self._line = Line(look, tr("Changes apply at once"), "small", "text_faint")
-        self._search = Field(look, tr("Find a setting"), tr("Find a setting"))
+        self._line = Line(theme, tr("Changes apply at once"), "small", "text_faint")
+        self._search = Field(theme, tr("Find a setting"), tr("Find a setting"))
         self._search.setClearButtonEnabled(True)
         self._search.textChanged.connect(self._find)
-        self.profile = Profile(look)
+        self.profile = Profile(theme)
         self.profile.chosen.connect(choices.set)
-        self._cards = [PartCard(look, part, choices, self._first(part)) for part in PARTS]
-        self.privacy = Privacy(look)
+        self._cards = [PartCard(theme, part, choices, self._first(part)) for part in PARTS]
+        self.privacy = Privacy(theme)
         self.privacy.commanded.connect(self.commanded)
         pack = cuda_download.shipped()
         offers = cuda_download.fits(pack) and not choices.far  # a card of this computer
-        self.cuda = CudaView(look, pack, cuda_download.root()) if offers else None
-        self._none = text(look, "", "body", "soft")
+        self.cuda = CudaView(theme, pack, cuda_download.root()) if offers else None
+        self._none = text(theme, "", "body", "soft")
         words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
-        self._broken = card(row(Sign(look, "warn", "bad"), (text(look, words, "body", wrap=True), 1)), pad=16)
+        self._broken = card(row(Sign(theme, "warn", "bad"), (text(theme, words, "body", wrap=True), 1)), pad=16)
         self._broken.hide()
         if self.cuda is not None:
             self.cuda.hide()
         first = self._cards[:2] if self.cuda is None else [*self._cards[:2], self.cuda]
         self._box = column(self._broken, *first, self._cards[2], self.privacy, *self._cards[3:], self._none, None, gap=16)
         self._area = Scrolled(self._box)
-        self._head = page_head(look, tr("Settings"), self._line, self._search)
+        self._head = page_head(theme, tr("Settings"), self._line, self._search)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
         choices.changed.connect(self._show_values)
         self._find("")
@@ -144,7 +144,7 @@ class SettingsPage(Page):
     def _first(self, part: Part) -> QWidget | None:
         if part.name != "how_much":
             return None
-        words, self._unknown = text(self.look, tr("Profile"), "strong"), text(self.look, "", "small", "faint")
+        words, self._unknown = text(self.theme, tr("Profile"), "strong"), text(self.theme, "", "small", "faint")
         return as_widget(row(words, None, self._unknown, self.profile))
 
     def go_on(self, before: Page) -> None:

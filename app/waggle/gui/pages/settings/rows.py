@@ -8,7 +8,7 @@ from waggle.core.settings import SHARING_STRATEGIES, UPDATE_RULES, Value
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.i18n.translator import NAMES, number_format
 from waggle.gui.theme import reduced_motion
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
 from waggle.gui.widgets.controls.week_schedule import Week
 
@@ -197,23 +197,23 @@ PARTS = (WHEN, HOW_MUCH, APPEARANCE, NOTIFICATIONS, NETWORK, ADVANCED)
 Control = Switch | Picker | Number | Field | Week
 
 
-def control(look: Look, row: Row) -> Control:
+def control(theme: Theme, row: Row) -> Control:
     """The control of a row."""
     name = tr(row.title)
     match row.kind:
         case Toggle():
-            return Switch(look, name)
+            return Switch(theme, name)
         case Options(options) if row.key == MOTION and reduced_motion.is_reduced() is None:
-            return Picker(look, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
+            return Picker(theme, name, [(value, tr(UNSAID if value == "system" else words)) for value, words in options])
         case Options(options):
             sign = number_format().percent
-            return Picker(look, name, [(value, tr(words).replace("%", sign)) for value, words in options])
+            return Picker(theme, name, [(value, tr(words).replace("%", sign)) for value, words in options])
         case Amount() as kind:
-            return Number(look, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole)
+            return Number(theme, name, kind.low, kind.high, step=kind.step, unit=kind.unit, zero=tr(kind.zero), whole=kind.whole)
         case Words() as kind:
-            return Field(look, name, tr(kind.hint), several=kind.several)
+            return Field(theme, name, tr(kind.hint), several=kind.several)
         case Hours():
-            return Week(look, name)
+            return Week(theme, name)
 
 
 def is_wide(row: Row) -> bool:

@@ -5,7 +5,7 @@ from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QAbstractItemView, QBoxLayout, QCheckBox, QFrame, QLineEdit, QListView
 
 from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence, visible
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.layout import as_widget, column, frame, row
@@ -38,56 +38,56 @@ class SwarmForm(QFrame):
     submitted = Signal(object)
     declined = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._look = look
+        self._theme = theme
         self._offers: tuple[SpecialtyOffer, ...] = ()
         self._waiting = False
         self._name = self._field(tr("Name of the swarm"), tr("Others see it before they join"), NAME)
         self._hint = self._field(tr("Which model it is meant for"), tr("Any; small ones do best with easy questions"), HINT)
         self._private = QCheckBox(tr("Private: only with your invite"))
-        self._private.setFont(look.font("body"))
+        self._private.setFont(theme.font("body"))
         self._private.setAccessibleName(self._private.text())
-        self._level = Segments(look, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
+        self._level = Segments(theme, (tr("Easy"), tr("Standard"), tr("Hard")), tr("Difficulty"))
         self._level.chosen.connect(lambda _index: self._show_sample())
         self._filter = self._field(tr("Find a specialty"), tr("Find"), 40)
         self._make_list()
-        self._about, self._sample = Line(look, role="label"), text(look, "", "mono", wrap=True)
+        self._about, self._sample = Line(theme, role="label"), text(theme, "", "mono", wrap=True)
         self._sample.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._problem = text(look, "", "small", "bad", wrap=True)
-        self._create = Button(look, tr("Create"), "primary")
+        self._problem = text(theme, "", "small", "bad", wrap=True)
+        self._create = Button(theme, tr("Create"), "primary")
         self._create.clicked.connect(self._ask)
-        no = Button(look, tr("Cancel"))
+        no = Button(theme, tr("Cancel"))
         no.clicked.connect(self.declined)
-        self._count = Line(look, role="small", tone="text_soft")
+        self._count = Line(theme, role="small", tone="text_soft")
         self.setLayout(self._arranged(no))
         self._name.textChanged.connect(self._changed)
         self._changed()
 
     def _arranged(self, no: Button) -> QBoxLayout:
-        look = self._look
+        theme = self._theme
         left_column = column(
-            text(look, tr("Name"), "label"), self._name, 4, text(look, tr("Meant for (optional)"), "label"), self._hint, 4,
-            text(look, tr("Difficulty"), "label"), self._level, 8, self._private,
-            text(look, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
+            text(theme, tr("Name"), "label"), self._name, 4, text(theme, tr("Meant for (optional)"), "label"), self._hint, 4,
+            text(theme, tr("Difficulty"), "label"), self._level, 8, self._private,
+            text(theme, tr("It is joined by its link only, and a link cannot be taken back."), "caption", "faint", wrap=True),
             None, gap=6,
         )  # fmt: skip
         sample_box = frame("well", column(self._about, (self._sample, 1), gap=4, margins=(12, 9, 12, 10)))
         sample_box.setMinimumHeight(104)
-        right = column(row((text(look, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), sample_box, gap=8)
+        right = column(row((text(theme, tr("What it asks"), "label"), 1), self._filter), (self._list, 1), sample_box, gap=8)
         foot = row((self._count, 1), no, self._create, gap=8)
-        title = text(look, tr("Create a swarm"), "title")
+        title = text(theme, tr("Create a swarm"), "title")
         asks = Shares((as_widget(left_column), 2), (as_widget(right), 3), gap=28)
         return column(title, 4, (asks, 1), self._problem, foot, gap=8, margins=(24, 18, 24, 18))
 
     def _field(self, name: str, hint: str, longest: int) -> QLineEdit:
         edit = QLineEdit()
-        edit.setFont(self._look.font("body"))
+        edit.setFont(self._theme.font("body"))
         edit.setAccessibleName(name)
         edit.setPlaceholderText(hint)
         edit.setMaxLength(longest)
-        edit.setFixedHeight(self._look.size["control"])
+        edit.setFixedHeight(self._theme.size["control"])
         return edit
 
     def _make_list(self) -> None:
@@ -98,11 +98,11 @@ class SwarmForm(QFrame):
         self._filter.textChanged.connect(self._filtered.setFilterFixedString)
         self._list = QListView()
         self._list.setModel(self._filtered)
-        self._list.setFont(self._look.font("small"))
+        self._list.setFont(self._theme.font("small"))
         self._list.setAccessibleName(tr("What the swarm asks; the space bar chooses"))
         self._list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self._list.setUniformItemSizes(True)
-        self._list.setMinimumSize(self._look.px(240), self._look.px(120))
+        self._list.setMinimumSize(self._theme.px(240), self._theme.px(120))
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.selectionModel().currentChanged.connect(lambda _now, _before: self._show_sample())
         self._model.itemChanged.connect(self._ticked)

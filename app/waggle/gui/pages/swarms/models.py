@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QLineEdit, QProgressBar, QWid
 
 from waggle.gui.i18n.formatting import one_line, plural, size, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.controls.confirm_button import SureLink
 from waggle.gui.widgets.file_dialogs import file_dialog
@@ -58,30 +58,30 @@ class ModelCard(QFrame):
     removed = Signal(object)
     export_wanted = Signal()
 
-    def __init__(self, look: Look, model: ModelShown) -> None:
+    def __init__(self, theme: Theme, model: ModelShown) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         title = name_of(model)
-        head = row((Line(look, title, "heading"), 1))
+        head = row((Line(theme, title, "heading"), 1))
         if model.active:
-            head.addWidget(Chip(look, tr("Trained now"), "accent", "on"))
-        self._about, self._fit = Line(look, "", "small", "text_soft"), text(look, "", "small", "soft", wrap=True)
+            head.addWidget(Chip(theme, tr("Trained now"), "accent", "on"))
+        self._about, self._fit = Line(theme, "", "small", "text_soft"), text(theme, "", "small", "soft", wrap=True)
         self._fit.setVisible(bool(model.fit))
         if model.active:
-            self._act = Button(look, tr("Export what was learned"), small=True, icon="share")
+            self._act = Button(theme, tr("Export what was learned"), small=True, icon="share")
             self._act.clicked.connect(self.export_wanted)
         else:
-            self._act = Button(look, tr("Train this one"), small=True)
+            self._act = Button(theme, tr("Train this one"), small=True)
             self._act.setAccessibleName(tr("Train %1").replace("%1", title))
             self._act.clicked.connect(lambda: self.chosen.emit(model))
-        acts = [self._act, *([self._remover(look, model)] if model.kind == "hub" and not model.active else [])]
+        acts = [self._act, *([self._remover(theme, model)] if model.kind == "hub" and not model.active else [])]
         lines = (head, self._about, self._fit, row(*acts, None, margins=(0, 4, 0, 0)))
         self.setLayout(column(*lines, gap=5, margins=(20, 12, 20, 12)))
 
-    def _remover(self, look: Look, model: ModelShown) -> SureLink:
+    def _remover(self, theme: Theme, model: ModelShown) -> SureLink:
         name = tr("Remove %1 from this computer").replace("%1", name_of(model))
         sure = tr("Remove %1").replace("%1", size(model.bytes))
-        button = SureLink(look, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
+        button = SureLink(theme, tr("Remove"), name, sure=sure, sure_name=f"{name}: {size(model.bytes)}")
         button.meant.connect(lambda: self.removed.emit(model))
         return button
 
@@ -101,35 +101,35 @@ class ModelsView(QWidget):
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look, *, here: bool) -> None:
+    def __init__(self, theme: Theme, *, here: bool) -> None:
         super().__init__()
-        self._look, self._here, self._state = look, here, State()
+        self._theme, self._here, self._state = theme, here, State()
         self._recorded = False
         self._shapes: list[object] = []  # of the cards that are there
         self._model_cards: list[ModelCard] = []
         self._asked_of: object = None
         self._asked_by, self._writing = "", False  # the id of what a person asked for last; whether an export has not ended
-        self._storage, self._message = Line(look, role="small", tone="text_soft"), text(look, "", "small", wrap=True)
-        self._bar, self._came = QProgressBar(), Line(look, role="small", tone="text_soft")
+        self._storage, self._message = Line(theme, role="small", tone="text_soft"), text(theme, "", "small", wrap=True)
+        self._bar, self._came = QProgressBar(), Line(theme, role="small", tone="text_soft")
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
         self._bar.setAccessibleName(tr("Download of the model"))
-        self._loading = card(row(Sign(look, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
-        self._waiting, self._cards = text(look, "", "body", "soft"), column(gap=12)
+        self._loading = card(row(Sign(theme, "save", "text_soft"), (self._came, 1)), self._bar, gap=8)
+        self._waiting, self._cards = text(theme, "", "body", "soft"), column(gap=12)
         self._empty = card(self._waiting)
         self.setLayout(column(self._loading, self._empty, self._cards, self._adding(), self._storage, None, gap=12))
         self._say("")
 
     def _adding(self) -> QFrame:
-        look = self._look
+        theme = self._theme
         self._name = QLineEdit()
-        self._name.setFont(look.font("body"))
+        self._name.setFont(theme.font("body"))
         self._name.setAccessibleName(tr("Name of a model of the hub"))
         self._name.setPlaceholderText("Qwen/Qwen2.5-0.5B-Instruct")
         self._name.setMaxLength(200)
-        self._name.setFixedHeight(look.size["control"])
+        self._name.setFixedHeight(theme.size["control"])
         self._name.returnPressed.connect(self._use_name)
-        self._use, self._folder = Button(look, tr("Download and train")), Button(look, tr("Open a folder"))
+        self._use, self._folder = Button(theme, tr("Download and train")), Button(theme, tr("Open a folder"))
         self._use.clicked.connect(self._use_name)
         self._folder.clicked.connect(self._folder_wanted)
         if not self._here:
@@ -138,7 +138,7 @@ class ModelsView(QWidget):
                    "Every model keeps what it has learned, and you can come back to it.")  # fmt: skip
         fields = as_widget(row((self._name, 1), self._use, self._folder))
         return card(
-            text(look, tr("Another model"), "heading"), text(look, words, "small", "soft", wrap=True), fields, self._message
+            text(theme, tr("Another model"), "heading"), text(theme, words, "small", "soft", wrap=True), fields, self._message
         )
 
     def show_state(self, state: State) -> None:
@@ -210,7 +210,7 @@ class ModelsView(QWidget):
 
     def _make_cards(self, models: list[ModelShown]) -> None:
         empty(self._cards)
-        self._model_cards = [ModelCard(self._look, model) for model in models]
+        self._model_cards = [ModelCard(self._theme, model) for model in models]
         for model_card in self._model_cards:
             model_card.chosen.connect(lambda chosen_model: self._choose(chosen_model.name, chosen_model.folder))
             model_card.removed.connect(lambda chosen_model: self._ask(RemoveModel(id=new_id(), name=chosen_model.name)))

@@ -11,7 +11,7 @@ from waggle.core import paths, stored_data
 from waggle.core.errors import UNREADABLE
 from waggle.core.stored_data import KEPT_BY_DEFAULT, Belonging, Kind, Removed
 from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, visible
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, empty, frame, row, rule
 from waggle.gui.widgets.painted import Sign
@@ -57,18 +57,18 @@ def done_words(removed: Removed) -> str:
 class Keep(QWidget):
     """One kind: whether it goes, what it is, how large."""
 
-    def __init__(self, look: Look, stored: Belonging, *, goes: bool) -> None:
+    def __init__(self, theme: Theme, stored: Belonging, *, goes: bool) -> None:
         super().__init__()
         self.kind = stored.kind
         self.box = QCheckBox(tr(TITLES[stored.kind]))
-        self.box.setFont(look.font("strong"))
+        self.box.setFont(theme.font("strong"))
         self.box.setAccessibleName(tr("Remove: %1, %2").replace("%1", tr(TITLES[stored.kind])).replace("%2", size(stored.size)))
         self.box.setAccessibleDescription(tr(NOTES[stored.kind]))
         self.box.setChecked(goes)
-        self.box.setFixedWidth(look.px(230))
-        note = Line(look, tr(NOTES[stored.kind]), "small", "text_soft")
-        amount = Line(look, size(stored.size), "label", right=True)
-        amount.setFixedWidth(look.px(80))
+        self.box.setFixedWidth(theme.px(230))
+        note = Line(theme, tr(NOTES[stored.kind]), "small", "text_soft")
+        amount = Line(theme, size(stored.size), "label", right=True)
+        amount.setFixedWidth(theme.px(80))
         self.setLayout(row(self.box, (note, 1), amount, gap=12))
 
 
@@ -79,23 +79,23 @@ class GoodbyeView(QFrame):
     backup_wanted = Signal()
     done = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._look, self._stored, self._keeps = look, tuple[Belonging, ...](), list[Keep]()
-        about = text(look, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
+        self._theme, self._stored, self._keeps = theme, tuple[Belonging, ...](), list[Keep]()
+        about = text(theme, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
                               "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
-        self._backup = Button(look, tr("Back up who you are"), icon="save")
+        self._backup = Button(theme, tr("Back up who you are"), icon="save")
         self._backup.clicked.connect(self.backup_wanted)
-        first = text(look, tr("First: a backup lets you come back as who you are, here or elsewhere."), "small", wrap=True)
+        first = text(theme, tr("First: a backup lets you come back as who you are, here or elsewhere."), "small", wrap=True)
         self._first = frame("well", row((first, 1), self._backup, margins=(14, 8, 10, 8)))
         self._rows = column(gap=7)
-        self._sum, self._warning = Line(look, role="label"), text(look, "", "small", "bad", wrap=True)
-        self._cancel, self._go = Button(look, tr("Keep everything")), Button(look, tr("Remove these"))
+        self._sum, self._warning = Line(theme, role="label"), text(theme, "", "small", "bad", wrap=True)
+        self._cancel, self._go = Button(theme, tr("Keep everything")), Button(theme, tr("Remove these"))
         self._cancel.clicked.connect(self._back)
         self._go.clicked.connect(self._forward)
         foot = as_widget(row((self._sum, 1), self._cancel, self._go))
-        title = text(look, tr("Say goodbye"), "title")
+        title = text(theme, tr("Say goodbye"), "title")
         self.setLayout(column(
             title, about, self._first, 2, self._rows, rule(), self._warning, foot, gap=10, margins=(24, 18, 24, 18)
         ))  # fmt: skip
@@ -105,7 +105,7 @@ class GoodbyeView(QFrame):
         """List what is here; all kinds start ticked except `unticked`. `no_backup`: why none can be made now."""
         self._stored, self._confirming = stored, False
         empty(self._rows)
-        self._keeps = [Keep(self._look, each, goes=each.kind not in unticked) for each in stored]
+        self._keeps = [Keep(self._theme, each, goes=each.kind not in unticked) for each in stored]
         for keep in self._keeps:
             keep.box.toggled.connect(lambda _on: self._changed())
             self._rows.addWidget(keep)
@@ -160,21 +160,21 @@ class Farewell(QWidget):
     closed = Signal()
     finished = Signal()
 
-    def __init__(self, look: Look, home: Path, kinds: frozenset[Kind]) -> None:
+    def __init__(self, theme: Theme, home: Path, kinds: frozenset[Kind]) -> None:
         super().__init__()
         self.setObjectName("window")
-        self._look, self._home, self._kinds = look, home, kinds
+        self._theme, self._home, self._kinds = theme, home, kinds
         self.over = False
-        self._title = Line(look, tr("Stopping the engine"), "title")
-        self._about = text(look, tr("It finishes its step first."), "body", "soft", wrap=True)
+        self._title = Line(theme, tr("Stopping the engine"), "title")
+        self._about = text(theme, tr("It finishes its step first."), "body", "soft", wrap=True)
         self._rows = column(gap=8)
-        self._close = Button(look, tr("Close Waggle"), "primary")
+        self._close = Button(theme, tr("Close Waggle"), "primary")
         self._close.clicked.connect(self.closed)
         self._close.hide()
         inner = column(self._title, self._about, 4, self._rows, None, row(None, self._close), gap=10, margins=(32, 28, 32, 28))
         box = frame("card", inner)
-        box.setFixedWidth(look.px(680))
-        box.setMinimumHeight(look.px(320))
+        box.setFixedWidth(theme.px(680))
+        box.setMinimumHeight(theme.px(320))
         self.setLayout(column(Scrolled(column(None, row(None, box, None), None))))
         self._process = QProcess(self)
         self._process.finished.connect(self._finished)
@@ -211,10 +211,10 @@ class Farewell(QWidget):
 
     def _say(self, done: tuple[Removed, ...]) -> None:
         for removed in done:
-            self._add("check", "good", text(self._look, done_words(removed), wrap=True))
+            self._add("check", "good", text(self._theme, done_words(removed), wrap=True))
         spared = [each for removed in done for each in removed.spared]
         for each in spared[:MOST_SPARED]:
-            self._add("warn", "bad", Line(self._look, f"{visible(each.reason)}: {visible(each.path)}"))
+            self._add("warn", "bad", Line(self._theme, f"{visible(each.reason)}: {visible(each.path)}"))
         self._title.say(plural(len(spared), "%n file could not be removed", "%n files could not be removed") if spared
                         else tr("Goodbye, and thank you"))  # fmt: skip
         identity_note = tr("The key that makes you who you are is still here.") if "identity" not in self._kinds else ""
@@ -222,7 +222,7 @@ class Farewell(QWidget):
         self._end(self._title.words(), f"{identity_note} {token}".strip())
 
     def _add(self, icon: str, tone: str, words: QWidget) -> None:
-        self._rows.addWidget(as_widget(row(Sign(self._look, icon, tone, 18), (words, 1), gap=10)))
+        self._rows.addWidget(as_widget(row(Sign(self._theme, icon, tone, 18), (words, 1), gap=10)))
 
     def _end(self, title: str, words: str) -> None:
         self.over = True

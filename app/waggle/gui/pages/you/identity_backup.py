@@ -8,7 +8,7 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QWidget
 
 from waggle.gui.i18n.formatting import one_line, tr, visible
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, column, row
@@ -42,24 +42,24 @@ class IdentityView(QFrame):
     commanded = Signal(object)
     done = Signal()
 
-    def __init__(self, look: Look, *, here: bool) -> None:
+    def __init__(self, theme: Theme, *, here: bool) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._look, self._waiting, self._backup_owner = look, False, ""
+        self._theme, self._waiting, self._backup_owner = theme, False, ""
         self._command = ""  # the id of the command that is waited for
         self._of = ""  # the path whose backup is being looked into, as long as nothing is typed
         self._act: Act = "backup"
         self._mine = ""
-        self._title, self._about = Line(look, role="title"), text(look, "", "body", "soft", wrap=True)
+        self._title, self._about = Line(theme, role="title"), text(theme, "", "body", "soft", wrap=True)
         lies = tr("Where the backup lies") if here else tr("Its whole path on the computer that the engine runs on")
         self._path = self._field(tr("The file of the backup"), lies)
-        self._choose = Button(look, tr("Choose"))
+        self._choose = Button(theme, tr("Choose"))
         if not here:
             self._choose.hide()
         self._choose.clicked.connect(self._file_wanted)
         self._words, self._repeated = self._secret(tr("Passphrase")), self._secret(tr("The same passphrase again"))
-        self._hint, self._message = text(look, "", "small", "soft", wrap=True), text(look, "", "small", wrap=True)
-        self._go, self._back = Button(look, "", "primary"), Button(look, tr("Cancel"))
+        self._hint, self._message = text(theme, "", "small", "soft", wrap=True), text(theme, "", "small", wrap=True)
+        self._go, self._back = Button(theme, "", "primary"), Button(theme, tr("Cancel"))
         self._go.clicked.connect(self._ask)
         self._back.clicked.connect(self.done)
         self._file_row = self._named(self._path, as_widget(row((self._path, 1), self._choose)))
@@ -182,15 +182,15 @@ class IdentityView(QFrame):
 
     def _field(self, name: str, hint: str) -> QLineEdit:
         edit = QLineEdit()
-        edit.setFont(self._look.font("body"))
+        edit.setFont(self._theme.font("body"))
         edit.setAccessibleName(name)
         edit.setPlaceholderText(hint)
-        edit.setFixedHeight(self._look.size["control"])
+        edit.setFixedHeight(self._theme.size["control"])
         return edit
 
     def _named(self, field: QLineEdit, line: QWidget) -> QWidget:
         """A field with its name above it, which stays when something is written."""
-        name = text(self._look, field.accessibleName(), "small", "soft")
+        name = text(self._theme, field.accessibleName(), "small", "soft")
         name.setBuddy(field)
         return as_widget(column(name, line, gap=4))
 

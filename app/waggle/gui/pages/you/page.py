@@ -17,7 +17,7 @@ from waggle.gui.pages.you.data_removal import GoodbyeView, found_in
 from waggle.gui.pages.you.identity_backup import Act, IdentityView
 from waggle.gui.pages.you.share_card import picture
 from waggle.gui.state.daily_totals import QuerySchedule, taken_words, totals
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.energy import EnergyCard
@@ -64,23 +64,23 @@ class You(Page):
 
     goodbye_wanted = Signal(object)
 
-    def __init__(self, look: Look, home: paths.Home | None = None) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, home: paths.Home | None = None) -> None:
+        super().__init__(theme)
         self._state, self._home, self._leaving = State(), home, False
         self._act: Act = "backup"  # with the identity, the last one
         self._due, self._days = QuerySchedule(), totals(self._state)
         self._ahas: tuple[Aha, ...] | None = None
-        self._line = Line(look, role="small", tone="text_soft")
-        self._share = Button(look, tr("Save a share card"), icon="share")
+        self._line = Line(theme, role="small", tone="text_soft")
+        self._share = Button(theme, tr("Save a share card"), icon="share")
         self._share.clicked.connect(self._share_wanted)
         self._figures = [
-            Figure(look, "answer", tr("Answers")), Figure(look, "check", tr("Right")),
-            Figure(look, "gather", tr("Learned from others")), Figure(look, "peers", tr("Taken by")),
+            Figure(theme, "answer", tr("Answers")), Figure(theme, "check", tr("Right")),
+            Figure(theme, "gather", tr("Learned from others")), Figure(theme, "peers", tr("Taken by")),
         ]  # fmt: skip
-        self._identity = IdentityView(look, here=home is not None)
+        self._identity = IdentityView(theme, here=home is not None)
         self._identity.commanded.connect(self.commanded)
         self._identity.done.connect(self._identity_done)
-        self._goodbye = GoodbyeView(look)
+        self._goodbye = GoodbyeView(theme)
         self._goodbye.confirmed.connect(self.goodbye_wanted)
         self._goodbye.done.connect(self.show_overview)
         self._goodbye.backup_wanted.connect(self._back_up_first)
@@ -88,14 +88,14 @@ class You(Page):
         self._top = Even(*self._pairs)
         self._ahas_box = column(gap=8)
         self._low = Even(self._aha_card(), self._me_card())
-        self._energy = EnergyCard(look)
+        self._energy = EnergyCard(theme)
         self._body = column(self._top, self._calendar_card(), self._low, self._energy, self._leave_card(), None)
         self._views = QStackedWidget()
         self._area, self._alone = Scrolled(self._body), column(self._identity, None)
         self._last = Scrolled(column(self._goodbye, None))
         for view in (self._area, as_widget(self._alone), self._last):
             self._views.addWidget(view)
-        self._head = page_head(look, tr("You"), self._line, self._share)
+        self._head = page_head(theme, tr("You"), self._line, self._share)
         self.setLayout(column(self._head, (self._views, 1), gap=0))
         self.set_compact(False)
 
@@ -197,31 +197,31 @@ class You(Page):
         self._line.say(words + (took if used_by else ""))
 
     def _me_card(self) -> QWidget:
-        look = self.look
-        self._face, self._name = Avatar(look, 56), Line(look, role="heading")
-        self._key, self._as_seen = Line(look, role="mono", tone="text_faint"), Line(look, "", "small", "text_soft")
+        theme = self.theme
+        self._face, self._name = Avatar(theme, 56), Line(theme, role="heading")
+        self._key, self._as_seen = Line(theme, role="mono", tone="text_faint"), Line(theme, "", "small", "text_soft")
         words = column(None, self._name, self._as_seen, None, gap=1)
         acts: tuple[tuple[str, Act], ...] = (
             (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
             (tr("Begin anew"), "renew"),
         )  # fmt: skip
-        self._acts = [Button(look, word, small=True) for word, _ in acts]
+        self._acts = [Button(theme, word, small=True) for word, _ in acts]
         for button, (_, act) in zip(self._acts, acts, strict=True):
             button.clicked.connect(lambda _checked=False, act=act: self._open(act))
-        about = text(look, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
+        about = text(theme, tr("Name and picture come from your key. A backup lets you stay who you are on another computer."),
                      "small", "soft", wrap=True)  # fmt: skip
         first, second = Folding(*self._acts[:2]), Folding(*self._acts[2:])
         return card(row(self._face, (words, 1), gap=14), self._key, about, first, second, None, gap=8)
 
     def _calendar_card(self) -> QWidget:
-        look = self.look
-        self._map = HeatMap(look)
-        self._day = Line(look, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
+        theme = self.theme
+        self._map = HeatMap(theme)
+        self._day = Line(theme, tr("Point at a day, or use the arrow keys."), "small", "text_soft")
         self._map.read.connect(self._day.say)
-        self._as_table = Button(look, tr("Show as table"), icon="table", small=True)
+        self._as_table = Button(theme, tr("Show as table"), icon="table", small=True)
         self._as_table.setCheckable(True)
-        self._rows = Rows(look, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
-        table = _table(look, self._rows)
+        self._rows = Rows(theme, [tr(name) for name in COLUMNS], lambda day: day.date, cells, text_columns=1)
+        table = _table(theme, self._rows)
         stack = QStackedWidget()
         calendar = as_widget(column(self._map, self._day, None, gap=6))
         stack.addWidget(calendar)
@@ -231,20 +231,20 @@ class You(Page):
         self._as_table.toggled.connect(
             lambda on: self._as_table.say(tr("Show as calendar") if on else tr("Show as table"), "table")
         )
-        head = row((text(look, tr("The last year"), "heading"), 1), self._as_table)
+        head = row((text(theme, tr("The last year"), "heading"), 1), self._as_table)
         return frame("card", column(head, stack, gap=6, margins=(20, 12, 20, 12)))
 
     def _aha_card(self) -> QWidget:
-        head = row(Sign(self.look, "on", "accent_line", 18), (text(self.look, tr("Aha: first right answers"), "heading"), 1))
+        head = row(Sign(self.theme, "on", "accent_line", 18), (text(self.theme, tr("Aha: first right answers"), "heading"), 1))
         return card(head, self._ahas_box, None, gap=10)
 
     def _leave_card(self) -> QWidget:
-        look = self.look
-        about = text(look, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
+        theme = self.theme
+        about = text(theme, tr("See what Waggle keeps on this computer, and remove what you choose of it."), "small", "soft",
                      wrap=True)  # fmt: skip
-        see = Button(look, tr("Say goodbye"), small=True)
+        see = Button(theme, tr("Say goodbye"), small=True)
         see.clicked.connect(self.show_goodbye)
-        leaving_card = card(row((column(text(look, tr("Leaving?"), "heading"), about, gap=3), 1), see))
+        leaving_card = card(row((column(text(theme, tr("Leaving?"), "heading"), about, gap=3), 1), see))
         if self._home is None:
             leaving_card.hide()
         return leaving_card
@@ -256,12 +256,12 @@ class You(Page):
         empty(self._ahas_box)
         for aha in list(reversed(ahas))[:MOST_AHAS]:
             description, whose = aha_words(aha)
-            sign = Sign(self.look, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
-            line = Line(self.look, whose, "small", "text_soft", right=True)
-            self._ahas_box.addWidget(as_widget(row(sign, (Line(self.look, description, "body"), 1), line, gap=10)))
+            sign = Sign(self.theme, "peers" if aha.origin else "on", "peer" if aha.origin else "accent_line", 16)
+            line = Line(self.theme, whose, "small", "text_soft", right=True)
+            self._ahas_box.addWidget(as_widget(row(sign, (Line(self.theme, description, "body"), 1), line, gap=10)))
         if not ahas:
             words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
-            self._ahas_box.addWidget(text(self.look, words, "body", "soft", wrap=True))
+            self._ahas_box.addWidget(text(self.theme, words, "body", "soft", wrap=True))
 
     def go_on(self, before: Page) -> None:
         """What is seen, and what was typed and chosen there, but for a passphrase."""
@@ -288,7 +288,7 @@ class You(Page):
     def save_card(self, path: Path) -> None:
         """A picture to show to a friend."""
         path = ended(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
-        done = picture(self.look, self._state).save(str(path))
+        done = picture(self.theme, self._state).save(str(path))
         words = tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")
         self.notice_posted.emit(words.replace("%1", str(path)), "check" if done else "warn")
 
@@ -296,11 +296,11 @@ class You(Page):
         return QSize(900, 600)
 
 
-def _table(look: Look, model: Rows[Day]) -> QTableView:
+def _table(theme: Theme, model: Rows[Day]) -> QTableView:
     view = QTableView()
     view.setModel(model)
     view.setAccessibleName(tr("The last year as a table, newest day first"))
-    head = dress(view, look, look.px(28))
+    head = dress(view, theme, theme.px(28))
     head.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
     Place(view)
     return view

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from waggle.core.settings import Settings, profile_of, profiles
 from waggle.gui.i18n.formatting import later, tr
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Segments
 from waggle.gui.widgets.layout import row
 from waggle.gui.widgets.text import Line, set_tip
@@ -38,14 +38,14 @@ class Profile(QWidget):
 
     chosen = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._cores = os.cpu_count() or 1
-        self._segments = Segments(look, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
+        self._segments = Segments(theme, [tr(words) for words in PROFILES.values()], tr("Use of this computer"))
         for name, part in zip(PROFILES, self._segments.parts(), strict=True):
             set_tip(part, tr(PROFILE_WORDS[name]))
         self._segments.chosen.connect(self._choose)
-        self._by_hand = Line(look, "", "small", "text_faint")
+        self._by_hand = Line(theme, "", "small", "text_faint")
         self._by_hand.hide()
         self.setLayout(row(self._by_hand, self._segments, gap=10))
 

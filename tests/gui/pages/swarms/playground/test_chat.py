@@ -18,7 +18,7 @@ from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.swarms.playground.blind_labels import Prose
 from waggle.gui.pages.swarms.playground.chat import ChatView, about, tally
 from waggle.gui.pages.swarms.playground.chat_turn import Guess, Tile, TurnBox
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
@@ -35,8 +35,8 @@ def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: o
     return replace(Turn(words=words, replies=replies, finished=True), **fields)
 
 
-def tell(window: Window, *told: AnyEvent) -> None:
-    for event in told:
+def tell(window: Window, *new_events: AnyEvent) -> None:
+    for event in new_events:
         window._current.take(event)
     window._current.flush()
 
@@ -105,9 +105,9 @@ def test_a_long_conversation_takes_its_newest_turns_along_and_ends_in_words(chat
     window, view, sent = chat
     tell(window, *(TurnGrew(number=number, turn=turn(str(number))) for number in range(TURNS - 1)))
     say(view, "last")
-    said = sent[-1]
-    assert isinstance(said, commands.Say)
-    assert (said.number, len(said.earlier), said.earlier[-1].words) == (TURNS - 1, SENT, str(TURNS - 2))
+    command = sent[-1]
+    assert isinstance(command, commands.Say)
+    assert (command.number, len(command.earlier), command.earlier[-1].words) == (TURNS - 1, SENT, str(TURNS - 2))
     tell(window, TurnGrew(number=TURNS - 1, turn=turn("last")))
     assert "as long as one can be" in view._message.words()
     assert not view.button.isEnabled()
@@ -138,9 +138,9 @@ def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
 def test_a_recording_answers_nothing_and_what_was_said_is_not_lost(chat: Chat) -> None:
     window, view, sent = chat
     window.show_replay()
-    asked = len(sent)
+    sent_before = len(sent)
     say(view, "Hello")
-    assert (view.message.toPlainText(), boxes(view), len(sent)) == ("Hello", [], asked)
+    assert (view.message.toPlainText(), boxes(view), len(sent)) == ("Hello", [], sent_before)
     assert view._empty.text() == "This is a recorded run: there is no model to ask."
 
 
@@ -194,9 +194,9 @@ def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> 
     menu.actions()[1].trigger()
     assert view._moments.text() == "Compared with: After 64 rounds"
     say(view, "Hello")
-    said = sent[-1]
-    assert isinstance(said, commands.Say)
-    assert said.before == 64
+    command = sent[-1]
+    assert isinstance(command, commands.Say)
+    assert command.before == 64
     tell(window, TurnGrew(number=0, turn=turn()))
     assert not view._moments.isEnabled(), "a conversation is with two models"
     tell(window, TalkCleared(), TalkOffered(moments=(0, 700), taught=True))
@@ -214,9 +214,9 @@ def test_the_menu_of_moments_is_filled_anew_and_not_made_anew(chat: Chat, qapp: 
 
 
 @pytest.mark.parametrize("spoken", ["en", "de"])
-def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, look: Look, spoken: Language) -> None:
+def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, theme: Theme, spoken: Language) -> None:
     translator.use(spoken)
-    look.set_text(130)
+    theme.set_text(130)
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
@@ -249,6 +249,6 @@ def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: 
     assert first.toPlainText().startswith("<b>x</b>\ufffd\nyyy")
     assert first.height() > 6 * first.fontMetrics().lineSpacing(), "all of it is seen"
     assert view.width() <= window.width()
-    focusable = [one for one in view.findChildren(QWidget) if one.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    focusable = [widget for widget in view.findChildren(QWidget) if widget.focusPolicy() & Qt.FocusPolicy.TabFocus]
     assert first in focusable, "an answer can be read and copied by keyboard"
-    assert [one for one in focusable if not one.accessibleName() and not one.objectName().startswith("qt_")] == []
+    assert [widget for widget in focusable if not widget.accessibleName() and not widget.objectName().startswith("qt_")] == []

@@ -5,7 +5,7 @@ from PySide6.QtGui import QResizeEvent, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QPlainTextEdit
 
 from waggle.gui.i18n.formatting import plural, tr, visible_lines
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 LETTERS = "ABCDEFGHIJ"
 
@@ -24,10 +24,10 @@ def letter(place: int) -> str:
     return tr("Answer %1").replace("%1", LETTERS[place])
 
 
-def blind_box(look: Look) -> QCheckBox:
+def blind_box(theme: Theme) -> QCheckBox:
     """Whether names are left out."""
     box = QCheckBox(tr("Without names: guess which is which"))
-    box.setFont(look.font("small"))
+    box.setFont(theme.font("small"))
     box.setAccessibleName(box.text())
     return box
 
@@ -35,12 +35,12 @@ def blind_box(look: Look) -> QCheckBox:
 class Prose(QPlainTextEdit):
     """Plain text, as high as it is long: never markup, broken where it must be, to be selected and copied."""
 
-    def __init__(self, look: Look, role: str) -> None:
+    def __init__(self, theme: Theme, role: str) -> None:
         super().__init__()
         self.setProperty("kind", "prose")
         self.setReadOnly(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFont(look.font(role))
+        self.setFont(theme.font(role))
         self.document().setDocumentMargin(0)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

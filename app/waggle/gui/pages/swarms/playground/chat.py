@@ -10,7 +10,7 @@ from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import blind_box, moment
 from waggle.gui.pages.swarms.playground.chat_turn import Guess, TurnBox
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row, rule
 from waggle.gui.widgets.scroll_anchor import in_sight
@@ -52,10 +52,10 @@ class Message(QPlainTextEdit):
 
     sent = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "message")
-        self.setFont(look.font("body"))
+        self.setFont(theme.font("body"))
         self.setAccessibleName(tr("Your message"))
         self.setPlaceholderText(tr("Write a message; Enter sends it, Shift+Enter begins a line"))
         self.setTabChangesFocus(True)
@@ -74,24 +74,24 @@ class ChatView(QWidget):
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._look, self.state = look, State()
+        self._theme, self.state = theme, State()
         self._before = 0  # rounds of the model beside that of now
         self._waiting, self._asked_by = "", ""  # the words that are being answered, and the id of the command
         self._offered_for: object = None  # the Ready that was asked whom one may talk with
         self._boxes: list[TurnBox] = []
-        self._moments = menu_button(look, tr("Compared with"), small=True)
+        self._moments = menu_button(theme, tr("Compared with"), small=True)
         self._menu = QMenu(self._moments)
         self._group = QActionGroup(self._menu)
         self._compact = self._recorded = False
-        self.blind = blind_box(look)
+        self.blind = blind_box(theme)
         self.blind.toggled.connect(self._set_blind)
-        self._clear = Button(look, tr("Clear"), small=True)
+        self._clear = Button(theme, tr("Clear"), small=True)
         self._clear.clicked.connect(self._forget)
         self.tools = as_widget(row(self._moments, self.blind, self._clear, gap=12))
-        self._about = Line(look, "", "small", "text_soft")
-        self._tally = Line(look, "", "small", "text_soft")
+        self._about = Line(theme, "", "small", "text_soft")
+        self._tally = Line(theme, "", "small", "text_soft")
         self._turns = column(None, gap=16)
         self._room = Scrolled(self._turns, "surface")
         bar = self._room.verticalScrollBar()
@@ -99,15 +99,15 @@ class ChatView(QWidget):
         bar.valueChanged.connect(lambda value: self._look_on(value >= bar.maximum() - 4))
         bar.rangeChanged.connect(lambda _low, high: bar.setValue(high) if self._follows else None)
         self._empty = text(
-            look, tr("Say something: your model answers as it is now, and beside it as it was before."), tone="soft", wrap=True
+            theme, tr("Say something: your model answers as it is now, and beside it as it was before."), tone="soft", wrap=True
         )
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.message = Message(look)
+        self.message = Message(theme)
         self.message.sent.connect(self._say)
         self.message.textChanged.connect(self._draw_length)
-        self.button = Button(look, tr("Send"), "primary")
+        self.button = Button(theme, tr("Send"), "primary")
         self.button.clicked.connect(self._act)
-        self._message = Line(look, "", "small")
+        self._message = Line(theme, "", "small")
         writing = row((self.message, 1), column(self.button, None), gap=12)
         chat_card = card(
             self._about, (self._empty, 1), (self._room, 1), rule(), writing, row((self._message, 1), self._tally), gap=10
@@ -283,7 +283,7 @@ class ChatView(QWidget):
             box.deleteLater()
         while len(self._boxes) < len(talk):
             guess = Guess(now=random.randrange(2)) if self.blind.isChecked() else None
-            box = TurnBox(self._look, guess)
+            box = TurnBox(self._theme, guess)
             box.chosen.connect(self._draw)
             self._turns.insertWidget(self._turns.count() - 1, box)
             box.show()

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 
 from waggle.gui.i18n.formatting import plural, tr, visible
 from waggle.gui.pages.swarms.playground.blind_labels import Prose, letter, moment
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.text import Line, text
@@ -34,11 +34,11 @@ def state_of(reply: Reply, turn: Turn) -> str:
 class Tile(QFrame):
     """One answer and whose it is."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "well")
-        self._who, self._state = Line(look, "", "label", "text_soft"), Line(look, "", "caption", "text_faint", right=True)
-        self._words = Prose(look, "mono")
+        self._who, self._state = Line(theme, "", "label", "text_soft"), Line(theme, "", "caption", "text_faint", right=True)
+        self._words = Prose(theme, "mono")
         self.setLayout(
             column(row((self._who, 1), self._state, margins=(2, 0, 2, 0)), self._words, None, gap=4, margins=(12, 10, 12, 8))
         )
@@ -60,19 +60,19 @@ class TurnBox(QWidget):
 
     chosen = Signal()
 
-    def __init__(self, look: Look, guess: Guess | None) -> None:
+    def __init__(self, theme: Theme, guess: Guess | None) -> None:
         super().__init__()
         self.guess, self._revealed = guess, False
         self._turn: Turn | None = None
-        self._prompt = Prose(look, "body")
-        you = Line(look, tr("You"), "label", "accent_text")
-        you.setFixedWidth(look.px(40))
-        self._tiles = (Tile(look), Tile(look))
-        self._note = Line(look, "", "caption", "text_faint")
-        self._asks = [Button(look, words, small=True) for words in (letter(0), letter(1), tr("Neither"))]
+        self._prompt = Prose(theme, "body")
+        you = Line(theme, tr("You"), "label", "accent_text")
+        you.setFixedWidth(theme.px(40))
+        self._tiles = (Tile(theme), Tile(theme))
+        self._note = Line(theme, "", "caption", "text_faint")
+        self._asks = [Button(theme, words, small=True) for words in (letter(0), letter(1), tr("Neither"))]
         for place, ask in enumerate(self._asks):
             ask.clicked.connect(lambda _on=False, place=place: self._choose(place if place < 2 else -1))
-        self._question = as_widget(row(text(look, tr("Which is better?"), "small", "soft"), *self._asks, None))
+        self._question = as_widget(row(text(theme, tr("Which is better?"), "small", "soft"), *self._asks, None))
         self._question.hide()
         tiles = row(*((tile, 1) for tile in self._tiles), gap=12)
         self.setLayout(column(row(column(2, you, None), (self._prompt, 1)), self._note, tiles, self._question, gap=6))

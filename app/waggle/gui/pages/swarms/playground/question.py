@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QWidget
 from waggle.gui.i18n.formatting import one_line, plural, reward, tr, tr_sentence, visible, visible_lines
 from waggle.gui.i18n.placeholders import NO_MODEL, why_unavailable
 from waggle.gui.pages.swarms.playground.blind_labels import blind_box, letter, moment
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, menu_button
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.draft_text import take_along
@@ -69,18 +69,18 @@ class AnswerRow(QWidget):
 
     guessed = Signal()
 
-    def __init__(self, look: Look, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False) -> None:
+    def __init__(self, theme: Theme, who: str, completion: ShownCompletion, *, hidden: bool, by_model: bool = False) -> None:
         super().__init__()
-        name = Line(look, who, "label")
-        name.setFixedWidth(min(look.px(160), 240))  # where words are largest, the answer keeps some room between the two
-        words = SpanText(look, 1)
+        name = Line(theme, who, "label")
+        name.setFixedWidth(min(theme.px(160), 240))  # where words are largest, the answer keeps some room between the two
+        words = SpanText(theme, 1)
         words.say(completion.text, completion.start, completion.length, match="match")
         words.setAccessibleName(f"{who}: {visible(completion.text)}")
         good, judged = completion.reward >= RIGHT, reward(completion)
         self.as_text = "\n".join((who if hidden else f"{who}, {judged}", visible_lines(completion.text.strip())))
-        chip = Chip(look, judged, "good" if good else "plain", "check" if good else "cross")
+        chip = Chip(theme, judged, "good" if good else "plain", "check" if good else "cross")
         well = frame("well", column(words, margins=(12, 6, 12, 6)))
-        guess = Button(look, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
+        guess = Button(theme, tr("This one"), small=True).named(tr("%1 is the model of now").replace("%1", who))
         guess.clicked.connect(self.guessed)
         self._judged = as_widget(row(chip, guess, None))
         chip.setVisible(not hidden)
@@ -98,9 +98,9 @@ class AskView(QWidget):
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._look, self._state = look, State()
+        self._theme, self._state = theme, State()
         self._titles: dict[str, str] = {}
         self._specialty, self._number, self._waiting = "", PINNED, ""
         self._asked_by = ""  # the id of what is waited for
@@ -109,37 +109,37 @@ class AskView(QWidget):
         self._drawn_from: tuple[object, bool] | None = None
         self._guess = ""  # what is said of a guess
         self._recorded = False
-        self._menu = menu_button(look, tr("Specialty"), small=True)
+        self._menu = menu_button(theme, tr("Specialty"), small=True)
         self._choices = QMenu(self._menu)
         self._group = QActionGroup(self._choices)
         self._menu.setMenu(self._choices)
-        self._next = Button(look, tr("Another question"), small=True)
+        self._next = Button(theme, tr("Another question"), small=True)
         self._next.clicked.connect(self._another)
         self._question, self._about = (
-            text(look, "", "mono", wrap=True),
-            Line(look, tr("It appears here when the engine runs"), "small", "text_soft"),
+            text(theme, "", "mono", wrap=True),
+            Line(theme, tr("It appears here when the engine runs"), "small", "text_soft"),
         )
         self._mine = QLineEdit()
-        self._mine.setFont(look.font("mono"))
+        self._mine.setFont(theme.font("mono"))
         self._mine.setAccessibleName(tr("Your own answer"))
         self._mine.setPlaceholderText(tr("Your answer first, if you like; it stays here"))
         self._mine.setMaxLength(500)
-        self._mine.setFixedHeight(look.size["control"])
+        self._mine.setFixedHeight(theme.size["control"])
         self._mine.returnPressed.connect(self._ask)
-        self._go = Button(look, tr("Ask the model"), "primary")
+        self._go = Button(theme, tr("Ask the model"), "primary")
         self._go.clicked.connect(self._ask)
-        self._blind = blind_box(look)
+        self._blind = blind_box(theme)
         self._blind.toggled.connect(lambda _on: self._draw())
-        self._verdict, self._message = Line(look, role="heading"), text(look, "", "small", "bad", wrap=True)
+        self._verdict, self._message = Line(theme, role="heading"), text(theme, "", "small", "bad", wrap=True)
         self._rows = column(gap=8)
-        self._title = Line(look, tr("A question it never trains on"), "heading")
+        self._title = Line(theme, tr("A question it never trains on"), "heading")
         head = row((self._title, 1), self._menu, self._next)
         self._well = frame("well", column(self._question, margins=(14, 10, 14, 10)))
         self._well.hide()
         asking = card(head, self._about, self._well, as_widget(row((self._mine, 1), self._go)), self._sharing_row(),
                       self._message, gap=10)  # fmt: skip
-        self._truth, self._outcome = text(look, "", "mono", wrap=True), text(look, "", "small", "soft", wrap=True)
-        self._copy = CopyButton(look, tr("Copy"), small=True)
+        self._truth, self._outcome = text(theme, "", "mono", wrap=True), text(theme, "", "small", "soft", wrap=True)
+        self._copy = CopyButton(theme, tr("Copy"), small=True)
         head = row((self._verdict, 1), self._blind, self._copy)
         self._answers = card(head, self._rows, self._truth, self._outcome, self._offer_row(), gap=12)
         self.setLayout(column(asking, self._answers, None, gap=12))
@@ -212,10 +212,10 @@ class AskView(QWidget):
     def _sharing_row(self) -> QWidget:
         """Below the answer, while answers are shared."""
         words = tr("Your answer is shared when you ask the model: everybody can read it, marked human.")
-        keep = Button(self._look, tr("Keep my answers here"), "link")
+        keep = Button(self._theme, tr("Keep my answers here"), "link")
         keep.clicked.connect(lambda: self._set_sharing("no"))
         self._sharing = as_widget(
-            row(Sign(self._look, "share", "accent_text", 16), (text(self._look, words, "small", wrap=True), 1), keep)
+            row(Sign(self._theme, "share", "accent_text", 16), (text(self._theme, words, "small", wrap=True), 1), keep)
         )
         self._sharing.hide()
         return self._sharing
@@ -224,10 +224,11 @@ class AskView(QWidget):
         """Asked once, after an answer of one's own."""
         words = tr("Other models can learn from answers of people, too. Share yours from now on? Everybody in the swarm can read "
                    "them, marked human, and a shared answer cannot be taken back.")  # fmt: skip
-        share, keep = Button(self._look, tr("Share my answers"), small=True), Button(self._look, tr("Keep them here"), small=True)
+        share = Button(self._theme, tr("Share my answers"), small=True)
+        keep = Button(self._theme, tr("Keep them here"), small=True)
         share.clicked.connect(lambda: self._set_sharing("yes"))
         keep.clicked.connect(lambda: self._set_sharing("no"))
-        prompt = text(self._look, words, "small", wrap=True)
+        prompt = text(self._theme, words, "small", wrap=True)
         self._asking = frame("well", column(prompt, row(share, keep, None, gap=10), gap=8, margins=(14, 10, 14, 10)))
         self._asking.hide()
         return self._asking
@@ -323,12 +324,12 @@ class AskView(QWidget):
         rows = list[AnswerRow]()
         for i, answer in enumerate(answers):
             who = letter(i) if blind else moment(answer.rounds, newest)
-            answer_row = AnswerRow(self._look, who, answer.completion, hidden=blind, by_model=True)
+            answer_row = AnswerRow(self._theme, who, answer.completion, hidden=blind, by_model=True)
             answer_row.guessed.connect(lambda rounds=answer.rounds: self._guessed(right=rounds == newest))
             rows.append(answer_row)
         if tried.mine is not None:
-            rows.append(AnswerRow(self._look, tr("You"), tried.mine, hidden=blind))
-        room = min(max(answer_row.wants for answer_row in rows), self._look.px(JUDGED), MOST_JUDGED)
+            rows.append(AnswerRow(self._theme, tr("You"), tried.mine, hidden=blind))
+        room = min(max(answer_row.wants for answer_row in rows), self._theme.px(JUDGED), MOST_JUDGED)
         for one_row in rows:
             one_row.set_room(room)  # all end where the widest does
             self._rows.addWidget(one_row)

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.swarms.playground.chat import ChatView
 from waggle.gui.pages.swarms.playground.question import AskView
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Segments
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.scroll_area import Scrolled
@@ -18,10 +18,10 @@ class TryView(QWidget):
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.ask, self.chat = AskView(look), ChatView(look)
-        self.which = Segments(look, (tr("A question"), tr("Chat")), tr("How to try it"))
+        self.ask, self.chat = AskView(theme), ChatView(theme)
+        self.which = Segments(theme, (tr("A question"), tr("Chat")), tr("How to try it"))
         self.which.chosen.connect(self._choose)
         self._views = QStackedWidget()
         self._scrolled = Scrolled(column(self.ask))

@@ -5,7 +5,7 @@ With omega = own capability / the peer's (within .1 and 10) and s = (pi_own / pi
 Equations 5, 6 and 56 to 59; where the baseline is above 1, the own capability replaces it, as in the authors' code. Different
 here: own groups have the update rule's advantage and clip, because nodes draw different questions; the clip does not tighten,
 because a round is one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds
-no others. Lengths are in own tokens. Only the simulated swarm knows the sender's logp; without it, s is 1.
+no others. Lengths are in own tokens. Without the sender's log-prob s is 1.
 """
 
 from collections import defaultdict, deque
