@@ -76,16 +76,17 @@ def missing(log: str) -> list[str]:
 
 
 def datasets() -> list[str]:
-    """The datasets of reasoning-gym that a charter may name."""
+    """The datasets that a charter may name."""
     entries = map(json.loads, (RESOURCES / "audit.jsonl").read_text(encoding="utf-8").splitlines())
     return [entry["dataset"] for entry in entries if entry.get("listed")]
 
 
 def dataset_modules() -> list[str]:
-    """Modules of reasoning-gym, which imports its datasets by name."""
+    """Modules of reasoning-gym and of Waggle that are imported by name: the datasets."""
     from PyInstaller.utils.hooks import collect_submodules
 
-    return [*collect_submodules("reasoning_gym"), *collect_submodules("pyfiglet")]
+    of_waggle = [module for module in our_modules() if module.startswith("waggle.tasks.specialties.")]
+    return [*collect_submodules("reasoning_gym"), *collect_submodules("pyfiglet"), *of_waggle]
 
 
 def our_modules() -> list[str]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes resources/specialties.jsonl: each audited dataset in up to three difficulties, with a sample question for each.
+"""Writes resources/specialties.jsonl: audited datasets of reasoning-gym in up to three difficulties, with sample questions.
 
 Also writes resources/adjustable.jsonl: the settings of each dataset that a charter may set. `--adjustable` writes only this file.
 """
@@ -19,9 +19,9 @@ sys.path.insert(0, str(ROOT / "app"))
 from reasoning_gym import factory  # noqa: E402
 
 from waggle.core.errors import WaggleError  # noqa: E402
+from waggle.tasks.audit_results import shipped  # noqa: E402
 from waggle.tasks.charter import Charter, Specialty, first_swarm  # noqa: E402
 from waggle.tasks.sandbox.verifier import Verifier  # noqa: E402
-from waggle.tasks.specialties.audit_results import shipped  # noqa: E402
 
 LEVELS = {"easy": 0, "hard": 2}  # of reasoning-gym's curricula; "standard" is the dataset with its default settings
 TOPICS = {"algorithmic": "algorithms", "arc": "patterns", "induction": "patterns", "cognition": "patterns", "code": "logic"}
@@ -116,7 +116,7 @@ def put(name: str, lines: list[dict[str, Any]]) -> None:
 def main() -> int:
     audit = shipped()
     assert audit.heading.reasoning_gym == version("reasoning-gym")
-    listed = [name for name, finding in sorted(audit.findings.items()) if finding.listed]
+    listed = [name for name, finding in sorted(audit.findings.items()) if finding.listed and name in factory.DATASETS]
     if "--adjustable" not in sys.argv:
         put("specialties.jsonl", [entry for name in listed if (entry := line(name))])
     offered = map(json.loads, (ROOT / "resources" / "specialties.jsonl").read_text(encoding="utf-8").splitlines())

@@ -75,7 +75,7 @@ def test_every_command_of_the_laboratory_is_one_that_it_knows(page):
     for command in LABORATORY_COMMAND.findall(page.read_text(encoding="utf-8")):
         name, *options = [word for word in shlex.split(command, comments=True) if word != "..."]
         if name != "NAME" and options:
-            laboratory.arguments_of(name).parse_args(options)
+            laboratory.parser_of(name).parse_args(options)
         assert name == "NAME" or name in laboratory.COMMANDS
 
 

@@ -22,8 +22,8 @@ from waggle.network.identity import keys
 from waggle.tasks import charter as charters
 
 
-def saved(round_: int, base: str) -> checkpoint.Saved:
-    return checkpoint.Saved(round=round_, step=9, epoch=1, charter="ab" * 32, base=base, completions=768)
+def saved(round_: int, base: str) -> checkpoint.CheckpointState:
+    return checkpoint.CheckpointState(round=round_, step=9, epoch=1, charter="ab" * 32, base=base, completions=768)
 
 
 def run(home, capsys) -> tuple[int, str]:

@@ -45,7 +45,7 @@ def test_no_rule_holds_a_trial_back():
 
 def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[2]))
-    PauseRequest(tmp_path / "asked.json").keep(Wishes(paused=True))
+    PauseRequest(tmp_path / "asked.json").save(Wishes(paused=True))
     assert main.main(["selftest", "--home", str(tmp_path), *QUICK]) == 1
     assert "waggle: Paused.\n        Nothing was lost; round 0 goes on when you resume." in capsys.readouterr().err
 

@@ -3,7 +3,18 @@
 import pytest
 
 from waggle.core.errors import SettingsError
-from waggle.core.settings import Settings, When, assignment, change, profile_of, profiles, read, set_aside, value_of
+from waggle.core.settings import (
+    LIVE_SHARING_STRATEGIES,
+    Settings,
+    When,
+    assignment,
+    change,
+    profile_of,
+    profiles,
+    read,
+    set_aside,
+    value_of,
+)
 
 
 def test_no_file_means_all_defaults(tmp_path):
@@ -113,6 +124,13 @@ def test_bytes_that_are_no_text_are_explained(tmp_path):
 def test_a_wrong_override_is_explained(tmp_path, override):
     with pytest.raises(SettingsError):
         read(tmp_path / "settings.toml", (override,))
+
+
+def test_a_file_may_name_a_sharing_strategy_that_the_window_does_not_offer(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text('[learning]\nsharing = "truncated_importance"\n')
+    assert read(path).learning.sharing == "truncated_importance"
+    assert "truncated_importance" not in LIVE_SHARING_STRATEGIES
 
 
 @pytest.mark.parametrize("key", ["computer.threads", "learning.rule", "swarm.seeds", "model.folder"])

@@ -6,7 +6,7 @@ from end_to_end.programs import Engine, running
 from waggle.core import paths
 from waggle.engine.services.swarms import BACK_MESSAGE
 from waggle.network import joined_swarms
-from waggle.network.joined_swarms import Book, Entry
+from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.protocol import commands, events
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.tasks import charter as charters
@@ -22,7 +22,7 @@ TOO_LONG = Charter(name="Long questions", specialties=(ENDLESS,), questions_dige
 def home(tmp_path):
     own_home = paths.Home(tmp_path / "home").prepare()
     (own_home.charters / f"{TOO_LONG.digest.hex()}.json").write_bytes(charters.encode(TOO_LONG))
-    joined_swarms.write(own_home.swarms, Book(entries=(Entry(charter=TOO_LONG.digest.hex()),)))
+    joined_swarms.write(own_home.swarms, JoinedSwarms(entries=(JoinedSwarm(charter=TOO_LONG.digest.hex()),)))
     return own_home
 
 

@@ -25,7 +25,7 @@ from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.protocol import json_lines
 from waggle.protocol.events import Preparing
 from waggle.rl.update_rules import rule, table
@@ -35,7 +35,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 
 async def prepared(
-    folder, learning: Learning, divided: Callable[[int], int] = int, gate: PauseGate | None = None,
+    folder, learning: Learning, parts_for: Callable[[int], int] = int, gate: PauseGate | None = None,
     requested: Callable[[], Computer] | None = None, **more: Any
 ) -> PreparedNode:  # fmt: skip
     home = paths.Home(folder).prepare()
@@ -46,7 +46,7 @@ async def prepared(
         threads = stack.enter_context(ThreadPoolExecutor(1))
         return await prepare(
             home, chosen, publisher, threads, stack, gate=gate or PauseGate(lambda: None),
-            stopped=asyncio.Event(), divided=divided,
+            stopped=asyncio.Event(), parts_for=parts_for,
             computer=requested or (lambda: chosen.computer),
         )  # fmt: skip
 
@@ -72,9 +72,9 @@ def lent(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_rule_and_the_specialties_that_were_chosen_are_played_by(tmp_path):
     node = await prepared(tmp_path, Learning(rule="dr_grpo", specialties=("bf", "arc_1d"), held_out_questions=1))
-    assert node.rules.rule is rule("dr_grpo")
+    assert node.plan.rules.rule is rule("dr_grpo")
     assert node.node.specialties == ("bf", "arc_1d")
-    assert {question.dataset for question in node.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
+    assert {question.dataset for question in node.plan.held_out} > {"bf", "arc_1d"}, "the honest score covers the whole charter"
 
 
 @pytest.mark.usefixtures("lent")
@@ -129,8 +129,8 @@ async def test_a_model_that_begins_anew_is_not_taken_for_the_one_of_the_pictures
     pictures.mkdir()
     (pictures / "r00000064.safetensors").write_bytes(b"weights")
     node = await prepared(tmp_path, Learning(held_out_questions=1))
-    assert node.round == 0
-    assert [snapshot.rounds for snapshot in node.trying.moments.available()] == [0]
+    assert node.progress.round == 0
+    assert [snapshot.rounds for snapshot in node.playground.snapshots.available()] == [0]
     assert [path.read_bytes() for path in pictures.iterdir()] == [b"weights"], "nothing is lost"
 
 
@@ -164,14 +164,14 @@ async def test_a_model_in_a_folder_is_trained_as_the_memory_that_is_allowed_lets
     learning = Learning(held_out_questions=1, max_new_tokens=24)
     model, little = Model(folder=str(twelve_million)), Computer(memory_gb=0.86, device="cpu", threads=1)
     node = await prepared(tmp_path, learning, model=model, computer=little)
-    assert node.opened.policy.training == Training("lean", "bfloat16", recompute=True)
+    assert node.opened.policy.training == TrainingMode("lean", "bfloat16", recompute=True)
     record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
     assert "Fits: about " in record
     assert "0.7 of 0.9 GB of memory. All weights are trained with little memory in bfloat16." in record
-    assert node.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
+    assert node.plan.rules.learning_rate == pytest.approx(memory_fit.rate_for(model_config.read(twelve_million), "lean"))
     less = Computer(memory_gb=0.8, device="cpu", threads=1)
     divided = await prepared(tmp_path / "less", learning, model=model, computer=less)
-    assert divided.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=4)
+    assert divided.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=4)
     with pytest.raises(ModelError, match=r"does not fit: it needs 0.7 GB at the least, and 0.5 GB are free"):
         await prepared(tmp_path / "other", learning, model=model, computer=Computer(memory_gb=0.5, device="cpu", threads=1))
 
@@ -182,10 +182,10 @@ async def test_a_model_that_fits_in_parts_only_and_runs_short_goes_on_in_smaller
 ):
     learning, less = Learning(held_out_questions=1, max_new_tokens=24), Computer(memory_gb=0.8, device="cpu", threads=1)
     backoff = MemoryBackoff(paths.Home(tmp_path).prepare(), "")
-    backoff.more()
+    backoff.back_off()
     model = Model(folder=str(twelve_million))
-    node = await prepared(tmp_path, learning, backoff.divided, model=model, computer=less)
-    assert node.opened.policy.training == Training("lora", "bfloat16", recompute=True, parts=8)
+    node = await prepared(tmp_path, learning, backoff.parts_for, model=model, computer=less)
+    assert node.opened.policy.training == TrainingMode("lora", "bfloat16", recompute=True, parts=8)
     record = "".join(file.read_text() for file in paths.Home(tmp_path).events.iterdir())
     assert "is divided into 8 parts." in record
 

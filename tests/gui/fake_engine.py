@@ -67,7 +67,7 @@ def answer(line: bytes, kind: str) -> bool:
         case Say():
             for command_id, words in ((command.id, command.words), ("of another window", "none of your business")):
                 turn = Turn(words=words, replies=(Reply(rounds=0), Reply(rounds=0)))
-                tell(TurnGrew(said=command_id, number=command.number, turn=turn))
+                tell(TurnGrew(command_id=command_id, number=command.number, turn=turn))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False

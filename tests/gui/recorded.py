@@ -147,7 +147,8 @@ class Run:
         yield events.PeerChanged(
             peer=events.PeerInfo(
                 id=identity, name=name, connection=connection, model="Waggle starter, 4M", round=number + 40 - 60 * place,  # type: ignore[arg-type]
-                received=known * 2 + 7 * place, useful=known, used=known * (8 - place) // 8, taken=known * (9 - place) // 3,
+                received=known * 2 + 7 * place, useful=known, used=known * (8 - place) // 8,
+                groups_pulled=known * (9 - place) // 3,
                 rejected=3 if place == 6 else 0, mean_reward=skill * (1 - place / 20), delay_ms=delay,
                 seen_at=self._at - 4 * place,
             )

@@ -45,7 +45,7 @@ def test_the_example_holds_what_its_engine_would_have_answered():
     each, known = state.rounds[-1].completions, sum(round(round_.solved * round_.completions) for round_ in state.rounds)
     assert state.days.all.answers == state.round * each
     assert known <= state.days.all.right <= known + (state.round - len(state.rounds)) * each
-    assert state.days.taken == sum(peer.taken for peer in state.peers.values())
+    assert state.days.groups_pulled == sum(peer.groups_pulled for peer in state.peers.values())
 
 
 def test_the_table_of_progress_is_one_of_the_pictures(theme: Theme, story):

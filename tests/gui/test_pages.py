@@ -99,7 +99,7 @@ def test_a_chip_has_sign_and_word(answer: ShownCompletion, going: bool, chip: tu
 
 
 def test_the_stepper_counts_what_is_done() -> None:
-    state = State(stage="judge", asked=8, answered=64, answers_expected=64, judged=0, waiting=23)
+    state = State(stage="judge", questions_drawn=8, answered=64, answers_expected=64, judged=0, waiting=23)
     assert [turn(stage, state) for stage in ("draw", "judge", "learn")] == ["done", "now", "next"]  # type: ignore[arg-type]
     assert [count(stage, state) for stage in ("draw", "answer", "judge", "share", "gather")] == [  # type: ignore[arg-type]
         "8 questions", "64 of 64", "judging", "", "23 waiting",
@@ -440,7 +440,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) 
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
     swarm._invite.click()
-    assert (window.page, window.swarms._invitation.isVisible()) == ("swarms", True)
+    assert (window.page, window.swarms._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()

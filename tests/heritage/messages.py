@@ -21,11 +21,20 @@ from waggle.network.identity import keys, membership
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import announcement, answer_sheet, directory, gateway_frames, invite, rollout_record
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.answer_sheet import Sheet
-from waggle.network.messages.gateway_frames import Announce, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
-from waggle.network.messages.handshake import Greeting
+from waggle.network.messages.answer_sheet import AnswerSheet
+from waggle.network.messages.gateway_frames import (
+    AnnounceRequest,
+    DirectoryEntry,
+    DirectoryRequest,
+    Hello,
+    PullRequest,
+    Response,
+    UploadRequest,
+    Welcome,
+)
+from waggle.network.messages.handshake import Handshake
 from waggle.network.messages.invite import Invite
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.gateway import server
 from waggle.rl.random_streams import generator, uniforms
 from waggle.tasks import charter as charters
@@ -55,7 +64,7 @@ PRIVATE = Charter(
     age_window_s=7200,
     index_cap=4096,
     questions_digest="0f" * 32,
-    admission=membership.public_of(KEY),
+    admission=membership.public_key_of(KEY),
     model_hint="Qwen/Qwen2.5-0.5B-Instruct",
 )
 EXAM = Exam(epoch=EPOCH, questions=tuple(Question(dataset="bf", seed=number, text=f"What is {number}?") for number in range(3)))
@@ -69,7 +78,7 @@ def person(number: int) -> Identity:
 
 
 ME, OTHER = person(7), person(8)
-CERTIFICATE = membership.issue(KEY, PRIVATE.digest, ME.peer_id, NOW + 3600)
+CERTIFICATE = membership.issue_certificate(KEY, PRIVATE.digest, ME.peer_id, NOW + 3600)
 GROUPS = (
     Group(
         origin=ME.peer_id,
@@ -87,8 +96,8 @@ GROUPS = (
         completions=tuple(Completion(text=f"<answer>{number}</answer>", ended=True) for number in range(8)),
     ),
 )
-RECORD = Record(origin=ME.peer_id, round=612, epoch=EPOCH, model="Starter 0.8M", groups=GROUPS)
-SHEET = Sheet(
+RECORD = RolloutRecord(origin=ME.peer_id, round=612, epoch=EPOCH, model="Starter 0.8M", groups=GROUPS)
+SHEET = AnswerSheet(
     origin=ME.peer_id, epoch=EPOCH, exam=EXAM.digest, round=612, learned=40, model="Starter 0.8M", certificate=CERTIFICATE,
     answers=tuple(Completion(text=text, ended=bool(text)) for text in ("<answer>0</answer>", "", "<answer>é</answer>")),
 )  # fmt: skip
@@ -101,14 +110,18 @@ ANNOUNCED_IN_PRIVATE = Announcement(
     model="Qwen2.5-0.5B 494.0M", expires=int(NOW * 1000) + 90_000, depth=3, via=(OTHER.peer_id,), certificate=CERTIFICATE,
     sheet=hashlib.sha256(b"a sheet").digest(),
 )  # fmt: skip
-GREETING = Greeting(PROTOCOL, VERSION, PUBLIC.digest, announcement.signed(ANNOUNCED, ME))
+GREETING = Handshake(PROTOCOL, VERSION, PUBLIC.digest, announcement.signed(ANNOUNCED, ME))
 WELCOME = Welcome(PROTOCOL, OTHER.peer_id, PRIVATE.digest, NONCES[0], VERSION, CERTIFICATE)
 HELLO = Hello(ME.peer_id, CERTIFICATE, ME.sign(gateway_frames.DOMAIN, OTHER.peer_id + NONCES[0] + NONCES[1]), NONCES[1])
 ASKS = (
-    Directory(1), Announce(2, announcement.signed(ANNOUNCED, ME)), Lodge(3, b"a payload"),
-    Pull(4, ME.peer_id, hashlib.sha256(b"a payload").digest()),
+    DirectoryRequest(1), AnnounceRequest(2, announcement.signed(ANNOUNCED, ME)), UploadRequest(3, b"a payload"),
+    PullRequest(4, ME.peer_id, hashlib.sha256(b"a payload").digest()),
 )  # fmt: skip
-ANSWERS = (Answer(1, listed=(Listed(ME.peer_id, announcement.signed(ANNOUNCED, ME)),)), Answer(3, server.DONE), Answer(4))
+ANSWERS = (
+    Response(1, listed=(DirectoryEntry(ME.peer_id, announcement.signed(ANNOUNCED, ME)),)),
+    Response(3, server.DONE),
+    Response(4),
+)
 INVITES = (
     Invite(charter=PUBLIC.digest, seeds=(SEED,)),
     Invite(charter=PRIVATE.digest, seeds=(SEED, SEED.replace("4001", "4002")), gateways=(GATEWAY,), key=KEY),
@@ -156,7 +169,7 @@ def facts() -> dict[str, Any]:
         "name of a peer": keys.name_of(ME.peer_id),
         "hash of the charter that ships with Waggle": PUBLIC.digest.hex(),
         "hash of a private charter": PRIVATE.digest.hex(),
-        "public half of an admission key": membership.public_of(KEY),
+        "public half of an admission key": membership.public_key_of(KEY),
         "seeds of questions": [seed_of(PUBLIC.digest, ME.peer_id, QuestionId("bf", EPOCH, index)) for index in range(4)],
         "splits of questions": [split_of("bf", f"What is {number}?") for number in range(64)],
         "exam": EXAM.digest.hex(),

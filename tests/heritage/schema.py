@@ -27,14 +27,14 @@ from waggle.core.peer_id import PEER_ID_PREFIX
 from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removed
 from waggle.engine.control import windows_loopback
 from waggle.engine.runtime.model_source import ModelRecord
-from waggle.engine.storage.history import SCHEMA
+from waggle.engine.storage.history import SCHEMA_SQL
 from waggle.engine.system import memory_backoff
 from waggle.gui.application import single_instance, window_state
 from waggle.models.storage import checkpoint, hub_download, training_journal
 from waggle.network.identity import backup, keys, membership
-from waggle.network.joined_swarms import Book
-from waggle.network.leaderboard.scores import Mark
-from waggle.network.limits.reputation import Standing
+from waggle.network.joined_swarms import JoinedSwarms
+from waggle.network.leaderboard.scores import SheetScore
+from waggle.network.limits.reputation import PeerReputation
 from waggle.network.messages import (
     announcement,
     answer_sheet,
@@ -61,13 +61,13 @@ FILES: dict[str, Any] = {
     "call": single_instance.StartRequest,  # a second window to the first
     "models": ModelRecord,  # models.json
     "frugality": memory_backoff.StoredBackoff,
-    "swarms": Book,  # swarms.json
-    "standings": list[Standing],
-    "marks": list[Mark],
+    "swarms": JoinedSwarms,  # swarms.json
+    "standings": list[PeerReputation],
+    "marks": list[SheetScore],
     "known peers": tuple[str, ...],
-    "checkpoint": checkpoint.Saved,  # state.json
-    "journal": training_journal.Entry,
-    "download": hub_download.Plan,  # plan.json
+    "checkpoint": checkpoint.CheckpointState,  # state.json
+    "journal": training_journal.JournalEntry,
+    "download": hub_download.DownloadPlan,  # plan.json
     "status": Status,  # status.json of a node's web page
     "removal": tuple[Removed, ...],  # `waggle goodbye --json`
     "updates": update.Signed,
@@ -75,14 +75,14 @@ FILES: dict[str, Any] = {
     "charter": Charter,
 }
 MESSAGES: dict[str, Any] = {
-    "record": rollout_record._Record,
+    "record": rollout_record._WireRecord,
     "announcement": announcement.Announcement,
-    "greeting": handshake.Greeting,
-    "sheet": answer_sheet._Sheet,
+    "greeting": handshake.Handshake,
+    "sheet": answer_sheet._WireSheet,
     "welcome": gateway_frames.Welcome,
     "hello": gateway_frames.Hello,
-    "ask": gateway_frames.Ask,
-    "answer": gateway_frames.Answer,
+    "ask": gateway_frames.Request,
+    "answer": gateway_frames.Response,
 }
 COMMANDS = ("engine", "seed", "ctl", "export", "token", "fit", "selftest", "doctor", "log", "update", "cuda", "goodbye")
 
@@ -94,7 +94,7 @@ def schema() -> dict[str, Any]:
         "messages": _described(MESSAGES),
         "names": names(),
         "home": {"kinds": list(KINDS)} | {kind: list(patterns) for kind, patterns in (OF_HOME | OF_CACHE).items()},
-        "history": dict(map(_table, filter(str.strip, SCHEMA.split(";")))),
+        "history": dict(map(_table, filter(str.strip, SCHEMA_SQL.split(";")))),
         "command line": {" ".join(["waggle", *command]): _options(*command) for command in ((), *((name,) for name in COMMANDS))},
     }
 

@@ -131,7 +131,7 @@ def _a_swarm_of_two(story: Story, peer: Path) -> None:
             each.command(commands.ChangeSettings, values={"computer.cpu_percent": 10})
         engine.wait(events.RoundCompleted, 240, lambda event: event.summary.external > 0)
         engine.wait(ModelsCompared, 400, lambda event: len(event.entrants) > 1)
-        engine.wait(events.PeerChanged, 120, lambda event: event.peer.taken > 0)
+        engine.wait(events.PeerChanged, 120, lambda event: event.peer.groups_pulled > 0)
         _share_an_answer(engine)
         peer_ready = [event for event in other.all_events if isinstance(event, events.Ready)][-1]
         engine.command(commands.ChoosePeer, peer=peer_ready.node, choice="muted")

@@ -192,7 +192,7 @@ def test_an_invite_leads_to_its_charter_as_a_link_and_as_a_file(kind: str, perso
     assert invite.write(read) == link
     charter = charters.read(person.home / "charters" / f"{digest}.json", expected=read.charter)
     assert (charter.digest.hex(), charter.is_private) == (digest, kind == "private")
-    membership.require(charter, read.key)
+    membership.require_key(charter, read.key)
     assert membership.read_key(Home(person.home).admission(digest)) == read.key
     entry = joined_swarms.read(person.home / "swarms.json").entry(digest)
     assert entry is not None

@@ -12,9 +12,9 @@ from heritage.comparing import holds
 from heritage.samples import read_again
 from waggle.cli import update
 from waggle.network.identity import keys, membership
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.messages import announcement, answer_sheet, handshake, invite, rollout_record
-from waggle.network.messages.gateway_frames import DOMAIN, PROOF, Answer, Ask, Hello, Welcome
+from waggle.network.messages.gateway_frames import DOMAIN, PROOF, Hello, Request, Response, Welcome
 from waggle.network.transport.hivemind.lan_discovery import Lan
 from waggle.tasks import charter as charters
 
@@ -59,7 +59,7 @@ def test_announcements_are_read_and_their_signatures_are_right() -> None:
     assert announcement.read(recorded("announcement"), m.ME.peer_id) == m.ANNOUNCED
     private = announcement.read(recorded("announcement in a private swarm"), m.ME.peer_id)
     assert private == m.ANNOUNCED_IN_PRIVATE
-    assert Admission(m.PRIVATE, m.OTHER.peer_id, clock=lambda: m.NOW).admits(m.ME.peer_id, private.certificate)
+    assert Membership(m.PRIVATE, m.OTHER.peer_id, clock=lambda: m.NOW).admits(m.ME.peer_id, private.certificate)
 
 
 def test_a_greeting_is_read_and_goes_together_with_this_version() -> None:
@@ -76,9 +76,9 @@ def test_both_sides_of_a_gateway_are_understood() -> None:
     assert keys.verify(hello.peer_id, DOMAIN, welcome.peer_id + welcome.nonce + hello.nonce, hello.signature)
     assert keys.verify(welcome.peer_id, PROOF, hello.signature, recorded("gateway's proof"))
     for number, question in enumerate(m.ASKS):
-        assert msgspec.msgpack.decode(recorded(f"client's question {number}"), type=Ask) == question
+        assert msgspec.msgpack.decode(recorded(f"client's question {number}"), type=Request) == question
     for number, answer in enumerate(m.ANSWERS):
-        assert msgspec.msgpack.decode(recorded(f"gateway's answer {number}"), type=Answer) == answer
+        assert msgspec.msgpack.decode(recorded(f"gateway's answer {number}"), type=Response) == answer
 
 
 def test_charters_have_the_same_hash() -> None:
@@ -91,7 +91,7 @@ def test_charters_have_the_same_hash() -> None:
 
 def test_invites_lead_to_the_same_swarm_with_the_same_key() -> None:
     assert (invite.read(MESSAGES["invite"]), invite.read(MESSAGES["invite to a private swarm"])) == m.INVITES
-    membership.require(m.PRIVATE, invite.read(MESSAGES["invite to a private swarm"]).key)
+    membership.require_key(m.PRIVATE, invite.read(MESSAGES["invite to a private swarm"]).key)
 
 
 def test_a_list_of_versions_is_believed() -> None:

@@ -35,7 +35,7 @@ async def honest_one(start: Start, seed_address: str, charter: Charter, verifier
     return honest
 
 
-def round_of(live: Live, charter: Charter, verifier: Verifier, rules: stages.Rules) -> stages.Learned:
+def round_of(live: Live, charter: Charter, verifier: Verifier, rules: stages.RoundSettings) -> stages.Learned:
     """Play a round with a fresh starter model and the groups that wait in this node; returns what it learned."""
     node = stages.Node(
         policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=live.node, verifier=verifier,

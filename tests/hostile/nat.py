@@ -24,7 +24,7 @@ from network.loopback import Ear, answered, question_ids, share
 from waggle.core.errors import WaggleError
 from waggle.network import seed
 from waggle.network.identity import keys as identities
-from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
 from waggle.tasks.charter import first_swarm
@@ -131,7 +131,7 @@ async def play(arguments: argparse.Namespace) -> None:
         share(node, share_own)
         _say(said="ready")
         if arguments.host == HOME:
-            reach = await ear.hear(ReachFound, lambda news: news.way == "relay" and bool(news.address))
+            reach = await ear.hear(ReachChanged, lambda news: news.way == "relay" and bool(news.address))
             _say(said="way", address=reach.address)
         await ear.hear(GroupsArrived)
         _say(said="arrived")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from network.loopback import answered, fresh_identity, question_ids
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.events import GroupsArrived, NetworkRestarted, News, ReachFound, RecordDropped
+from waggle.network.messages.events import GroupsArrived, NetworkEvent, NetworkRestarted, ReachChanged, RecordRejected
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
@@ -100,19 +100,19 @@ def report(member: Member) -> dict[str, object]:
     return {
         "p2pd": member.node._connection.dht.pid,
         "waiting": sorted(name_of(group) for group in member.node.waiting()),
-        "received": {peer.id.hex(): peer.received for peer in member.node._trust._peers.values()},
+        "received": {peer.id.hex(): peer.received for peer in member.node._reputations._peers.values()},
         "known": sorted(address.rpartition("/")[2] for address in peer_cache.read(member.known)),
     }
 
 
-def tell(number: int, news: News) -> None:
+def tell(number: int, news: NetworkEvent) -> None:
     match news:
         case GroupsArrived():
             groups = [name_of(group) for group in news.groups]
             say("arrived", node=number, origin=news.origin.hex(), round=news.round, groups=groups)
-        case ReachFound():
+        case ReachChanged():
             say("reached", node=number, reach=news.reach, peers=news.peers)
-        case RecordDropped() | NetworkRestarted():
+        case RecordRejected() | NetworkRestarted():
             say("trouble", node=number, reason=news.reason)
         case _:
             pass  # standings are part of the report; traffic and clocks do not matter here

@@ -21,13 +21,13 @@ from waggle.core import paths
 from waggle.core.errors import BadRecord, VerifierKilled
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.network.exchange import collector
-from waggle.network.exchange.collector import MAX_PULL
-from waggle.network.limits.rate_limits import TOGETHER, WORK_RATE, Joint, Payers
+from waggle.network.exchange.collector import MAX_PULL_BYTES
+from waggle.network.limits.rate_limits import TOGETHER, WORK_RATE, JointRateLimit, Payers
 from waggle.network.limits.reputation import DOUBT_S, TRUSTED_PART
 from waggle.network.messages import directory, rollout_record
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped
-from waggle.network.messages.handshake import Greeting
+from waggle.network.messages.events import GroupsArrived, ReachChanged, RecordRejected
+from waggle.network.messages.handshake import Handshake
 from waggle.network.messages.rollout_record import MAX_BLOB
 from waggle.network.transport.hivemind import rpc_handlers
 from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST
@@ -56,7 +56,7 @@ def slow_answers(scene: Scene) -> Payload:
 @pytest.fixture
 async def victim(start: Start, seed_address: str) -> Live:
     node = await start("victim", seeds=(seed_address,))
-    await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     return node
 
 
@@ -73,15 +73,15 @@ async def test_every_bad_payload_is_refused_for_its_own_reason_and_its_sender_no
     await asyncio.gather(*(each.attack(REFUSED[name][0], scene_of(each)) for name, each in hostile.items()))
 
     for name, each in hostile.items():
-        dropped = await victim.ear.hear(RecordDropped, lambda news, each=each: news.origin == each.identity.peer_id)
+        dropped = await victim.ear.hear(RecordRejected, lambda news, each=each: news.origin == each.identity.peer_id)
         assert dropped.reason == REFUSED[name][1], name
-        assert victim.node._trust.of(each.identity.peer_id).doubted_until >= began + DOUBT_S
+        assert victim.node._reputations.of(each.identity.peer_id).doubted_until >= began + DOUBT_S
 
     await honest_arrives()
     assert {judged.group.origin for judged in victim.node.waiting()}.isdisjoint(
         each.identity.peer_id for each in hostile.values()
     )
-    assert len(victim.ear.all(RecordDropped)) == len(REFUSED)
+    assert len(victim.ear.all(RecordRejected)) == len(REFUSED)
 
 
 async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
@@ -100,7 +100,7 @@ async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
 async def test_groups_that_teach_nothing_take_no_place_and_cost_their_sender_its_trust(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives
 ) -> None:
-    hostile, trust = await attacker("idler"), victim.node._trust
+    hostile, trust = await attacker("idler"), victim.node._reputations
     who = hostile.identity.peer_id
     be_of_use(trust, who)
     useful, rounds = trust.of(who).useful, 0
@@ -193,9 +193,9 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
         stalled.setattr(verifying, "STRANGERS_SECONDS", 0.0)  # any answer takes longer
         stalled.setattr(child_process, "LOOK_SECONDS", 0.0)
         await hostile.attack(slow_answers, scene_of(hostile))
-        dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
+        dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
     assert dropped.reason == "cannot be judged"
-    assert victim.node._trust.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
+    assert victim.node._reputations.of(hostile.identity.peer_id).doubted_until > time.time() + DOUBT_S / 2
     await honest_arrives()
     assert verifier.pid != judging
 
@@ -204,10 +204,10 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
+    be_of_use(victim.node._reputations, fresh_identity(tmp_path, "honest").peer_id)
     hostile = [await attacker(name) for name in ("busy", "busier")]
     worked: list[float] = []
-    account = victim.node._gathering._accounts.work = Joint(WORK_RATE, 0.0, TOGETHER)
+    account = victim.node._collector._rate_limits.work = JointRateLimit(WORK_RATE, 0.0, TOGETHER)
     count = account.charge
 
     def charge(payers: Payers, seconds: float) -> None:
@@ -244,7 +244,7 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     )
 
 
-@pytest.mark.parametrize(("name", "most"), [("slow drip", 100), ("oversize", MAX_PULL)])
+@pytest.mark.parametrize(("name", "most"), [("slow drip", 100), ("oversize", MAX_PULL_BYTES)])
 async def test_what_drips_or_never_ends_is_cut_off_and_holds_nobody_up(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, name: str, most: int
 ) -> None:
@@ -276,12 +276,12 @@ async def test_what_only_claims_to_be_large_does_not_use_up_what_a_person_allows
 async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_and_no_trusted_peer_pays_for_it(
     attacker: StartAttacker, scene_of: SceneOf, victim: Live, honest_arrives: Arrives, tmp_path: Path
 ) -> None:
-    looking = victim.node._gathering
-    looking._accounts.pulls = Joint(rate=0.0, burst=1e6, times=1.0)
-    be_of_use(victim.node._trust, fresh_identity(tmp_path, "honest").peer_id)
+    looking = victim.node._collector
+    looking._rate_limits.pulls = JointRateLimit(rate=0.0, burst=1e6, times=1.0)
+    be_of_use(victim.node._reputations, fresh_identity(tmp_path, "honest").peer_id)
     first, second = await attacker("first name"), await attacker("second name")
     first.offer(Payload(os.urandom(1_500_000), epoch=scene_of(first).epoch, changes={"size": 1}))
-    await victim.ear.hear(RecordDropped, lambda news: news.origin == first.identity.peer_id)
+    await victim.ear.hear(RecordRejected, lambda news: news.origin == first.identity.peer_id)
 
     tell, directory_read = looking._on_announcements, asyncio.Event()
 
@@ -328,7 +328,7 @@ async def test_what_waits_of_a_stranger_is_gone_with_its_first_offence(
     await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
     honest = await honest_arrives()
     await hostile.attack(attacks.control_characters, dataclasses.replace(scene_of(hostile), round=2))
-    await victim.ear.hear(RecordDropped, lambda news: news.origin == hostile.identity.peer_id)
+    await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
     assert {group.group.origin for group in victim.node.waiting()} == {honest.identity.peer_id}
 
 
@@ -339,7 +339,7 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
     with monkeypatch.context() as patch:
         patch.setattr(rpc_handlers, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
         victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
     address = (await victim.node._connection.dht.addresses())[0]
     await asyncio.gather(*(each.dht.connect(address) for each in hostile))
@@ -367,7 +367,7 @@ async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAt
     author.offer(attacks.wire(scene_of(author), []))
     thief._announced = author._announced
 
-    dropped = await victim.ear.hear(RecordDropped, lambda news: news.origin == thief.identity.peer_id)
+    dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == thief.identity.peer_id)
 
     assert dropped.reason == "forged announcement"
 
@@ -375,19 +375,19 @@ async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAt
 @pytest.mark.parametrize(
     ("theirs", "says"),
     [
-        (Greeting(PROTOCOL + 1, "9.0", bytes(32)), "update this Waggle"),
-        (Greeting(PROTOCOL - 1, "0.0.1", bytes(32)), "it must be updated"),
-        (Greeting(PROTOCOL, "0.1", bytes(32)), "another charter"),
+        (Handshake(PROTOCOL + 1, "9.0", bytes(32)), "update this Waggle"),
+        (Handshake(PROTOCOL - 1, "0.0.1", bytes(32)), "it must be updated"),
+        (Handshake(PROTOCOL, "0.1", bytes(32)), "another charter"),
     ],
 )
 async def test_a_node_of_another_kind_is_refused_with_a_sentence(
-    attacker: StartAttacker, victim: Live, theirs: Greeting, says: str
+    attacker: StartAttacker, victim: Live, theirs: Handshake, says: str
 ) -> None:
     other = await attacker("other")
     other.greeting = msgspec.msgpack.encode(theirs)
     peer_news = await victim.ear.peer(other.identity.peer_id, lambda news: bool(news.peer.refusal))
     assert says in peer_news.peer.refusal
-    assert other.identity.peer_id in victim.node._trust.avoided()
+    assert other.identity.peer_id in victim.node._reputations.avoided()
 
 
 async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_either(
@@ -402,7 +402,7 @@ async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_e
     victim.node.choose(peer_id, "muted")
 
     assert victim.node.waiting() == ()
-    assert peer_id in victim.node._trust.avoided()
+    assert peer_id in victim.node._reputations.avoided()
     dht = honest.node._connection.dht
     assert await dht.greet(victim.identity.peer_id)
 

@@ -19,7 +19,7 @@ from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, 
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED
-from waggle.network.limits.bandwidth import Traffic
+from waggle.network.limits.bandwidth import BandwidthLimiter
 from waggle.network.messages import announcement
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.announcement import MAX_LIFETIME_S, MOST_FORGED
@@ -430,8 +430,8 @@ async def test_light_clients_are_told_first_of_those_who_were_of_use_then_of_a_s
         return crowd
 
     monkeypatch.setattr(lender._connection.dht, "read", read)
-    be_of_use(lender._trust, friend)
-    directory = list(await lender._list())
+    be_of_use(lender._reputations, friend)
+    directory = list(await lender._directory.entries())
     assert directory[0] == friend
     assert set(directory) == set(crowd)
     assert directory != list(crowd)
@@ -631,10 +631,10 @@ async def test_whoever_is_relayed_is_shut_out_by_no_other() -> None:
 
 
 async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set(tmp_path: Path) -> None:
-    traffic = Traffic(clock=lambda: 0.0)
+    traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
-    async with opened(honest, Services(may_tell=traffic.may_tell)) as dht, opened(hostile, NOTHING, dht) as bad:
+    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as dht, opened(hostile, NOTHING, dht) as bad:
         put(dht, honest, time.time() + 100)
         assert 100 < await bytes_received(bad, honest.peer_id) < 1000
         assert not traffic.may_send(b"")
@@ -653,10 +653,10 @@ async def test_where_the_limit_is_used_up_neighbours_are_named_and_entries_store
 
 
 async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_the_directory_send(tmp_path: Path) -> None:
-    traffic, now = Traffic(clock=lambda: now), 0.0
+    traffic, now = BandwidthLimiter(clock=lambda: now), 0.0
     traffic.limit = 1000.0
     honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
-    async with opened(honest, Services(may_tell=traffic.may_tell)) as dht, opened(hostile, NOTHING, dht) as bad:
+    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as dht, opened(hostile, NOTHING, dht) as bad:
         put(dht, honest, time.time() + 100)
         assert await bytes_received(bad, honest.peer_id) > 0
         now = 3.0  # 250 bytes a second for all, 63 for each

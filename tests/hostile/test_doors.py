@@ -10,9 +10,9 @@ import pytest
 
 from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Start, answered, fresh_identity, question_ids, share
-from waggle.network.exchange.collector import MAX_PULL
+from waggle.network.exchange.collector import MAX_PULL_BYTES
 from waggle.network.messages import directory
-from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachFound
+from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind import connection, dht_validator
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.web import server
@@ -51,12 +51,12 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = await attacker("half")
     await hostile.dht.connect((await victim.node.addresses())[0])
     before = victim.node._connection.dht.memory
     assert 0 < before < connection.MOST_MEMORY / 4
-    monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL // 2)
+    monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL_BYTES // 2)
 
     with suppress(ConnectionError, *load_hivemind().failures):  # the node may close the connection before all is sent
         await hostile.begin_calls(victim.identity.peer_id, BEGUN_CALLS)
@@ -91,7 +91,7 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
 ) -> None:  # fmt: skip
     monkeypatch.setattr(dht_validator, "SHARD_CAP", CAP)
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"crowd {number}") for number in range(4)]  # each has room for a quarter of them
     for each in hostile:  # with the default of five, the farthest of six nodes is never asked
         each.dht._node.num_replicas = 6

@@ -22,15 +22,24 @@ from network.leaderboard.test_exchange import exam, of, truths
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, options, question_ids
 from network.transport.gateway.test_server import announcing, blob_of, introduce, lending
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import answer_sheet, directory, gateway_frames, rollout_record
 from waggle.network.messages.announcement import LIFETIME_S, MOST_FORGED, Announcement
-from waggle.network.messages.answer_sheet import Sheet
-from waggle.network.messages.events import GroupsArrived, ReachFound, RecordDropped, SheetsMarked
-from waggle.network.messages.gateway_frames import PROOF, Answer, Directory, Hello, Listed, Lodge, Pull, Welcome
-from waggle.network.messages.rollout_record import MAX_BLOB, Record
+from waggle.network.messages.answer_sheet import AnswerSheet
+from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, ReachChanged, RecordRejected
+from waggle.network.messages.gateway_frames import (
+    PROOF,
+    DirectoryEntry,
+    DirectoryRequest,
+    Hello,
+    PullRequest,
+    Response,
+    UploadRequest,
+    Welcome,
+)
+from waggle.network.messages.rollout_record import MAX_BLOB, RolloutRecord
 from waggle.network.open_node import open_node
 from waggle.network.transport import interface
 from waggle.network.transport.gateway import bounded_connection
@@ -55,8 +64,8 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
 ) -> None:
     client, liar, true = (fresh_identity(tmp_path, name) for name in ("client", "liar", "true"))
     groups = answered(charter, verifier, client.peer_id, question_ids(charter, verifier, client.peer_id, 1))
-    record = Record(origin=client.peer_id, round=1, epoch=groups[0].id.epoch, model="starter", groups=tuple(groups))
-    answers = Sheet(
+    record = RolloutRecord(origin=client.peer_id, round=1, epoch=groups[0].id.epoch, model="starter", groups=tuple(groups))
+    answers = AnswerSheet(
         origin=client.peer_id, epoch=exam.epoch, exam=exam.digest, round=40, learned=3, model="starter",
         answers=tuple(truths(verifier, exam, 7)),
     )  # fmt: skip
@@ -89,13 +98,13 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
             key = directory.key_of(charter.digest, 0, 0)
         await dht.announce(key, client.peer_id, announcements.signed(announced, client), announced.expires_at)
         arrived = await reader.ear.hear(GroupsArrived)
-        news_of_sheets = await reader.ear.hear(SheetsMarked, lambda news: of(news.comparison, client) is not None)
+        news_of_sheets = await reader.ear.hear(LeaderboardChanged, lambda news: of(news.comparison, client) is not None)
 
     assert (arrived.origin, [each.group for each in arrived.groups]) == (client.peer_id, groups)
     assert of(news_of_sheets.comparison, client).right == 7
     assert set(requests) == set(blobs), "it was asked first, and once for each"
-    assert reader.ear.all(RecordDropped) == []
-    assert reader.node._trust.of(client.peer_id).rejected == 0
+    assert reader.ear.all(RecordRejected) == []
+    assert reader.node._reputations.of(client.peer_id).rejected == 0
 
 
 async def test_the_directory_goes_to_a_client_as_fast_as_its_share_allows(
@@ -114,9 +123,9 @@ async def test_the_directory_goes_to_a_client_as_fast_as_its_share_allows(
         await connection.recv()
         began, had = time.monotonic(), 0
         for number in range(6):
-            await connection.send(msgspec.msgpack.encode(Directory(number)))
+            await connection.send(msgspec.msgpack.encode(DirectoryRequest(number)))
         for _ in range(6):
-            answer = msgspec.msgpack.decode(await connection.recv(), type=Answer)
+            answer = msgspec.msgpack.decode(await connection.recv(), type=Response)
             assert {each.peer_id: each.signed for each in answer.listed} == crowd
             had += sum(len(each.peer_id) + len(each.signed) for each in answer.listed)
         assert had <= gateway.BYTES_BURST + gateway.BYTES_RATE * (time.monotonic() - began)
@@ -139,18 +148,18 @@ async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
         await introduce(connection, identity)
         await connection.recv()
         async with asyncio.timeout(SOON):
-            await connection.send(msgspec.msgpack.encode(Directory(1)))
+            await connection.send(msgspec.msgpack.encode(DirectoryRequest(1)))
             while not charges:
                 await asyncio.sleep(0.01)
-            await connection.send(msgspec.msgpack.encode(Lodge(2, b"mine")))
-            assert msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(2, DONE)
+            await connection.send(msgspec.msgpack.encode(UploadRequest(2, b"mine")))
+            assert msgspec.msgpack.decode(await connection.recv(), type=Response) == Response(2, DONE)
         assert charges == [(identity.peer_id, 138)]
 
 
 async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limit_of_traffic_allows(
     charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waggle.network.node.LISTED_S", 0.0)
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
     directory_entries, reads = {bytes(38): bytes(300)}, 0
 
     async def read(_key: str) -> dict[bytes, bytes]:
@@ -160,10 +169,10 @@ async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limi
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
-    assert [await node._list() for _ in range(3)] == [directory_entries] * 3
+    assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 3
     node.limit(1000.0)
-    assert [await node._list() for _ in range(3)] == [directory_entries] * 3
+    assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 4
 
 
@@ -183,19 +192,19 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
     node.limit(1000.0)
-    honest = asyncio.create_task(node._list())
+    honest = asyncio.create_task(node._directory.entries())
     await begun.wait()
     for _ in range(20):
-        leaver = asyncio.create_task(node._list())
+        leaver = asyncio.create_task(node._directory.entries())
         await asyncio.sleep(0)
         leaver.cancel()
         await asyncio.wait([leaver])
     honest.cancel()
     await asyncio.wait([honest])
     answers.set()
-    assert await node._list() == directory_entries
+    assert await node._directory.entries() == directory_entries
     assert reads == 1
-    assert not node._traffic.may_read(), "it is charged, although the first client has left"
+    assert not node._bandwidth.may_read_directory(), "it is charged, although the first client has left"
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -219,7 +228,7 @@ async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_lim
         pulling.cancel()
     await asyncio.wait([pulling])
     assert pulling.cancelled() if leaves else pulling.result() == b""
-    assert not node._traffic.may_receive()
+    assert not node._bandwidth.may_receive()
 
 
 async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up_the_directory(
@@ -236,15 +245,15 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(dht=SimpleNamespace(read=read, copies=1))  # type: ignore[assignment]
-    assert await node._list() == directory_entries
+    assert await node._directory.entries() == directory_entries
     away = True
-    monkeypatch.setattr("waggle.network.node.LISTED_S", 0.0)
-    assert await node._list() == directory_entries
-    monkeypatch.setattr("waggle.network.node.LISTED_S", 1e6)
-    assert await asyncio.gather(*(node._list() for _ in range(8))) == [directory_entries] * 8
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
+    assert await node._directory.entries() == directory_entries
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 1e6)
+    assert await asyncio.gather(*(node._directory.entries() for _ in range(8))) == [directory_entries] * 8
     assert reads == 2
-    monkeypatch.setattr("waggle.network.node.STALE_S", 0.0)
-    assert await node._list() == {}, "with expired entries a client would believe that its clock is wrong"
+    monkeypatch.setattr("waggle.network.exchange.directory_cache.STALE_S", 0.0)
+    assert await node._directory.entries() == {}, "with expired entries a client would believe that its clock is wrong"
 
 
 @asynccontextmanager
@@ -254,7 +263,7 @@ async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
     try:
         with suppress(ConnectionClosed):  # the gateway has already closed it
             for number in range(REQUESTS):
-                await connection.send(msgspec.msgpack.encode(Pull(number, bytes(38), hashlib.sha256(LARGE).digest())))
+                await connection.send(msgspec.msgpack.encode(PullRequest(number, bytes(38), hashlib.sha256(LARGE).digest())))
         yield
     finally:
         connection.transport.abort()
@@ -286,8 +295,8 @@ class Besieged:
         if connection is not None:
             async with asyncio.timeout(SOON):
                 with suppress(ConnectionClosed):
-                    await connection.send(msgspec.msgpack.encode(Lodge(1, b"mine")))
-                    return msgspec.msgpack.decode(await connection.recv(), type=Answer) == Answer(1, DONE)
+                    await connection.send(msgspec.msgpack.encode(UploadRequest(1, b"mine")))
+                    return msgspec.msgpack.decode(await connection.recv(), type=Response) == Response(1, DONE)
         return False
 
     async def sticks(self, name: str, range_: int) -> tuple[ClientConnection, ServerConnection]:
@@ -388,7 +397,7 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
             await asyncio.sleep(0.01)
         assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
         connection.transport.resume_reading()
-        answers = [msgspec.msgpack.decode(await connection.recv(), type=Answer) for _ in range(REQUESTS)]
+        answers = [msgspec.msgpack.decode(await connection.recv(), type=Response) for _ in range(REQUESTS)]
         while here.paused:
             await asyncio.sleep(0.01)
     assert [each.blob for each in answers] == [LARGE] * REQUESTS
@@ -468,8 +477,8 @@ async def test_messages_of_some_length_are_as_many_as_there_are(besieged: Besieg
     assert honest is not None
     async with asyncio.timeout(SOON):
         for _ in range(20):
-            await honest.send(msgspec.msgpack.encode(Lodge(1, bytes(2000))))
-            assert msgspec.msgpack.decode(await honest.recv(), type=Answer) == Answer(1, DONE)
+            await honest.send(msgspec.msgpack.encode(UploadRequest(1, bytes(2000))))
+            assert msgspec.msgpack.decode(await honest.recv(), type=Response) == Response(1, DONE)
 
 
 async def test_a_stranger_may_say_little_before_it_says_who_it_is(charter: Charter, tmp_path: Path) -> None:
@@ -486,7 +495,7 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
     monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)
     monkeypatch.setattr(gateway, "MAX_UNSENT", 2 * len(LARGE))
     besieged.lent._keep(b"somebody", LARGE)
-    ask = Pull(1, bytes(38), hashlib.sha256(LARGE).digest())
+    ask = PullRequest(1, bytes(38), hashlib.sha256(LARGE).digest())
     slow, here = await besieged.sticks("slow", 1)
     honest = await besieged.come("honest", 2)
     assert honest is not None
@@ -504,18 +513,18 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
 async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_forged_names(
     charter: Charter, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gates = Gates(charter.digest, Admission(charter, identity.peer_id), Ear())
+    gates = Gates(charter.digest, Membership(charter, identity.peer_id), Ear())
     announced = Announcement(
         charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=1, specialties=1, model="m",
         expires=int((time.time() + 100) * 1000),
     )  # fmt: skip
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(3)]
-    honest = [Listed(each.peer_id, announcements.signed(announced, each)) for each in names]
-    forged = [Listed(bytes([0, 36, 8, 1, 18, 32]) + os.urandom(32), honest[0].signed) for _ in range(100)]
-    verified, verify, listing = list[bytes](), announcements.verify, list[Listed]()
+    honest = [DirectoryEntry(each.peer_id, announcements.signed(announced, each)) for each in names]
+    forged = [DirectoryEntry(bytes([0, 36, 8, 1, 18, 32]) + os.urandom(32), honest[0].signed) for _ in range(100)]
+    verified, verify, listing = list[bytes](), announcements.verify, list[DirectoryEntry]()
 
-    async def all_answer(_make: object) -> dict[str, Answer]:
-        return {"one": Answer(1, listed=tuple(listing))}
+    async def all_answer(_make: object) -> dict[str, Response]:
+        return {"one": Response(1, listed=tuple(listing))}
 
     monkeypatch.setattr(gates, "_of_all", all_answer)
     monkeypatch.setattr(announcements, "verify", lambda *arguments: verified.append(arguments[0]) or verify(*arguments))
@@ -554,18 +563,18 @@ async def test_a_gateway_that_pings_and_reads_nothing_does_not_fill_our_memory(
 
     async with serve(ping, "127.0.0.1", 0, ping_interval=None) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
-        member = Admission(charter, identity.peer_id)
+        member = Membership(charter, identity.peer_id)
         node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
         await node.start()
         try:
-            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             (gate,) = node.dht.open.values()
             most, here = 0, gate._connection
             while here.state is State.OPEN:
                 most = max(most, here.transport.get_write_buffer_size())
                 await asyncio.sleep(0)
             assert most <= bounded_connection.MAX_UNREAD + len(pings)
-            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            await ear.hear(ReachChanged, lambda news: news.reach == "alone")
         finally:
             await node.close()
 
@@ -589,14 +598,16 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
     full, closing = asyncio.Event(), asyncio.Event()
     async with serve(read_nothing, "127.0.0.1", 0, ping_interval=None) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
-        member = Admission(charter, identity.peer_id)
+        member = Membership(charter, identity.peer_id)
         node = LightConnection(options(gateways=(address,), rejoin=SOON), identity, charter.digest, member, ear, lambda: None)
         await node.start()
         try:
-            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             monkeypatch.setattr(bounded_connection, "READ_S", 1.0)
             (gate,) = node.dht.open.values()
-            many = asyncio.gather(*(gate.ask(lambda number: Lodge(number, LARGE)) for _ in range(8)), return_exceptions=True)
+            many = asyncio.gather(
+                *(gate.ask(lambda number: UploadRequest(number, LARGE)) for _ in range(8)), return_exceptions=True
+            )
             while not (here := gate._connection).paused:
                 await asyncio.sleep(0.01)
             assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
@@ -605,9 +616,9 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
                 while here.state is State.OPEN:
                     await asyncio.sleep(0.01)
                 with pytest.raises(PeerAway):
-                    await gate.ask(Directory)
+                    await gate.ask(DirectoryRequest)
             assert [type(each) for each in await many] == [PeerAway] * 8
-            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            await ear.hear(ReachChanged, lambda news: news.reach == "alone")
             assert here.transport.get_write_buffer_size() == 0
         finally:
             full.set()
@@ -622,10 +633,10 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
     start: Start, charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     blob = bytes(1000)
-    ask = Pull(1, bytes(38), hashlib.sha256(blob).digest())
-    monkeypatch.setattr("waggle.network.node.BYTES_RATE", 0.0)
+    ask = PullRequest(1, bytes(38), hashlib.sha256(blob).digest())
+    monkeypatch.setattr("waggle.network.node.UPLOAD_RATE", 0.0)
     # half is for clients that want little
-    monkeypatch.setattr("waggle.network.node.BYTES_BURST", (4.0 if place else 8.0) * len(blob))
+    monkeypatch.setattr("waggle.network.node.UPLOAD_BURST", (4.0 if place else 8.0) * len(blob))
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
     monkeypatch.setattr(interface, "source_of", lambda address, *, relayed: RELAYED)
     lender = await start("lender", web_port=0, gateway=True)
@@ -639,7 +650,7 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
             return connection
 
         crowd = [await client(f"crowd {number}", place) for number in range(5)]
-        assert await blob_of(crowd[0], Lodge(1, blob)) == DONE
+        assert await blob_of(crowd[0], UploadRequest(1, blob)) == DONE
         assert [await blob_of(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have used up one share"
 
         assert await blob_of(await client("elsewhere", "9.9.9.0/24"), ask) == blob
@@ -655,11 +666,11 @@ async def test_a_light_client_that_would_lend_its_web_port_keeps_its_own_gateway
     lender, stranger = await start("lender", web_port=0, gateway=True), fresh_identity(tmp_path, "stranger")
     doors = {"gateways": (f"ws://127.0.0.1:{lender.node.web_port}/gateway",), "light": True}
     light = await start("light", web_port=0, gateway=True, **doors)
-    await light.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await light.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     (gate,) = light.node._connection.dht.open.values()  # type: ignore[attr-defined]
     with suppress(InvalidStatus):  # it serves no clients
         async with connect(f"ws://127.0.0.1:{light.node.web_port}/gateway") as connection:
             await introduce(connection, stranger)
             await connection.recv()
             await blob_of(connection, announcing(charter, stranger))
-    assert (await gate.ask(Directory)).listed == ()
+    assert (await gate.ask(DirectoryRequest)).listed == ()

@@ -14,7 +14,7 @@ import pytest
 
 from hostile.conftest import honest_one
 from network.loopback import SOON, Live, Start, answered, fresh_identity, options, question_ids, share
-from waggle.network.messages.events import ReachFound
+from waggle.network.messages.events import ReachChanged
 from waggle.network.transport.hivemind.node import Dht, open_dht
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.network.transport.interface import Services
@@ -77,7 +77,7 @@ async def living(start: Start, seed_address: str) -> AsyncIterator[Live]:
     """A node in a swarm, which must still run at the end."""
     node = await start("living", seeds=(seed_address,))
     running = asyncio.create_task(node.node.run())
-    await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     yield node
     assert not running.done(), "the node ended"
     running.cancel()

@@ -8,7 +8,7 @@ import pytest
 
 from hostile.conftest import StartAttacker, round_of
 from network.loopback import Start, be_of_use
-from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.sapo import stages
 from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds
 from waggle.tasks.charter import Charter
@@ -25,14 +25,14 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
     verifier: Verifier, colluders: int, bounds: Bounds, learned: bool,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"poisoner {number}") for number in range(colluders)]
     await asyncio.gather(*(each.attack(HARMLESS["poison"], scene_of(each)) for each in hostile))
     for each in hostile:
         await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     waiting = {judged.group.origin for judged in victim.node.waiting()}
     assert waiting == {each.identity.peer_id for each in hostile}, "the rewards show nothing wrong"
-    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.Rules(), bounds=bounds))
+    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.RoundSettings(), bounds=bounds))
     taught = [
         completion.text
         for lesson in last.lessons
@@ -47,16 +47,16 @@ async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(
     verifier: Verifier,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
-    hostile, trust = await attacker("poisoner"), victim.node._trust
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
+    hostile, trust = await attacker("poisoner"), victim.node._reputations
     who, number = hostile.identity.peer_id, 0
     be_of_use(trust, who)
-    while who not in trust.barren():
+    while not trust.of(who).barren:
         number += 1
         before = trust.of(who).idle
         await hostile.attack(HARMLESS["poison"], replace(scene_of(hostile), round=number))
         await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.news))
-        await asyncio.to_thread(round_of, victim, charter, verifier, stages.Rules())
+        await asyncio.to_thread(round_of, victim, charter, verifier, stages.RoundSettings())
         assert trust.of(who).idle > before
     assert trust.of(who).used == 0
     assert who not in trust.trusted()

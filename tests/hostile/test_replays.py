@@ -7,7 +7,7 @@ from hostile.conftest import StartAttacker, honest_one
 from network.loopback import SOON, Start, answered, question_ids, share
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
-from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.transport.hivemind.node import Dht
 from waggle.network.transport.hivemind.patches import load_hivemind
 from waggle.tasks.charter import Charter
@@ -22,7 +22,7 @@ async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_ne
 ) -> None:
     key = directory.key_of(charter.digest, 0, 0)
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     thief = await attacker("thief")
     honest = await honest_one(start, seed_address, charter, verifier, victim)
     origin = honest.identity.peer_id

@@ -15,7 +15,7 @@ from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.directory import OVER_SAMPLE
-from waggle.network.messages.events import GroupsArrived, ReachFound
+from waggle.network.messages.events import GroupsArrived, ReachChanged
 from waggle.network.messages.rollout_record import MAX_GROUPS
 from waggle.network.transport import interface
 from waggle.sapo import stages
@@ -29,7 +29,7 @@ from waggle_lab.security.attacks import Payload, Scene
 FRIENDS = 3
 NAMES = 100
 PLACES = 8  # all of them for external groups
-RULES = replace(stages.Rules(), local=0, external=PLACES)
+RULES = replace(stages.RoundSettings(), local=0, external=PLACES)
 RIGHT, WRONG = "<answer>{truth}</answer>", "<answer>no</answer>"
 
 
@@ -53,11 +53,11 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch, hostile: int, of_use: bool, one_range: bool,
 ) -> None:  # fmt: skip
     victim = await start("victim", seeds=(seed_address,))
-    await victim.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     crowd = [await attacker(f"hostile {number}") for number in range(hostile)]
     friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
     for each in (*friends, *(crowd if of_use else ())):
-        be_of_use(victim.node._trust, each.identity.peer_id)
+        be_of_use(victim.node._reputations, each.identity.peer_id)
     if one_range:
         _come_from_one_range(crowd, monkeypatch)
     for payload, senders in ((_gentle, friends), (_strong, crowd)):
@@ -87,14 +87,14 @@ async def test_half_of_those_asked_have_standing_however_many_names_announce(
         looks.append((set(announced) - set(named["avoid"]), chosen))
         return chosen
 
-    choosing = directory.choose
-    monkeypatch.setattr(directory, "choose", choose)
+    choosing = directory.choose_peers
+    monkeypatch.setattr(directory, "choose_peers", choose)
     friends = [await attacker(f"friend {number}") for number in range(FRIENDS)]
     hostile, names = await attacker("hostile"), [fresh_identity(tmp_path, f"name {number}") for number in range(NAMES)]
     assert await hostile.announce_crowd(names) == NAMES
     victim = await start("victim", seeds=(seed_address,), peers_per_pull=2 * FRIENDS - OVER_SAMPLE, tempo=1.0, patience=4.0)
     for friend in friends:
-        be_of_use(victim.node._trust, friend.identity.peer_id)
+        be_of_use(victim.node._reputations, friend.identity.peer_id)
         await friend.attack(_gentle, scene_of(friend))
     for friend in friends:
         await victim.ear.hear(GroupsArrived, lambda news, friend=friend: news.origin == friend.identity.peer_id)
@@ -117,11 +117,11 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     for each in (greedy, honest):
         await each.dht.connect((await victim.node.addresses())[0])
     async with asyncio.timeout(SOON):
-        while not victim.node._offers._offers:
+        while not victim.node._publisher._published:
             await asyncio.sleep(0.01)
-    (sha256,) = victim.node._offers._offers
+    (sha256,) = victim.node._publisher._published
     now = 0.0
-    victim.node._traffic._clock = lambda: now
+    victim.node._bandwidth._clock = lambda: now
     victim.node.limit(float(size))  # one payload a second
 
     async def has_payload(asker: Attacker) -> bool:

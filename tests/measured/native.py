@@ -92,25 +92,25 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
     import psutil
 
     from waggle.network.identity import keys as identities
-    from waggle.network.messages.events import GroupsArrived, News
+    from waggle.network.messages.events import GroupsArrived, NetworkEvent
     from waggle.network.messages.options import SwarmOptions
     from waggle.network.open_node import open_node
     from waggle.tasks.charter import first_swarm
     from waggle.tasks.questions import epoch_at
-    from waggle_lab.scaling.scale_real import Believing, made_up
+    from waggle_lab.scaling.scale_real import CredulousVerifier, random_groups
 
     Path(home).mkdir()
     own, charter, arrived = identities.load_or_create(Path(home) / "own.key"), first_swarm(), [0]
 
-    def hear(news: News) -> None:
+    def hear(news: NetworkEvent) -> None:
         arrived[0] += isinstance(news, GroupsArrived)
 
     chosen = SwarmOptions(host="127.0.0.1", tempo=TEMPO_S, seeds=(seed,), patience=10.0)
-    node = open_node(chosen, charter, own, Believing(), hear)
+    node = open_node(chosen, charter, own, CredulousVerifier(), hear)
     await node.start()
     here, begun_at, told_at = psutil.Process(), time.monotonic(), 0.0
     for number in range(1_000_000):
-        node.share(number, epoch_at(time.time()), made_up(charter, own, number), "starter")
+        node.share(number, epoch_at(time.time()), random_groups(charter, own, number), "starter")
         node.take(node.waiting())
         await asyncio.sleep(TEMPO_S)
         over = time.monotonic() - begun_at > seconds

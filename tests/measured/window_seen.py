@@ -146,7 +146,7 @@ class Shown:
         for number in range(PEERS) if missing else [noise.randrange(PEERS) for _ in range(25)]:
             peer = events.PeerInfo(
                 id=f"12D3KooW{number}", name=f"Peer {number}", received=noise.randrange(900), useful=4, used=noise.randrange(200),
-                taken=noise.randrange(400), delay_ms=noise.random() * 200, seen_at=self.current.state.at,
+                groups_pulled=noise.randrange(400), delay_ms=noise.random() * 200, seen_at=self.current.state.at,
             )  # fmt: skip
             self.current.take(events.PeerChanged(peer=peer, at=self.current.state.at))
 

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
-from waggle.models.backend import choose, let_go, open_policy
+from waggle.models.backend import choose_device, open_policy, release_memory
 
 
 def test_a_model_that_nobody_uses_any_more_is_gone_before_the_next_one_is_measured():
@@ -21,7 +21,7 @@ def test_a_model_that_nobody_uses_any_more_is_gone_before_the_next_one_is_measur
     circle.append(circle)
     policy = weakref.ref(opened.policy)
     del opened, circle
-    let_go()
+    release_memory()
     assert policy() is None
 
 
@@ -36,10 +36,10 @@ def test_a_card_that_torch_counts_and_cannot_use_is_left_and_said(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "GeForce GTX 1080")
     monkeypatch.setattr(torch, "arange", too_old)
-    choice, why = choose("auto"), "CUDA error: no kernel image is available for execution on the device"
+    choice, why = choose_device("auto"), "CUDA error: no kernel image is available for execution on the device"
     assert (choice.device, choice.reason) == ("cpu", f"GeForce GTX 1080 cannot be used: {why}")
     with pytest.raises(ModelError, match=f"torch cannot use the device cuda: {why}"):
-        choose("cuda")
+        choose_device("cuda")
 
 
 def one_too_many(folder: Path, *, special: bool) -> None:

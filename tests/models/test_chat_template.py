@@ -174,8 +174,8 @@ def test_a_template_that_never_ends_is_ended(tmp_path, template):
 def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
     """The engine opens a model for each chat message, and each conversation begins with the messages before."""
     started = []
-    child = chat_template.Child
-    monkeypatch.setattr(chat_template, "Child", lambda *arguments: started.append(arguments) or child(*arguments))
+    child = chat_template.ChildProcess
+    monkeypatch.setattr(chat_template, "ChildProcess", lambda *arguments: started.append(arguments) or child(*arguments))
     folder = folder_with(tmp_path, QWEN)
     for turn_texts in (["Hello."], ["Hello.", "Yes?", "What is 2 + 2?"], ["What is 2 + 2?"]):
         load(folder).conversation(turn_texts)

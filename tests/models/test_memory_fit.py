@@ -10,31 +10,31 @@ import torch
 
 from waggle.core.errors import MemoryShort, ModelError
 from waggle.models import memory_fit
-from waggle.models.memory_fit import Machine, Work
+from waggle.models.memory_fit import DeviceCapacity, Workload
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle_lab.starter_model.shapes import SHAPES
 
-WORK = Work(questions=8, groups=8, group_size=8, longest=64)
+WORK = Workload(questions=8, groups=8, group_size=8, longest=64)
 GB = 1_000_000_000
 OLD, NEW = {"float32": 1e11, "bfloat16": 2e10}, {"float32": 1e11, "bfloat16": 2e11}  # chips without and with bfloat16
 
 
 @pytest.fixture(scope="module", params=sorted(SHAPES))
-def shape(request, tmp_path_factory) -> tuple[str, model_config.Configuration]:
+def shape(request, tmp_path_factory) -> tuple[str, model_config.ModelConfig]:
     folder = tmp_path_factory.mktemp("shape")
     (folder / "config.json").write_text(json.dumps(SHAPES[request.param]))
     return request.param, model_config.read(folder)
 
 
 @pytest.fixture
-def half_a_billion(tmp_path) -> model_config.Configuration:
+def half_a_billion(tmp_path) -> model_config.ModelConfig:
     (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen2.5-0.5B"]))
     return model_config.read(tmp_path)
 
 
 @pytest.fixture
-def tiny(tmp_path) -> model_config.Configuration:
+def tiny(tmp_path) -> model_config.ModelConfig:
     small = {"vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen3-0.6B"] | small))
     return model_config.read(tmp_path)
@@ -50,28 +50,28 @@ def test_the_weights_are_counted_from_the_configuration(shape):
     ("free", "method"), [(24, "full"), (12, "full"), (6, "lean"), (4, "lean")]
 )  # fmt: skip
 def test_what_memory_allows_is_chosen_best_first(half_a_billion, free, method):
-    fit = memory_fit.choose(half_a_billion, Machine(int(free * GB), NEW), WORK)
+    fit = memory_fit.choose(half_a_billion, DeviceCapacity(int(free * GB), NEW), WORK)
     assert (fit.training.method, fit.training.precision, fit.fits) == (method, "bfloat16", True)
 
 
 def test_less_memory_never_needs_more(shape):
     _, model = shape
-    needs = [memory_fit.choose(model, Machine(free * GB, NEW), WORK).needs for free in (64, 24, 12, 8)]
+    needs = [memory_fit.choose(model, DeviceCapacity(free * GB, NEW), WORK).needs for free in (64, 24, 12, 8)]
     assert needs == sorted(needs, reverse=True)
 
 
 def test_bfloat16_is_chosen_where_it_is_fast_or_where_nothing_else_fits(half_a_billion):
-    assert memory_fit.choose(half_a_billion, Machine(24 * GB, OLD), WORK).training.precision == "float32"
-    assert memory_fit.choose(half_a_billion, Machine(7 * GB // 2, OLD), WORK).training.precision == "bfloat16"
+    assert memory_fit.choose(half_a_billion, DeviceCapacity(24 * GB, OLD), WORK).training.precision == "float32"
+    assert memory_fit.choose(half_a_billion, DeviceCapacity(7 * GB // 2, OLD), WORK).training.precision == "bfloat16"
 
 
 def test_what_cannot_fit_is_refused_in_words_with_numbers(half_a_billion):
     with pytest.raises(ModelError, match=r"needs \d\.\d GB at the least, and 1\.0 GB are free"):
-        memory_fit.choose(half_a_billion, Machine(GB, NEW), WORK)
+        memory_fit.choose(half_a_billion, DeviceCapacity(GB, NEW), WORK)
 
 
 def test_what_a_person_chose_is_kept_and_said_where_it_may_not_fit(half_a_billion):
-    fit = memory_fit.choose(half_a_billion, Machine(4 * GB, NEW), WORK, method="full", precision="float32")
+    fit = memory_fit.choose(half_a_billion, DeviceCapacity(4 * GB, NEW), WORK, method="full", precision="float32")
     assert (fit.training.method, fit.training.precision) == ("full", "float32")
     assert fit.sentence.startswith("May not fit: about ")
     assert " of 4.0 GB of memory. All weights are trained in float32." in fit.sentence
@@ -79,22 +79,22 @@ def test_what_a_person_chose_is_kept_and_said_where_it_may_not_fit(half_a_billio
 
 def test_a_precision_that_a_person_chose_changes_nothing_else_that_fits(half_a_billion):
     for free, method in ((24, "full"), (8, "lean")):
-        fit = memory_fit.choose(half_a_billion, Machine(free * GB, NEW), WORK, precision="float32")
+        fit = memory_fit.choose(half_a_billion, DeviceCapacity(free * GB, NEW), WORK, precision="float32")
         assert (fit.training.method, fit.training.precision, fit.fits) == (method, "float32", True)
 
 
 def test_a_model_of_the_starters_kind_is_always_trained_the_same_way(tiny):
     for free in (1, 100):
-        assert memory_fit.choose(tiny, Machine(free * GB // 10, NEW), WORK).training == Training()
+        assert memory_fit.choose(tiny, DeviceCapacity(free * GB // 10, NEW), WORK).training == TrainingMode()
 
 
 def test_mlx_is_never_asked_for_what_it_has_not_got(half_a_billion):
-    assert memory_fit.choose(half_a_billion, Machine(5 * GB, NEW, "MLX"), WORK).training.method == "lora"
+    assert memory_fit.choose(half_a_billion, DeviceCapacity(5 * GB, NEW, "MLX"), WORK).training.method == "lora"
 
 
 def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller_steps(half_a_billion, tiny):
     slow, fast = (
-        memory_fit.choose(half_a_billion, Machine(24 * GB, {name: times * speed for name, speed in NEW.items()}), WORK)
+        memory_fit.choose(half_a_billion, DeviceCapacity(24 * GB, {name: times * speed for name, speed in NEW.items()}), WORK)
         for times in (1, 10)
     )
     assert fast.answers_an_hour == pytest.approx(10 * slow.answers_an_hour, rel=0.05)
@@ -108,15 +108,16 @@ def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller
 )
 def test_what_a_card_took_for_a_round_is_foretold_within_a_factor_of_two(half_a_billion, method, precision, seconds):
     """Measured on an NVIDIA H200, which waits for the CPU most of the time."""
-    card = Machine(149 * GB, {"float32": 4.9e13, "bfloat16": 6.5e14}, "torch", "cuda")
+    card = DeviceCapacity(149 * GB, {"float32": 4.9e13, "bfloat16": 6.5e14}, "torch", "cuda")
     fit = memory_fit.choose(half_a_billion, card, replace(WORK, longest=256), method=method, precision=precision)
     assert 0.5 < fit.answers_an_hour * seconds / (64 * 3600) < 2.0
 
 
 def test_a_card_that_writes_answers_in_parts_writes_every_token_once_for_each_of_them(half_a_billion):
-    card, work = Machine(149 * GB, NEW | {"bfloat16": 1e20}, "torch", "cuda"), replace(WORK, groups=0)
+    card, work = DeviceCapacity(149 * GB, NEW | {"bfloat16": 1e20}, "torch", "cuda"), replace(WORK, groups=0)
     whole, parts, most = (
-        memory_fit._seconds(half_a_billion, card, work, Training("lora", "bfloat16", True, parts=parts)) for parts in (1, 4, 16)
+        memory_fit._seconds(half_a_billion, card, work, TrainingMode("lora", "bfloat16", True, parts=parts))
+        for parts in (1, 4, 16)
     )
     assert (parts / whole, most / whole) == (pytest.approx(4.0), pytest.approx(8.0)), "there are no more parts than questions"
 
@@ -124,14 +125,14 @@ def test_a_card_that_writes_answers_in_parts_writes_every_token_once_for_each_of
 @pytest.mark.parametrize(
     ("way", "peak"),
     [
-        (Training("full", "float32"), 14.24), (Training("full", "bfloat16"), 12.77), (Training("full", "bfloat16", True), 8.72),
-        (Training("lean", "bfloat16", True), 2.49), (Training("lean", "float32", True), 4.70),
-        (Training("lora", "bfloat16"), 4.95),
+        (TrainingMode("full", "float32"), 14.24), (TrainingMode("full", "bfloat16"), 12.77),
+        (TrainingMode("full", "bfloat16", True), 8.72), (TrainingMode("lean", "bfloat16", True), 2.49),
+        (TrainingMode("lean", "float32", True), 4.70), (TrainingMode("lora", "bfloat16"), 4.95),
     ],
 )  # fmt: skip
 def test_the_memory_that_a_card_gave_for_a_round_is_reckoned_within_a_twentieth(half_a_billion, way, peak):
     """Measured on the same NVIDIA H200, tensors only."""
-    card = Machine(149 * GB, NEW, "torch", "cuda")
+    card = DeviceCapacity(149 * GB, NEW, "torch", "cuda")
     needed = memory_fit._bytes(half_a_billion, card, replace(WORK, longest=256), way) - memory_fit.PROGRAM
     assert needed / GB == pytest.approx(peak, rel=0.05)
 
@@ -139,13 +140,13 @@ def test_the_memory_that_a_card_gave_for_a_round_is_reckoned_within_a_twentieth(
 def test_where_weights_are_multiplied_in_another_precision_their_copies_are_counted(half_a_billion):
     layers = 2 * 358e6
     for backend, recomputed_copies in (("torch", layers / 24), ("MLX", layers)):
-        machine = Machine(64 * GB, NEW, backend, "cuda")
+        machine = DeviceCapacity(64 * GB, NEW, backend, "cuda")
         stored, copied = (
-            memory_fit._bytes(half_a_billion, machine, WORK, Training(method, "bfloat16", recompute=recompute)) * 1.0
+            memory_fit._bytes(half_a_billion, machine, WORK, TrainingMode(method, "bfloat16", recompute=recompute)) * 1.0
             for method, recompute in (("full", False), ("full", True))
         )
         alone, made_again = (
-            memory_fit._activations(half_a_billion, machine, WORK, Training("full", "bfloat16", recompute=recompute))
+            memory_fit._activations(half_a_billion, machine, WORK, TrainingMode("full", "bfloat16", recompute=recompute))
             for recompute in (False, True)
         )
         scores = 12 * ((1 << 26) - (1 << 24))
@@ -153,11 +154,11 @@ def test_where_weights_are_multiplied_in_another_precision_their_copies_are_coun
 
 
 def test_long_answers_take_memory_for_attention_where_its_scores_are_kept(half_a_billion):
-    ways = [Training("lora", precision) for precision in ("float32", "bfloat16")]
+    ways = [TrainingMode("lora", precision) for precision in ("float32", "bfloat16")]
     short, long = (replace(WORK, longest=longest) for longest in (150, 1500))
 
-    def grows(way: Training, backend: str = "torch", device: str = "cpu") -> float:
-        machine = Machine(64 * GB, NEW, backend, device)
+    def grows(way: TrainingMode, backend: str = "torch", device: str = "cpu") -> float:
+        machine = DeviceCapacity(64 * GB, NEW, backend, device)
         less, more = (memory_fit._activations(half_a_billion, machine, work, way) / work.group_tokens for work in (short, long))
         return more / less
 
@@ -178,9 +179,9 @@ def test_of_a_divided_group_only_a_piece_is_counted(half_a_billion, parts, token
     A token keeps 2 * (10 * 896 + 4 * 4864) bytes of a layer and the states of 24, 2 * 24 * 896; a completion the keys and values,
     2 * 2 * 64 numbers each, of 2,150 tokens.
     """
-    way = Training("lora", "bfloat16", recompute=True, parts=parts)
+    way = TrainingMode("lora", "bfloat16", recompute=True, parts=parts)
     activations = memory_fit._activations(
-        half_a_billion, Machine(64 * GB, NEW, "torch", "cuda"), replace(WORK, longest=2000), way
+        half_a_billion, DeviceCapacity(64 * GB, NEW, "torch", "cuda"), replace(WORK, longest=2000), way
     )
     assert activations == tokens * (56_832 + 43_008) + completions * 2150 * 256 * 2
 
@@ -188,11 +189,13 @@ def test_of_a_divided_group_only_a_piece_is_counted(half_a_billion, parts, token
 def test_what_does_not_fit_as_a_whole_is_trained_in_parts_and_that_is_said(half_a_billion):
     """64 answers of 2,000 tokens need 26.4 MB of keys and values each, 1.7 GB in all; 16 at once need 0.4 GB."""
     long = replace(WORK, longest=2000)
-    plenty, little = (memory_fit.choose(half_a_billion, Machine(free * GB, NEW, "torch", "cuda"), long) for free in (8, 4))
-    assert (plenty.training.parts, little.training) == (1, Training("lora", "bfloat16", recompute=True, parts=4))
+    plenty, little = (memory_fit.choose(half_a_billion, DeviceCapacity(free * GB, NEW, "torch", "cuda"), long) for free in (8, 4))
+    assert (plenty.training.parts, little.training) == (1, TrainingMode("lora", "bfloat16", recompute=True, parts=4))
     assert little.fits
     assert little.sentence.endswith(" Memory is short: what usually runs together is divided into 4 parts.")
-    whole = memory_fit.choose(half_a_billion, Machine(4 * GB, NEW, "torch", "cuda"), replace(long, questions=2, group_size=4))
+    whole = memory_fit.choose(
+        half_a_billion, DeviceCapacity(4 * GB, NEW, "torch", "cuda"), replace(long, questions=2, group_size=4)
+    )
     assert whole.training.parts == 1
 
 

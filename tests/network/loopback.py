@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from waggle.network import seed
+from waggle.network.exchange.node_context import NodeContext
 from waggle.network.identity import keys as identities
 from waggle.network.identity.keys import Identity
-from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, Trust
-from waggle.network.messages.events import News, PeerSeen
+from waggle.network.identity.membership import Membership
+from waggle.network.limits.reputation import KNOWN_FROM, TRUSTED_FROM, ReputationTable
+from waggle.network.messages.events import NetworkEvent, PeerChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.tasks.charter import Charter
@@ -34,10 +36,10 @@ class Ear:
     """Collects the news of a node and wakes those who wait for them."""
 
     def __init__(self) -> None:
-        self.news: list[News] = []
+        self.news: list[NetworkEvent] = []
         self._changed = asyncio.Event()
 
-    def __call__(self, news: News) -> None:
+    def __call__(self, news: NetworkEvent) -> None:
         self.news.append(news)
         self._changed.set()
 
@@ -54,8 +56,8 @@ class Ear:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def peer(self, peer_id: bytes, such: Callable[[PeerSeen], bool]) -> PeerSeen:
-        return await self.hear(PeerSeen, lambda news: news.peer.id == peer_id and such(news))
+    async def peer(self, peer_id: bytes, such: Callable[[PeerChanged], bool]) -> PeerChanged:
+        return await self.hear(PeerChanged, lambda news: news.peer.id == peer_id and such(news))
 
 
 @dataclass
@@ -76,6 +78,13 @@ def options(**changes: object) -> SwarmOptions:
 
 def fresh_identity(folder: Path, name: str) -> Identity:
     return identities.load_or_create(folder / f"{name}.key")
+
+
+def node_context(identity: Identity, charter: Charter, verifier: Verifier, **changes: object) -> NodeContext:
+    """The context of a node of which a test uses a part."""
+    fields = {"options": options(), "report": lambda event: None, **changes}
+    membership = Membership(charter, identity.peer_id)
+    return NodeContext(charter=charter, identity=identity, membership=membership, verifier=verifier, **fields)
 
 
 def question_ids(
@@ -114,10 +123,10 @@ def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) 
     )
 
 
-def be_of_use(trust: Trust, peer: bytes) -> None:
+def be_of_use(trust: ReputationTable, peer: bytes) -> None:
     """Record the least that makes a peer trusted."""
     for number in range(KNOWN_FROM):
-        trust.received(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
+        trust.record_groups(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
 
 
 def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from network.loopback import fresh_identity
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network import joined_swarms
-from waggle.network.joined_swarms import Book, Entry
+from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.network.messages import invite
 from waggle.network.messages.invite import Invite
 
@@ -19,16 +19,16 @@ FIRST, OTHER = "ab" * 32, "cd" * 32
 def test_what_is_written_is_read_again(tmp_path):
     seed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
     known = (
-        Book(active=FIRST)
-        .with_entry(Entry(charter=FIRST, seeds=(seed,), created=True, port=4001))
-        .with_entry(Entry(charter=OTHER))
+        JoinedSwarms(active=FIRST)
+        .with_entry(JoinedSwarm(charter=FIRST, seeds=(seed,), created=True, port=4001))
+        .with_entry(JoinedSwarm(charter=OTHER))
     )
     joined_swarms.write(tmp_path / "swarms.json", known)
     assert joined_swarms.read(tmp_path / "swarms.json") == known
 
 
 def test_nothing_is_known_where_there_is_no_file(tmp_path):
-    assert joined_swarms.read(tmp_path / "swarms.json") == Book()
+    assert joined_swarms.read(tmp_path / "swarms.json") == JoinedSwarms()
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"active": "First light"}', b"\xff\xfe", b'{"entries": [{"charter": 7}]}'])
@@ -38,7 +38,7 @@ def test_a_damaged_book_is_set_aside_and_said(tmp_path, content):
     with pytest.raises(SwarmError, match="begun anew"):
         joined_swarms.read(path)
     assert path.with_suffix(".damaged").read_bytes() == content
-    assert joined_swarms.read(path) == Book()
+    assert joined_swarms.read(path) == JoinedSwarms()
 
 
 def test_a_book_that_the_disk_does_not_give_out_stays_where_it_is(tmp_path):
@@ -50,26 +50,29 @@ def test_a_book_that_the_disk_does_not_give_out_stays_where_it_is(tmp_path):
 
 
 def test_a_swarm_whose_seeds_are_no_addresses_is_left_out(tmp_path):
-    joined_swarms.write(tmp_path / "swarms.json", Book(entries=(Entry(charter=FIRST, seeds=("nowhere",)), Entry(charter=OTHER))))
+    joined_swarms.write(
+        tmp_path / "swarms.json",
+        JoinedSwarms(entries=(JoinedSwarm(charter=FIRST, seeds=("nowhere",)), JoinedSwarm(charter=OTHER))),
+    )
     assert [entry.charter for entry in joined_swarms.read(tmp_path / "swarms.json").entries] == [OTHER]
 
 
 def test_a_swarm_stands_in_the_book_once_and_can_be_forgotten():
-    known = Book().with_entry(Entry(charter=FIRST)).with_entry(Entry(charter=FIRST, members=3))
+    known = JoinedSwarms().with_entry(JoinedSwarm(charter=FIRST)).with_entry(JoinedSwarm(charter=FIRST, members=3))
     assert [entry.members for entry in known.entries] == [3]
     assert known.without(FIRST).entries == ()
 
 
 def test_one_swarm_too_many_is_refused_in_words():
-    full = Book(entries=tuple(Entry(charter=f"{i:064x}") for i in range(joined_swarms.MOST)))
+    full = JoinedSwarms(entries=tuple(JoinedSwarm(charter=f"{i:064x}") for i in range(joined_swarms.MAX_SWARMS)))
     with pytest.raises(SwarmError, match="remembered already"):
-        full.with_entry(Entry(charter=FIRST))
+        full.with_entry(JoinedSwarm(charter=FIRST))
 
 
 def test_as_many_swarms_as_are_remembered_are_read_again_however_long_their_invites_are(tmp_path):
-    known = Book()
-    for number in range(joined_swarms.MOST):
-        known = known.with_entry(Entry(charter=f"{number:064x}", seeds=longest()))
+    known = JoinedSwarms()
+    for number in range(joined_swarms.MAX_SWARMS):
+        known = known.with_entry(JoinedSwarm(charter=f"{number:064x}", seeds=longest()))
     joined_swarms.write(tmp_path / "swarms.json", known)
     assert joined_swarms.read(tmp_path / "swarms.json") == known
 

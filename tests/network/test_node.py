@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,15 +17,15 @@ import pytest
 
 from network.loopback import SOON, Ear, Start, answered, fresh_identity, judged, options, question_ids, serving, share
 from waggle.core.peer_id import PEER_ID_PREFIX, short_id, text_of
-from waggle.network.exchange.verification import Judged
+from waggle.network.exchange.verification import VerifiedRecord
 from waggle.network.identity.keys import Identity
-from waggle.network.limits.rate_limits import Shares
+from waggle.network.limits.rate_limits import AddressRangeRateLimit
 from waggle.network.limits.reputation import MAX_PEERS
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachFound, RecordDropped, TrafficCounted
-from waggle.network.messages.rollout_record import Record, encode
+from waggle.network.messages.events import GroupsArrived, NetworkRestarted, ReachChanged, RecordRejected, TrafficMeasured
+from waggle.network.messages.rollout_record import RolloutRecord, encode
 from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.connection import Connection
@@ -42,7 +43,7 @@ async def test_groups_made_by_one_node_arrive_judged_at_the_other(
 ) -> None:
     node = await start("one", seeds=(seed_address,))
     other = await start("other", seeds=(seed_address,))
-    await other.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await other.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     ids = question_ids(charter, verifier, node.identity.peer_id, 3)
     groups = answered(charter, verifier, node.identity.peer_id, ids)
 
@@ -76,8 +77,8 @@ async def test_sharing_is_counted_on_both_sides(start: Start, seed_address: str,
     assert (there.peer.received, there.peer.useful, there.peer.rejected, there.peer.model) == (2, 2, 0, "starter")
     assert there.peer.mean_reward == pytest.approx(1 / 3, abs=0.1)
     await node.ear.peer(other.identity.peer_id, lambda news: news.peer.taken == 2)
-    assert (await node.ear.hear(TrafficCounted, lambda news: news.up > 0)).up == pytest.approx(size / 5)
-    assert (await other.ear.hear(TrafficCounted, lambda news: news.down > 0)).down == pytest.approx(size / 5)
+    assert (await node.ear.hear(TrafficMeasured, lambda news: news.up > 0)).up == pytest.approx(size / 5)
+    assert (await other.ear.hear(TrafficMeasured, lambda news: news.down > 0)).down == pytest.approx(size / 5)
     connected = await other.ear.peer(node.identity.peer_id, lambda news: news.peer.delay_ms is not None)
     assert connected.peer.connection == "lan", "both are on this computer"
 
@@ -96,7 +97,7 @@ async def test_each_node_gets_the_others_groups_and_never_its_own(
             await each.ear.hear(GroupsArrived, lambda news, other=other: news.origin == other)
         assert {judged.group.origin for judged in each.node.waiting()} == others
         assert len(each.ear.all(GroupsArrived)) == 2
-        assert each.ear.all(RecordDropped) == []
+        assert each.ear.all(RecordRejected) == []
 
 
 async def test_round_after_round_arrives_and_a_group_sent_again_counts_once(
@@ -128,7 +129,7 @@ async def test_reserved_questions_are_refused_and_the_others_of_the_record_kept(
 
     share(node.node, groups)
 
-    dropped = await other.ear.hear(RecordDropped)
+    dropped = await other.ear.hear(RecordRejected)
     assert (dropped.origin, dropped.reason) == (peer_id, "reserved question")
     arrived = await other.ear.hear(GroupsArrived)
     assert [judged.group for judged in arrived.groups] == groups[1:]
@@ -156,7 +157,7 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
         await dht.settle()
         signed = announcements.signed(announced, liar)
         await dht.announce(directory.key_of(charter.digest, 0, 0), liar.peer_id, signed, announced.expires_at)
-        dropped = await other.ear.hear(RecordDropped)
+        dropped = await other.ear.hear(RecordRejected)
         await other.ear.peer(liar.peer_id, lambda news: news.peer.rejected == 1)
 
         # A true record that comes later shows that the directory was read again, and the liar not asked again.
@@ -170,7 +171,7 @@ async def test_a_payload_that_is_not_what_was_announced_is_refused_once(
     assert (dropped.origin, dropped.reason) == (liar.peer_id, "not the payload that was announced")
     assert f"a message of peer {short_id(liar.peer_id)} is refused: not the payload that was announced" in caplog.messages
     assert text_of(liar.peer_id) not in caplog.text
-    assert len(other.ear.all(RecordDropped)) == 1
+    assert len(other.ear.all(RecordRejected)) == 1
 
 
 async def test_sharing_goes_on_after_the_network_process_was_killed(
@@ -220,8 +221,8 @@ async def test_a_fault_in_the_background_is_raised_where_the_node_is_watched(sta
     def fail(news: object) -> None:
         raise ZeroDivisionError
 
-    node.node._tell = fail  # traffic and standings are told through it
-    node.node._trust.rejected(b"peer", "noise")
+    node.node._context = replace(node.node._context, report=fail)  # traffic and standings are told through it
+    node.node._reputations.record_rejection(b"peer", "noise")
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(node.node.run(), SOON)
 
@@ -243,11 +244,13 @@ async def test_one_source_gets_its_share_of_our_upload_and_another_its_own(
     groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
     _, size = share(node.node, groups)
     async with asyncio.timeout(SOON):
-        while not node.node._offers._offers:
+        while not node.node._publisher._published:
             await asyncio.sleep(0.01)
-    (sha256,) = node.node._offers._offers
-    node.node._quota = Shares(rate=0.0, burst=2.5 * size)
-    node.node._trust.connected({b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")})
+    (sha256,) = node.node._publisher._published
+    node.node._upload_limit = AddressRangeRateLimit(rate=0.0, burst=2.5 * size)
+    node.node._reputations.update_connections(
+        {b"a": ("direct", "8.8.4.0/24"), b"b": ("direct", "8.8.4.0/24"), b"c": ("direct", "")}
+    )
 
     payloads = [bool(await node.node._give_payload(peer, sha256)) for peer in (b"a", b"b", b"b", b"c")]
 
@@ -264,7 +267,7 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
     crowd = [
         Connected(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
     ]
-    node._meet(crowd, {})
+    node._update_connections(crowd, {})
     answered = 0
     with suppress(Refused):
         for peer in crowd[MAX_PEERS:]:
@@ -278,9 +281,9 @@ async def test_what_arrives_from_a_peer_that_was_just_muted_is_not_kept(
     start: Start, charter: Charter, verifier: Verifier
 ) -> None:
     node, origin = await start("one"), judged(1, 1).group.origin
-    arrived = Judged(Record(origin=origin, round=1, epoch=1, model="m", groups=()), (judged(1, 1),), reserved=0)
+    arrived = VerifiedRecord(RolloutRecord(origin=origin, round=1, epoch=1, model="m", groups=()), (judged(1, 1),), reserved=0)
     node.node.choose(origin, "muted")
-    node.node._gathering._keep(origin, arrived)
+    node.node._collector._add_to_pool(origin, arrived)
     assert node.ear.all(GroupsArrived) == []
 
 
@@ -289,17 +292,18 @@ async def test_while_a_node_is_held_it_pulls_nothing_and_then_goes_on(
 ) -> None:
     node, other = await start("one", seeds=(seed_address,)), await start("other", seeds=(seed_address,))
     resting = asyncio.Event()
-    other.node._gathering._is_resting = lambda: not resting.is_set()
+    collector = other.node._collector
+    collector._context = replace(collector._context, is_resting=lambda: not resting.is_set())
     groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
     share(node.node, groups)
     received = asyncio.Event()
-    other.node._gathering._on_announcements = lambda announced: received.set() if node.identity.peer_id in announced else None
+    other.node._collector._on_announcements = lambda announced: received.set() if node.identity.peer_id in announced else None
     async with asyncio.timeout(SOON):
         for _ in range(3):  # it looks on, and leaves what it sees
             received.clear()
             await received.wait()
     assert other.ear.all(GroupsArrived) == []
-    assert not node.node._trust.of(other.identity.peer_id).taken
+    assert not node.node._reputations.of(other.identity.peer_id).taken
 
     resting.set()
     await other.ear.hear(GroupsArrived)
@@ -318,13 +322,13 @@ async def test_a_verifier_killed_over_a_record_is_nobodys_offence(tmp_path: Path
         node = open_node(options(), charter, fresh_identity(tmp_path, "own"), dying, Ear())
         now = time.time()
         groups = tuple(answered(charter, dying, peer.peer_id, question_ids(charter, dying, peer.peer_id, 1)))
-        blob = encode(Record(origin=peer.peer_id, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
+        blob = encode(RolloutRecord(origin=peer.peer_id, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
         announced = Announcement(
             charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now),
             specialties=1, model="m", expires=1,
         )  # fmt: skip
-        await node._gathering._accept(node._connection, peer.peer_id, announced, blob, now)
-        assert node._trust.of(peer.peer_id).rejected == 0
+        await node._collector._accept(node._connection, peer.peer_id, announced, blob, now)
+        assert node._reputations.of(peer.peer_id).rejected == 0
         assert node.waiting() == ()
     finally:
         dying.close()
@@ -339,7 +343,7 @@ async def test_a_swarm_goes_on_when_its_only_seed_is_gone_and_who_was_away_finds
         other = await start("other", seeds=(seed,))
         away = await start("away", seeds=(seed,), known_peers=remembered)
         for live in (node, other, away):
-            await live.ear.hear(ReachFound, lambda news: news.peers >= 3)
+            await live.ear.hear(ReachChanged, lambda news: news.peers >= 3)
         async with asyncio.timeout(SOON):
             while len(peer_cache.read(remembered)) < 3:
                 await asyncio.sleep(0.1)

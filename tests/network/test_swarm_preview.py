@@ -12,7 +12,7 @@ from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.messages.invite import MAX_SEEDS, Invite
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.swarm_preview import Visited, visit
+from waggle.network.swarm_preview import SwarmPreview, preview_swarm
 from waggle.network.transport.hivemind.node import open_dht
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Specialty, encode, first_swarm
@@ -31,8 +31,8 @@ async def test_seeds_that_take_a_call_and_never_speak_do_not_hold_a_visit_up(tmp
             peer = text_of(fresh_identity(tmp_path, str(i)).peer_id)
             seeds.append(f"/ip4/127.0.0.1/tcp/{server.sockets[0].getsockname()[1]}/p2p/{peer}")
         async with asyncio.timeout(SOON):
-            result = await visit(Invite(charter=bytes(32), seeds=tuple(seeds)), "127.0.0.1", patience=0.5)
-    assert result == Visited(charter=None, answered=False, members=0)
+            result = await preview_swarm(Invite(charter=bytes(32), seeds=tuple(seeds)), "127.0.0.1", patience=0.5)
+    assert result == SwarmPreview(charter=None, answered=False, members=0)
 
 
 async def test_a_live_seed_whose_charter_names_a_file_of_this_computer_is_refused_in_words(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ async def test_a_live_seed_whose_charter_names_a_file_of_this_computer_is_refuse
         invite = Invite(charter=hostile.digest, seeds=tuple(await seed.addresses()))
         async with asyncio.timeout(SOON):
             with pytest.raises(CharterError, match="sets data_file of spell_backward to /etc/machine-id, which no charter may"):
-                await visit(invite, "127.0.0.1")
+                await preview_swarm(invite, "127.0.0.1")
     finally:
         await seed.close()
 
@@ -54,7 +54,7 @@ async def test_a_proxy_that_cannot_be_used_is_no_absence_of_members(monkeypatch:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:9")
     with pytest.raises(SwarmError, match="proxy cannot be used"):
-        await visit(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
+        await preview_swarm(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
     monkeypatch.delenv("all_proxy")
-    result = await visit(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
-    assert result == Visited(charter=None, answered=False, members=0)
+    result = await preview_swarm(Invite(charter=bytes(32), gateways=("ws://127.0.0.1:9/gateway",)), "127.0.0.1")
+    assert result == SwarmPreview(charter=None, answered=False, members=0)

@@ -20,7 +20,7 @@ from waggle.sapo import round as sapo
 from waggle.sapo import stages
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at, split_of
@@ -31,7 +31,7 @@ from waggle_lab.study import statistics
 
 CHARTER = first_swarm()
 ROUNDS = 5
-RULES = stages.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
+RULES = stages.RoundSettings(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -221,7 +221,7 @@ class Counting(Plain):
         self.choices = 0
         self.instances.append(self)
 
-    def choose(self, offer: Offer) -> TrainingSet:
+    def choose(self, offer: Candidates) -> TrainingSet:
         self.choices += 1
         return super().choose(offer)
 

@@ -112,8 +112,8 @@ def test_a_pause_goes_before_every_rule(wishes, readings, reason, ends):
     ],
 )
 def test_a_moment_names_the_day_where_it_is_not_today(hours, words):
-    said = moment(NOW + hours * 3600, NOW, lambda at: time.strftime("%H:%M", time.gmtime(at)), time.gmtime)
-    assert said == words
+    text = moment(NOW + hours * 3600, NOW, lambda at: time.strftime("%H:%M", time.gmtime(at)), time.gmtime)
+    assert text == words
 
 
 @pytest.mark.parametrize("wishes", [Wishes(paused=True, until=NOW), Wishes(paused=True, until_away=True)])
@@ -148,9 +148,9 @@ def test_a_days_energy_that_lasts_holds_nothing_back_and_is_said():
 def test_nothing_goes_on_against_a_full_disk_but_a_pause_is_still_a_pause():
     full = Tick(rule="disk", passes=False, says="Round 3 could not be saved.", ends="Make room on the disk.")
     for wishes in (NOTHING, Wishes(anyway_until=NOW + 9)):
-        decision = decide(OFF, GOOD, wishes, NOW, hindrance=full)
+        decision = decide(OFF, GOOD, wishes, NOW, blocker=full)
         assert (decision.standing, decision.reason, decision.ends) == ("waiting", full.says, full.ends)
-    assert decide(OFF, GOOD, Wishes(paused=True), NOW, hindrance=full).standing == "paused"
+    assert decide(OFF, GOOD, Wishes(paused=True), NOW, blocker=full).standing == "paused"
 
 
 @pytest.mark.parametrize("later", [0.0, 9.0])

@@ -5,10 +5,9 @@ from contextlib import closing
 import pytest
 
 from waggle.core.errors import CharterError
-from waggle.tasks import catalogue, charter
+from waggle.tasks import audit_results, catalogue, charter
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
-from waggle.tasks.specialties import audit_results
 
 LARGEST_SEED = (1 << 63) - 1
 

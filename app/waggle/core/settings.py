@@ -21,7 +21,8 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=5, le=100)]
 Hours = Annotated[str, msgspec.Meta(pattern=r"^[#.]{24}\Z")]  # of one day: # may contribute, . may not
 UPDATE_RULES = module_names("rl/update_rules")
-SHARING_STRATEGIES = module_names("sapo/sharing")
+LIVE_SHARING_STRATEGIES = module_names("sapo/sharing")  # a live swarm carries all that these need
+SHARING_STRATEGIES = tuple(sorted((*LIVE_SHARING_STRATEGIES, *module_names("sapo/sharing/sender_logp"))))
 if TYPE_CHECKING:
     UpdateRule: TypeAlias = str
     SharingStrategy: TypeAlias = str

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Union
 from waggle.core import cuda_download
 from waggle.core.errors import ModelError
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.rl.batch import nothing
@@ -26,7 +26,7 @@ WRONG = "a product of two small matrices came out wrong"
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedPolicy:
     """A policy ready to be used from the thread that opened it."""
 
     policy: Union["TorchPolicy", "MlxPolicy"]
@@ -38,7 +38,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Choice:
+class DeviceChoice:
     """Which backend computes on which device, and why."""
 
     backend: str
@@ -59,7 +59,7 @@ def use_threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
-def let_go() -> None:
+def release_memory() -> None:
     """Give back what policies hold that nobody uses any more: the next one is measured by the memory that is free."""
     gc.collect()  # an engine and its gate refer to each other
     if sys.modules.get("torch"):  # None: where it may not be imported
@@ -69,23 +69,23 @@ def let_go() -> None:
 
 
 def open_policy(
-    folder: Path, *, device: str, threads: int, training: Training | None = None, short: Callable[[str], None] = nothing
-) -> Opened:
+    folder: Path, *, device: str, threads: int, training: TrainingMode | None = None, short: Callable[[str], None] = nothing
+) -> OpenedPolicy:
     """Load a model folder; raises ModelError. Imports torch, which takes seconds, or MLX, which does not.
 
     `short` is told, in one sentence, when memory ran short and less runs together from then on.
     """
     tokenizer = load_tokenizer(folder, rows=model_config.read(folder).vocab_size)  # beyond them MLX reads anything, or crashes
-    choice = choose(device)
-    policy = _policy(folder, choice, threads, training or Training(), short)
-    return Opened(
+    choice = choose_device(device)
+    policy = _policy(folder, choice, threads, training or TrainingMode(), short)
+    return OpenedPolicy(
         policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,
     )  # fmt: skip
 
 
 def _policy(
-    folder: Path, choice: Choice, threads: int, training: Training, short: Callable[[str], None]
+    folder: Path, choice: DeviceChoice, threads: int, training: TrainingMode, short: Callable[[str], None]
 ) -> Union["TorchPolicy", "MlxPolicy"]:
     if choice.backend == "MLX":
         from waggle.models.mlx.policy import MlxPolicy
@@ -99,23 +99,23 @@ def _policy(
     return TorchPolicy(folder, device=choice.device, training=training, short=short)
 
 
-def choose(requested_device: str) -> Choice:
+def choose_device(requested_device: str) -> DeviceChoice:
     """MLX on Apple Silicon, where it works; elsewhere torch. Raises ModelError where what is wanted cannot be had."""
     if requested_device == "mlx":
         if problem := _mlx_problem():
             raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
-        return Choice("MLX", _mlx_device(), "chosen in the settings")
+        return DeviceChoice("MLX", _mlx_device(), "chosen in the settings")
     problem = ""
     if requested_device == "auto" and is_apple_silicon():
         problem = _mlx_problem()
         if not problem:
-            return Choice("MLX", _mlx_device(), "this Mac's graphics processor was found")
+            return DeviceChoice("MLX", _mlx_device(), "this Mac's graphics processor was found")
     try:
         device, reason = _torch_device(requested_device)
     except ImportError as error:
         why = f"torch is not installed, and MLX cannot be used: {problem}" if problem else "torch is not installed"
         raise ModelError(f"No model can be run: {why}.", "Install Waggle again, or set computer.device to auto.") from error
-    return Choice("torch", device, f"MLX cannot be used: {problem}" if problem else reason)
+    return DeviceChoice("torch", device, f"MLX cannot be used: {problem}" if problem else reason)
 
 
 def is_apple_silicon() -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from waggle.core.errors import ModelError
 from waggle.models.shared.model_config import table_in
 from waggle.tasks.sandbox import messages
-from waggle.tasks.sandbox.child_process import Child
+from waggle.tasks.sandbox.child_process import ChildProcess
 
 MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
 LARGEST = 1 << 20  # characters of a template
@@ -22,7 +22,7 @@ RENDER_SECONDS = 3.0  # of the processor: thousands of times what a template tak
 
 
 @dataclass(frozen=True)
-class Chat:
+class ChatTemplate:
     """How a model was taught to chat."""
 
     folder: Path
@@ -50,14 +50,14 @@ class Chat:
 
 
 @lru_cache(CACHE_SIZE)
-def _rendered(chat: Chat, texts: tuple[str, ...]) -> str:
+def _rendered(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
     """By a process of its own, once for as many turns: a model is opened often, and talks go on."""
     try:
-        child = Child("waggle.tasks.sandbox.template_process", messages.template_reply)
+        child = ChildProcess("waggle.tasks.sandbox.template_process", messages.template_reply)
     except OSError as error:  # short of memory or of processes
         raise _unusable(chat.folder, f"{error.strerror}") from error
     try:
-        reply = child.ask(messages.Render(chat.template, dict(chat.specials), texts), START_SECONDS, RENDER_SECONDS)
+        reply = child.ask(messages.RenderTemplate(chat.template, dict(chat.specials), texts), START_SECONDS, RENDER_SECONDS)
     except (EOFError, TimeoutError) as error:
         raise _unusable(chat.folder, str(error)) from error
     finally:
@@ -67,7 +67,7 @@ def _rendered(chat: Chat, texts: tuple[str, ...]) -> str:
     return reply.text
 
 
-def read(folder: Path) -> Chat | None:
+def read(folder: Path) -> ChatTemplate | None:
     """The chat of a transformers folder, or None where it has no template; raises ModelError for one that cannot be used."""
     path = folder / "tokenizer_config.json"
     settings = table_in(path) if path.is_file() else {}  # a model needs none
@@ -77,7 +77,7 @@ def read(folder: Path) -> Chat | None:
     if len(template) > LARGEST:
         raise _unusable(folder, "it is too long")
     names = ("bos_token", "eos_token", "unk_token", "pad_token")
-    chat = Chat(folder, template, tuple((name, _text(settings.get(name))) for name in names))
+    chat = ChatTemplate(folder, template, tuple((name, _text(settings.get(name))) for name in names))
     chat.around(1)  # raises where it is of no use
     return chat
 

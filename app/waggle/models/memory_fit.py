@@ -12,8 +12,8 @@ from typing import Any
 from waggle.core.errors import ModelError
 from waggle.models.shared.adaptive_batch import PASS_BYTES
 from waggle.models.shared.lora import RANK
-from waggle.models.shared.model_config import Configuration
-from waggle.models.shared.training_mode import Method, Precision, Training
+from waggle.models.shared.model_config import ModelConfig
+from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 
 SPARE = 0.85  # of the free memory may be used: other programs go on living
 PROGRAM = 600_000_000  # bytes of Python and its libraries, before any model
@@ -30,7 +30,7 @@ BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
 
 
 @dataclass(frozen=True)
-class Machine:
+class DeviceCapacity:
     """What a device offers: `free` bytes, and multiplications and additions a second in each precision."""
 
     free: int
@@ -40,7 +40,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Work:
+class Workload:
     """One round: `questions` answered `group_size` times each with up to `longest` tokens, `groups` learned from."""
 
     questions: int
@@ -59,10 +59,10 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Fit:
+class MemoryFit:
     """A way of training, what it needs of what is free, and about how many answers an hour it gives."""
 
-    training: Training
+    training: TrainingMode
     needs: int
     free: int
     answers_an_hour: int
@@ -90,11 +90,18 @@ WORDS: Mapping[Method, str] = {
 
 
 def choose(
-    model: Configuration, machine: Machine, work: Work, *, method: Method | None = None, precision: Precision | None = None
-) -> Fit:
+    model: ModelConfig,
+    machine: DeviceCapacity,
+    work: Workload,
+    *,
+    method: Method | None = None,
+    precision: Precision | None = None,
+) -> MemoryFit:
     """The best way of training that fits. What a person chose is kept, fitting or not; else raises ModelError where none does."""
     ways = [way for way in _ways(precision or fast_precision(model, machine), machine.backend) if method in (None, way.method)]
-    ways = [way for way in ways if precision in (None, way.precision)] or [Training(method or "lora", precision or "bfloat16")]
+    ways = [way for way in ways if precision in (None, way.precision)] or [
+        TrainingMode(method or "lora", precision or "bfloat16")
+    ]
     ways += [replace(ways[-1], parts=parts) for parts in PARTS]
     fits = [_fit(model, machine, work, way) for way in ways]
     best = next((fit for fit in fits if fit.fits), min(fits, key=lambda fit: fit.needs))
@@ -109,44 +116,44 @@ def choose(
     return best
 
 
-def rate_for(model: Configuration, method: Method) -> float:
+def rate_for(model: ModelConfig, method: Method) -> float:
     """A rate of learning: the starter's for models of its size, 1e-6 at half a billion weights, more for adapters."""
     whole = 5e-4 * min(1.0, 1e6 / weights_of(model))
     return min(5e-4, 20 * whole) if method == "lora" else whole
 
 
-def is_small(model: Configuration) -> bool:
+def is_small(model: ModelConfig) -> bool:
     """Whether a model is of the starter's kind: it fits everywhere, and its runs are compared to the bit."""
     return weights_of(model) < SMALL
 
 
-def fast_precision(model: Configuration, machine: Machine) -> Precision:
+def fast_precision(model: ModelConfig, machine: DeviceCapacity) -> Precision:
     """bfloat16 where it is so much faster that it is worth its rounding."""
     if is_small(model):
         return "float32"
     return "bfloat16" if machine.speeds["bfloat16"] > FASTER * machine.speeds["float32"] else "float32"
 
 
-def weights_of(model: Configuration) -> int:
+def weights_of(model: ModelConfig) -> int:
     """How many numbers a model has, but for a few thousand."""
     return _layers(model) + model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
 
 
-def _ways(fast: Precision, backend: str) -> Iterator[Training]:
+def _ways(fast: Precision, backend: str) -> Iterator[TrainingMode]:
     """From the best to the leanest."""
     methods: tuple[Method, ...] = ("full", "lora") if backend == "MLX" else ("full", "lean", "lora")
     for precision in dict.fromkeys((fast, "bfloat16")):
         for method in methods:
             for recompute in (False, True):
-                yield Training(method, precision, recompute)
+                yield TrainingMode(method, precision, recompute)
 
 
-def _fit(model: Configuration, machine: Machine, work: Work, way: Training) -> Fit:
+def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> MemoryFit:
     answers = work.answers * 3600 / max(1e-9, _seconds(model, machine, work, way))
-    return Fit(way, _bytes(model, machine, work, way), machine.free, _rounded(answers))
+    return MemoryFit(way, _bytes(model, machine, work, way), machine.free, _rounded(answers))
 
 
-def _bytes(model: Configuration, machine: Machine, work: Work, way: Training) -> int:
+def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
     """The most that a round needs at once: while answering, or while learning."""
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.method == "lora" else count
@@ -164,7 +171,7 @@ def _bytes(model: Configuration, machine: Machine, work: Work, way: Training) ->
     return PROGRAM + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
 
-def _activations(model: Configuration, machine: Machine, work: Work, way: Training) -> int:
+def _activations(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
     """Bytes that a pass keeps for its backward pass: those of a piece, and the attention of all that run together."""
     size, read = BYTES[way.precision], work.prompt + work.longest
     completions, together = _pass(model, work, way)
@@ -180,7 +187,7 @@ def _activations(model: Configuration, machine: Machine, work: Work, way: Traini
     return tokens + together * size * (layers * answers + (layers + SCORES) * scores)
 
 
-def _pass(model: Configuration, work: Work, way: Training) -> tuple[int, int]:
+def _pass(model: ModelConfig, work: Workload, way: TrainingMode) -> tuple[int, int]:
     """How many completions a piece has (a whole group if there is room) and how many pieces run together.
 
     See models/shared/adaptive_batch.py.
@@ -191,7 +198,7 @@ def _pass(model: Configuration, work: Work, way: Training) -> tuple[int, int]:
     return completions, max(1, min(work.groups, room // (work.prompt + completions * work.longest)))
 
 
-def _seconds(model: Configuration, machine: Machine, work: Work, way: Training) -> float:
+def _seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> float:
     """Of one round: two operations a weight and token forward, twice as many backward."""
     speed, (token_s, pass_s) = machine.speeds[way.precision], CARD_S.get(machine.device, (0.0, 0.0))
     head = model.vocab_size * model.hidden_size
@@ -210,12 +217,12 @@ def _seconds(model: Configuration, machine: Machine, work: Work, way: Training) 
     return answering + written / (LEARNED * speed) + learning
 
 
-def _layers(model: Configuration) -> int:
+def _layers(model: ModelConfig) -> int:
     attention = model.head_dim * (2 * model.num_attention_heads + 2 * model.num_key_value_heads)
     return model.num_hidden_layers * model.hidden_size * (attention + 3 * model.intermediate_size)
 
 
-def _widths(model: Configuration) -> int:
+def _widths(model: ModelConfig) -> int:
     """The sum of what goes into and comes out of every adapted layer: so many numbers has each rank of the adapters."""
     heads, shared = model.head_dim * model.num_attention_heads, model.head_dim * model.num_key_value_heads
     attention = 4 * model.hidden_size + 2 * heads + 2 * shared
@@ -227,13 +234,13 @@ def _rounded(number: float) -> int:
     return int(float(f"{number:.2g}"))
 
 
-def measure(backend: str, device: str, threads: int) -> Machine:
+def measure(backend: str, device: str, threads: int) -> DeviceCapacity:
     """A short look at the device that will be used, in the thread that will use it. Raises MemoryShort."""
     if backend == "MLX":
         from waggle.models.mlx.memory import recommended
 
         free = min(_free(), recommended() or _free())
-        return Machine(free, {name: _speed(_mlx_product(name, device)) for name in BYTES}, backend, device)
+        return DeviceCapacity(free, {name: _speed(_mlx_product(name, device)) for name in BYTES}, backend, device)
     import torch
 
     from waggle.models.torch.memory import memory_errors
@@ -241,7 +248,7 @@ def measure(backend: str, device: str, threads: int) -> Machine:
     torch.set_num_threads(threads)
     free = _free() if device == "cpu" else _free_on(getattr(torch, device))
     with memory_errors():
-        return Machine(free, {name: _speed(_torch_product(name, device)) for name in BYTES}, backend, device)
+        return DeviceCapacity(free, {name: _speed(_torch_product(name, device)) for name in BYTES}, backend, device)
 
 
 def _free() -> int:

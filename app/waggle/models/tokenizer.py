@@ -11,7 +11,7 @@ import numpy as np
 import tokenizers
 
 from waggle.core.errors import ModelError, WaggleError
-from waggle.models.chat_template import Chat
+from waggle.models.chat_template import ChatTemplate
 from waggle.models.chat_template import read as read_chat
 from waggle.models.shared.model_config import table_in
 from waggle.rl.batch import Ids
@@ -22,7 +22,7 @@ LARGEST_TOKEN = 1 << 31  # ids are int32
 class Tokenizer:
     """Encode and decode. Special tokens inside a text are plain text; `stop` is the token that ends a completion."""
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, stop: int, chat: Chat | None = None) -> None:
+    def __init__(self, tokenizer: tokenizers.Tokenizer, stop: int, chat: ChatTemplate | None = None) -> None:
         self._tokenizer, self._chat = tokenizer, chat
         self._turn = [self._special(piece) for piece in chat.around(1)] if chat else []
         marked = tokenizer.encode("a", add_special_tokens=True)

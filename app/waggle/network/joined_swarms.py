@@ -1,6 +1,6 @@
-"""The book of swarms: those a person created or joined, with the seeds and gateways of their invites, and which one is active.
+"""The list of swarms that the person created or joined, with the seeds and gateways of their invites, and the active one.
 
-Left out: charters, and the keys of private swarms, each in a file of its own.
+Charters, and the keys of private swarms, have files of their own.
 """
 
 import os
@@ -15,62 +15,63 @@ from waggle.core.errors import UNREADABLE, SwarmError
 from waggle.network.messages.addresses import is_address, is_gateway
 from waggle.network.messages.invite import MAX_GATEWAYS, MAX_SEEDS
 
-MOST = 64  # swarms
-MAX_BYTES = 1024 * 1024  # more than so many of the longest invites take
+MAX_SWARMS = 64  # swarms
+MAX_BYTES = 1024 * 1024  # more than MAX_SWARMS of the longest invites need
 
 Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 HashOrNone = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """`charter` is the hash in hex; `port` is the one this node was last reached at there, so that invites stay true.
+class JoinedSwarm(msgspec.Struct, frozen=True, kw_only=True):
+    """`charter` is the hash in hex. `port` is the port at which this node was last reached there, so that invites stay valid.
 
-    `only_by_web`: of all that its newest invite names, a gateway alone answered here.
+    `only_by_web`: of the addresses in the newest invite, only gateways answered.
     """
 
     charter: Hash
     seeds: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_SEEDS)] = ()
     gateways: Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_GATEWAYS)] = ()
-    created: bool = False  # here
+    created: bool = False  # on this computer
     added_at: float = 0.0
-    members: Annotated[int, msgspec.Meta(ge=0)] = 0  # when it was last asked
+    members: Annotated[int, msgspec.Meta(ge=0)] = 0  # when the swarm was last looked at
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     only_by_web: bool = False
 
 
-class Book(msgspec.Struct, frozen=True, kw_only=True):
+class JoinedSwarms(msgspec.Struct, frozen=True, kw_only=True):
     """`active` is empty for the swarm that ships with Waggle."""
 
     active: HashOrNone = ""
-    before: HashOrNone = ""  # that in which a round was played last: what a choice that fails is left for
-    entries: Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MOST)] = ()
+    before: HashOrNone = ""  # the swarm of the last round: where to return if a choice fails
+    entries: Annotated[tuple[JoinedSwarm, ...], msgspec.Meta(max_length=MAX_SWARMS)] = ()
 
-    def entry(self, charter: str) -> Entry | None:
+    def entry(self, charter: str) -> JoinedSwarm | None:
+        """The swarm with this charter hash."""
         return next((entry for entry in self.entries if entry.charter == charter), None)
 
-    def with_entry(self, entry: Entry) -> "Book":
-        """With this one added, or in the place of what was known of the same swarm; raises SwarmError for one too many."""
+    def with_entry(self, entry: JoinedSwarm) -> "JoinedSwarms":
+        """A copy in which this swarm is added or replaced; raises SwarmError if there are too many."""
         if self.entry(entry.charter):
             return replace(
                 self, entries=tuple(entry if present.charter == entry.charter else present for present in self.entries)
             )
-        if len(self.entries) >= MOST:
-            raise SwarmError(f"{MOST} swarms are remembered already.", "Forget one first.")
+        if len(self.entries) >= MAX_SWARMS:
+            raise SwarmError(f"{MAX_SWARMS} swarms are remembered already.", "Forget one first.")
         return replace(self, entries=(*self.entries, entry))
 
-    def without(self, charter: str) -> "Book":
-        """With this one forgotten. It is not gone back to: without it that would be another one, and open to all."""
+    def without(self, charter: str) -> "JoinedSwarms":
+        """A copy without this swarm, which is no longer a place to return to: without its entry it would be a public one."""
         before = self.active if self.before == charter else self.before
         return replace(self, before=before, entries=tuple(entry for entry in self.entries if entry.charter != charter))
 
 
-def read(path: Path) -> Book:
-    """Empty where there is none. One that is damaged is set aside, and SwarmError says where."""
+def read(path: Path) -> JoinedSwarms:
+    """Read the list; empty if there is no file. A damaged file is set aside, and SwarmError says where."""
     try:
         with path.open("rb") as file:
-            book = msgspec.json.decode(file.read(MAX_BYTES), type=Book)
+            book = msgspec.json.decode(file.read(MAX_BYTES), type=JoinedSwarms)
     except FileNotFoundError:
-        return Book()
+        return JoinedSwarms()
     except OSError as error:
         raise SwarmError(f"The list of swarms {path} cannot be read: {error.strerror}.", "Check who owns it.") from error
     except UNREADABLE as error:
@@ -84,8 +85,8 @@ def read(path: Path) -> Book:
     return replace(book, entries=tuple(sound))
 
 
-def write(path: Path, book: Book) -> None:
-    """Raises SwarmError where the disk says no."""
+def write(path: Path, book: JoinedSwarms) -> None:
+    """Write the list; raises SwarmError if the disk refuses."""
     try:
         paths.put(path, msgspec.json.format(msgspec.json.encode(book)))
     except OSError as error:

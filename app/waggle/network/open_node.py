@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable
 
+from waggle.network.exchange.node_context import NodeContext
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.events import News
+from waggle.network.identity.membership import Membership
+from waggle.network.messages.events import NetworkEvent
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.node import SwarmNode
 from waggle.network.transport.choice import transport_for
@@ -17,9 +19,13 @@ def open_node(
     charter: Charter,
     identity: Identity,
     verifier: Verifier,
-    tell: Callable[[News], None],
+    report: Callable[[NetworkEvent], None],
     clock: Callable[[], float] = time.time,
     is_resting: Callable[[], bool] = lambda: False,
 ) -> SwarmNode:
-    """A node that is not started yet. See SwarmNode."""
-    return SwarmNode(options, charter, identity, verifier, tell, transport_for(options, identity), clock, is_resting)
+    """A node that is not started yet; see NodeContext for the parameters."""
+    context = NodeContext(
+        options=options, charter=charter, identity=identity, membership=Membership(charter, identity.peer_id, options.key),
+        verifier=verifier, report=report, clock=clock, is_resting=is_resting,
+    )  # fmt: skip
+    return SwarmNode(context, transport_for(options, identity))

@@ -11,10 +11,10 @@ from typing import Any
 
 from waggle.core.errors import CharterError, SwarmError
 from waggle.network.identity.keys import Identity, name_of
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.messages import handshake
 from waggle.network.messages.addresses import peer_of
-from waggle.network.messages.events import ClockSkewed, NetworkRestarted, News, ReachFound
+from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
 from waggle.network.transport.availability import is_light
@@ -38,7 +38,7 @@ async def run(
         sources.update((peer.peer_id, peer.source) for peer in peers)
 
     services = replace(
-        _services(charter, Admission(charter, identity.peer_id)), source=sources.get, look=lambda: connection.meet()
+        _services(charter, Membership(charter, identity.peer_id)), source=sources.get, look=lambda: connection.meet()
     )
     connection = Connection(options, identity, services, lambda news: _say(news, say), met=meet)
     await connection.start()
@@ -111,7 +111,7 @@ async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes
     raise SwarmError("No seed of this swarm has its charter.", "Check the internet connection, or ask for a newer invite.")
 
 
-def _services(charter: Charter, admission: Admission) -> Services:
+def _services(charter: Charter, admission: Membership) -> Services:
     document, digest = charters.encode(charter), charter.digest
     return Services(
         charter=lambda sha256: document if sha256 == digest else b"",
@@ -121,9 +121,9 @@ def _services(charter: Charter, admission: Admission) -> Services:
     )
 
 
-def _say(news: News, say: Callable[[str], None]) -> None:
+def _say(news: NetworkEvent, say: Callable[[str], None]) -> None:
     match news:
-        case ReachFound(peers=peers):
+        case ReachChanged(peers=peers):
             say(f"{peers} connected")
         case NetworkRestarted(reason=reason):
             say(f"Started again: {reason}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from waggle.core.errors import CharterError, SwarmError
 from waggle.network.identity import keys
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.messages import directory
 from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.invite import Invite
@@ -27,7 +27,7 @@ SEEDS_S = 30.0  # for all seeds of an invite together: a link may name sixteen t
 
 
 @dataclass(frozen=True)
-class Visited:
+class SwarmPreview:
     """`charter` is None where nobody gave it, `answered` whether anybody was there, `members` who announces something now.
 
     `only_by_web`: the seeds were called in vain, and a gateway answered.
@@ -39,7 +39,7 @@ class Visited:
     only_by_web: bool = False
 
 
-async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web: bool = False) -> Visited:
+async def preview_swarm(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web: bool = False) -> SwarmPreview:
     """Look for so many seconds at most, among the seeds and then the gateways; `by_web`: among these alone.
 
     Raises SwarmError where the network cannot be opened, and CharterError where all who answer lie.
@@ -56,7 +56,7 @@ async def visit(invite: Invite, host: str, patience: float = SEEDS_S, *, by_web:
         return replace(charter, only_by_web=charter.answered)
 
 
-async def is_answered(seeds: Sequence[str], charter: bytes, host: str, patience: float = AGAIN_S) -> bool:
+async def any_seed_answers(seeds: Sequence[str], charter: bytes, host: str, patience: float = AGAIN_S) -> bool:
     """Whether one of these seeds can be called from here, as seen within so many seconds. Raises SwarmError as `visit` does."""
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = keys.load_or_create(Path(folder) / "identity.key")
@@ -79,7 +79,7 @@ async def _network(visitor: Identity, charter: bytes, host: str) -> AsyncIterato
         await dht.close()
 
 
-async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
+async def _look(dht: Dht, invite: Invite, patience: float) -> SwarmPreview:
     answered, wrong = False, None
     charter: Charter | None = None
     with suppress(TimeoutError):  # whoever has not answered by now is away
@@ -98,10 +98,10 @@ async def _look(dht: Dht, invite: Invite, patience: float) -> Visited:
                     break
     if charter is None and wrong is not None:
         raise wrong
-    return Visited(charter, answered, await _members(dht, invite.charter) if answered else 0)
+    return SwarmPreview(charter, answered, await _members(dht, invite.charter) if answered else 0)
 
 
-async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Visited:
+async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> SwarmPreview:
     """The same through the gateways."""
     if not invite.gateways:
         raise SwarmError(
@@ -113,20 +113,20 @@ async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Vi
         async with asyncio.timeout(patience):
             charter = await find_charter(invite.gateways, invite.charter)
     if charter is None:
-        return Visited(None, answered=False, members=0)
+        return SwarmPreview(None, answered=False, members=0)
     options = SwarmOptions(gateways=invite.gateways)
     joined = asyncio.Event()
-    admission = Admission(charter, visitor.peer_id, invite.key)
+    admission = Membership(charter, visitor.peer_id, invite.key)
     gates = LightConnection(options, visitor, invite.charter, admission, lambda news: None, joined.set)
     try:
         with suppress(TimeoutError, PeerAway):  # how many there are is good to know, and no more
             async with asyncio.timeout(patience):
                 await gates.start()
                 await joined.wait()
-                return Visited(charter, answered=True, members=len(await gates.dht.read("")))
+                return SwarmPreview(charter, answered=True, members=len(await gates.dht.read("")))
     finally:
         await gates.close()
-    return Visited(charter, answered=True, members=0)
+    return SwarmPreview(charter, answered=True, members=0)
 
 
 async def _members(dht: Dht, charter: bytes) -> int:

@@ -23,9 +23,9 @@ from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial, origin_of
 from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced, line
 from waggle.sapo.sharing.adaptive import Adaptive
-from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.sharing.plain import Plain
-from waggle.sapo.stages import Rules
+from waggle.sapo.stages import RoundSettings
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
@@ -111,10 +111,10 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
 
 def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed: int, nodes: int, rounds: int) -> Trial:
     """Alone: eight own groups in a training set. Sharing: Waggle's default, four own ones and four external ones."""
-    sharing: Callable[[], Sharing] = Adaptive if lane == "sharing" else Plain
-    usual = Rules(learning_rate=RATE)
+    sharing: Callable[[], SharingStrategy] = Adaptive if lane == "sharing" else Plain
+    usual = RoundSettings(learning_rate=RATE)
     groups = usual.local + usual.external
-    rules = usual if lane == "sharing" else Rules(local=groups, external=0, learning_rate=RATE)
+    rules = usual if lane == "sharing" else RoundSettings(local=groups, external=0, learning_rate=RATE)
     setup = Setup(
         folders=(paths.starter(),) * nodes, models=("starter",) * nodes, charter=first_swarm(), rules=rules, sharing=sharing,
         most_questions=0, held_out=(), final_held_out=reserved, measure_every=0,

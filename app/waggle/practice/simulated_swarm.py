@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from waggle.core.errors import LabError
-from waggle.network.exchange.pool import CAPACITY, Pool
+from waggle.network.exchange.pool import CAPACITY, GroupPool
 from waggle.rl.random_streams import generator
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import EPOCH_SECONDS
@@ -49,7 +49,7 @@ class SimulatedSwarm:
     ) -> None:
         self.weather, self._seed, self._tick_seconds = weather, seed, tick_seconds
         self.tick = 0
-        self.doors = [Door(Pool(charter, weather.pool, self.clock, crumb_span=crumb_span)) for _ in range(count)]
+        self.doors = [Door(GroupPool(charter, weather.pool, self.clock, crumb_span=crumb_span)) for _ in range(count)]
         self._shared: list[tuple[int, tuple[JudgedGroup, ...]]] = []
         self._online = self._draw_online()
 
@@ -96,7 +96,7 @@ class SimulatedSwarm:
 class Door:
     """One node's connection: a `sapo.interfaces.Swarm`."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: GroupPool) -> None:
         self._pool = pool
         self._parcels: list[Parcel] = []
 

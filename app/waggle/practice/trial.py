@@ -15,7 +15,7 @@ import numpy as np
 
 from waggle.core.errors import LabError
 from waggle.models.backend import open_policy
-from waggle.network.exchange.verification import counts
+from waggle.network.exchange.verification import strict_verdict
 from waggle.network.messages.rollout_record import shareable
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import SimulatedSwarm, Weather
@@ -24,7 +24,7 @@ from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
-from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import JudgedGroup
@@ -41,8 +41,8 @@ class Setup:
     folders: tuple[Path, ...]  # one model a node
     models: tuple[str, ...]  # their names
     charter: Charter
-    rules: stages.Rules
-    sharing: Callable[[], Sharing]
+    rules: stages.RoundSettings
+    sharing: Callable[[], SharingStrategy]
     most_questions: int  # if above rules.questions: draw up to so many while few own groups teach
     held_out: tuple[Question, ...]  # for every point of the curve; empty: no curve
     final_held_out: tuple[Question, ...]  # for the score at the end
@@ -58,7 +58,7 @@ class _Player:
     """One node with its own count of rounds."""
 
     node: stages.Node
-    ahas: first_success.Ahas
+    ahas: first_success.FirstSuccesses
     round: int = 0
     useful: float = 0.0  # moving share of own groups that teach
 
@@ -111,7 +111,7 @@ class Trial:
             sharing=setup.sharing(),
             specialties=setup.specialties[i % len(setup.specialties)],
         )
-        return _Player(node, first_success.Ahas())
+        return _Player(node, first_success.FirstSuccesses())
 
     def run(self) -> Iterator[int]:
         """Play all rounds; yields the number of finished ticks after each tick."""
@@ -156,7 +156,7 @@ class Trial:
         self.log.noticed(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
 
-    def _rules_of(self, i: int) -> stages.Rules:
+    def _rules_of(self, i: int) -> stages.RoundSettings:
         setup = self._setup
         return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 
@@ -171,7 +171,7 @@ class Trial:
             elif group is not None:
                 shared.append(judged)
         return [
-            msgspec.structs.replace(judged, verdicts=tuple(map(counts, judged.group.completions, judged.verdicts)))
+            msgspec.structs.replace(judged, verdicts=tuple(map(strict_verdict, judged.group.completions, judged.verdicts)))
             for judged in shared
         ]
 

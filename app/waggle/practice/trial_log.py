@@ -44,7 +44,7 @@ class TrialLog:
         self._age[tick] += (sum(ages), len(ages))
         self._entropy[member, tick] = judged.entropy
 
-    def noticed(self, tick: int, member: int, ahas: Sequence[first_success.Aha]) -> None:
+    def noticed(self, tick: int, member: int, ahas: Sequence[first_success.FirstSuccess]) -> None:
         """Record first successes of one node, by the swarm's clock."""
         for aha in ahas:
             teacher = -1 if aha.learned_from is None else self._number[aha.learned_from]

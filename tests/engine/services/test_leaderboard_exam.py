@@ -13,7 +13,7 @@ from waggle.core.errors import Stopped
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.services.leaderboard_exam import LeaderboardExam
 from waggle.network.messages import answer_sheet
-from waggle.network.messages.events import SheetsMarked
+from waggle.network.messages.events import LeaderboardChanged
 from waggle.network.open_node import open_node
 from waggle.rl.batch import nothing
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
@@ -30,18 +30,18 @@ async def test_answers_are_published_once_an_epoch_and_the_time_they_took_is_ear
     await swarm.start()
     try:
         me = node(verifier)
-        sit = LeaderboardExam(me, RULES, swarm, PauseGate(nothing), clock=lambda: moment[0])
+        sit = LeaderboardExam(me, RULES, swarm.leaderboard, PauseGate(nothing), clock=lambda: moment[0])
         await asyncio.to_thread(sit, 12, 34)
-        (entrant,) = (await ear.hear(SheetsMarked)).comparison.entrants
+        (entrant,) = (await ear.hear(LeaderboardChanged)).comparison.entrants
         assert (entrant.round, entrant.together, entrant.model, entrant.total) == (12, True, "fake", 16)
 
         await asyncio.to_thread(sit, 13, 35)  # the same epoch
         moment[0] += EPOCH_SECONDS
         await asyncio.to_thread(sit, 14, 36)  # another one, but answering took a while just now
-        assert len(ear.all(SheetsMarked)) == 1
+        assert len(ear.all(LeaderboardChanged)) == 1
         sit._rests_until = 0.0
         await asyncio.to_thread(sit, 15, 0)
-        later = await ear.hear(SheetsMarked, lambda news: news.comparison.sheets == 2)
+        later = await ear.hear(LeaderboardChanged, lambda news: news.comparison.sheets == 2)
         assert (later.comparison.entrants[0].round, later.comparison.entrants[0].together) == (15, False)
     finally:
         await swarm.close()
@@ -55,13 +55,15 @@ async def test_a_question_longer_than_the_model_can_read_has_no_answer_and_its_p
     swarm = open_node(options(leaderboard=True), CHARTER, me, verifier, ear, clock=lambda: NOW)
     await swarm.start()
     try:
-        exam = swarm.exams.of(epoch_at(NOW))
+        exam = swarm.leaderboard.exams.of(epoch_at(NOW))
         lengths = sorted(len(CHARTER.prompt_for(question.text)) for question in exam.questions)
         context = lengths[readable] - 1 + RULES.max_new
-        sit = LeaderboardExam(node(verifier), replace(RULES, context=context), swarm, PauseGate(nothing), clock=lambda: NOW)
+        sit = LeaderboardExam(
+            node(verifier), replace(RULES, context=context), swarm.leaderboard, PauseGate(nothing), clock=lambda: NOW
+        )
         await asyncio.to_thread(sit, 12, 34)
-        await ear.hear(SheetsMarked)
-        published = answer_sheet.read(swarm._marking.own[0], CHARTER, origin=me.peer_id)
+        await ear.hear(LeaderboardChanged)
+        published = answer_sheet.read(swarm.leaderboard.own[0], CHARTER, origin=me.peer_id)
         answer_sheet.require_exam(published, exam)
         read = [len(CHARTER.prompt_for(question.text)) < lengths[readable] for question in exam.questions]
         assert [bool(answer.text) for answer in published.answers] == read
@@ -82,9 +84,9 @@ async def test_a_pause_in_the_midst_of_it_is_not_earned(tmp_path: Path, verifier
     gate.close()
     await swarm.start()
     try:
-        sit = LeaderboardExam(node(verifier), RULES, swarm, gate, clock=lambda: NOW)
+        sit = LeaderboardExam(node(verifier), RULES, swarm.leaderboard, gate, clock=lambda: NOW)
         await asyncio.to_thread(sit, 12, 34)
-        await ear.hear(SheetsMarked)
+        await ear.hear(LeaderboardChanged)
         assert moment[0] > 0.0
         assert sit._rests_until <= time.monotonic()
     finally:
@@ -99,11 +101,11 @@ async def test_who_does_not_take_part_is_asked_nothing_and_a_stop_publishes_noth
     gate = PauseGate(nothing)
     gate.stop()
     try:
-        sit = LeaderboardExam(node(verifier), RULES, swarm, gate)
+        sit = LeaderboardExam(node(verifier), RULES, swarm.leaderboard, gate)
         await asyncio.to_thread(sit, 1, 0)  # it would have raised, had it asked the model
-        swarm.compare(on=True)
+        swarm.leaderboard.enable(on=True)
         with pytest.raises(Stopped):
             await asyncio.to_thread(sit, 1, 0)
-        assert ear.all(SheetsMarked) == []
+        assert ear.all(LeaderboardChanged) == []
     finally:
         await swarm.close()

@@ -15,7 +15,7 @@ from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.services.models import ModelService, undo_steps
-from waggle.models.memory_fit import Machine
+from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.models.torch.policy import TorchPolicy
 from waggle.protocol import commands
@@ -109,7 +109,7 @@ async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, m
 
 
 async def test_each_model_says_whether_it_fits_this_computer(models):
-    machine = Machine(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
+    machine = DeviceCapacity(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
     downloaded("Qwen/Tiny")
     big = paths.models() / "Qwen" / "Big"
     big.mkdir()
@@ -170,7 +170,9 @@ def gone_on_with(home: paths.Home, chosen: Model) -> int:
     policy, base = TorchPolicy(folder), checkpoint.base_of(folder)
     saved, _ = checkpoint.load_newest(home.checkpoints, policy, base)
     number = saved.round if saved else 0
-    checkpoint.save(home.checkpoints, policy, checkpoint.Saved(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base))
+    checkpoint.save(
+        home.checkpoints, policy, checkpoint.CheckpointState(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base)
+    )
     return number
 
 
@@ -184,9 +186,9 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
     first, second = (Model(name=name) for name in order)
     assert gone_on_with(home, first) == 0
     if written:
-        ModelService(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
+        ModelService(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).mark_played()
     assert [gone_on_with(home, model) for model in (second, first, second)] == [0, 1, 1]
-    ModelService(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
+    ModelService(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).mark_played()
     known = model_source.read_record(home)
     assert (known and known.name) == (first.name if written else None), (
         "a model that has a place of its own says nothing of the home"
@@ -197,7 +199,7 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
 def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
     assert gone_on_with(home, Model()) == 0
     assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
-    ModelService(home, Settings(), change, lambda reason, back: None).begun()
+    ModelService(home, Settings(), change, lambda reason, back: None).mark_played()
     shutil.rmtree(home.checkpoints)
     assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
 
@@ -212,7 +214,7 @@ async def publisher(home):
 def begun(home: paths.Home, choices: LiveSettings) -> None:
     """A round is played with what is chosen."""
     own = model_source.home_of(home, choices.now.model)
-    ModelService(own, choices.now, choices.change, lambda reason, back: None).begun()
+    ModelService(own, choices.now, choices.change, lambda reason, back: None).mark_played()
 
 
 async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(home, publisher):
@@ -222,19 +224,19 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     assert undo_steps(home, choices.now.model, choices.change) == []
     choices.change({"model.folder": "/nowhere", "model.training": "lora"})
     choices_after = LiveSettings(home.settings, (), publisher)  # as after a start in between
-    (back,) = undo_steps(home, choices_after.now.model, choices_after.change)
-    assert issubclass(HistoryError, back.innocent), "a full disk is no fault of the model"
-    back.go()
+    (step,) = undo_steps(home, choices_after.now.model, choices_after.change)
+    assert issubclass(HistoryError, step.unrelated), "a full disk is no fault of the model"
+    step.undo()
     assert settings.read(home.settings).model == Model(training="lora")
     downloaded("Qwen/Tiny")
     choices_after.change({"model.name": "Qwen/Tiny"})
     begun(home, choices_after)
     assert undo_steps(home, choices_after.now.model, choices_after.change) == [], "another way of training it is no other model"
     choices = LiveSettings(home.settings, ("model.name=Qwen/Other",), publisher)
-    (back,) = undo_steps(home, choices.now.model, choices.change)
-    back.go()
+    (step,) = undo_steps(home, choices.now.model, choices.change)
+    step.undo()
     assert choices.now.model.name == "Qwen/Tiny"
-    advice = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
+    advice = step.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
     assert advice == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
 
 
@@ -243,12 +245,12 @@ async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_n
     choices = LiveSettings(home.settings, ("model.name=Qwen/Tiny",), publisher)
     begun(home, choices)
     (paths.models() / "Qwen/Tiny").rename(paths.models() / "Qwen/Moved")
-    (back,) = undo_steps(home, choices.now.model, choices.change)
-    assert (issubclass(MemoryShort, back.innocent), issubclass(ModelMissing, back.innocent)) == (True, False)
-    back.go()
+    (step,) = undo_steps(home, choices.now.model, choices.change)
+    assert (issubclass(MemoryShort, step.unrelated), issubclass(ModelMissing, step.unrelated)) == (True, False)
+    step.undo()
     assert choices.now.model == Model()
-    assert back.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
-    assert back.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
+    assert step.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
+    assert step.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
 
 
 @pytest.mark.parametrize(

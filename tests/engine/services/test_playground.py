@@ -16,12 +16,12 @@ from waggle.models.backend import open_policy
 from waggle.network.exchange import verification
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import rollout_record
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.solo import SoloSwarm
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.stages import Node, Rules
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import split_of
 from waggle.tasks.rollout_group import Group
@@ -39,7 +39,7 @@ class Overheard(SoloSwarm):
     def share(self, round: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:  # noqa: A002 - the word it is
         self.shared_groups.append((round, epoch, groups))
         blob = rollout_record.encode(
-            Record(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
+            RolloutRecord(origin=groups[0].origin, round=round, epoch=epoch, model=model, groups=tuple(groups)), CHARTER
         )
         return len(groups), len(blob)
 
@@ -58,7 +58,7 @@ def trying(tmp_path, swarm, verifier):
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
     moments = Snapshots(home, paths.starter(), "cpu", lambda: Computer(threads=1))
-    return PlaygroundService(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
+    return PlaygroundService(moments, node, RoundSettings(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 
 async def pose(trying: PlaygroundService, *, to_share: bool) -> QuestionPosed:
@@ -143,9 +143,9 @@ async def test_a_shared_answer_is_one_marked_completion_that_peers_make_again_an
     assert isinstance(shared, AnswerShared)
     assert [completion.human for completion in shared.group.completions] == [False] * 3 + [True]
 
-    record = Record(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
+    record = RolloutRecord(origin=group.origin, round=number, epoch=epoch, model="Starter", groups=(group,))
     read = rollout_record.decode(rollout_record.encode(record, CHARTER), CHARTER, origin=group.origin, now=NOW)
-    (judged,) = verification._judged(read, CHARTER, verifier, verification.Watch())
+    (judged,) = verification._judge_groups(read, CHARTER, verifier, verification.VerifierStopwatch())
     assert judged.question.text == posed.question
     assert [round(reward, 4) for reward in judged.rewards] == [completion.reward for completion in shared.group.completions]
 
@@ -176,12 +176,14 @@ async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_
         writing.add(threading.current_thread())
         return False
 
-    services = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
+    services = [replace(trying, snapshots=replace(trying.snapshots, is_leaving=leaving)) for _ in range(3)]
     await asyncio.gather(*(ask(each, 0) for each in services))
     assert len(writing) == 1
 
 
 async def test_whoever_waited_for_the_answers_of_others_until_the_engine_left_hears_so(trying):
-    service = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
+    service = replace(
+        trying, node=replace(trying.node, verifier=None), snapshots=replace(trying.snapshots, is_leaving=lambda: True)
+    )
     with pytest.raises(EngineError, match="ending"):
         await ask(service, 0)

@@ -18,12 +18,14 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.round_events import Titles
 from waggle.engine.services import swarm_connection
-from waggle.network.limits.reputation import Standing
+from waggle.network.limits.reputation import PeerReputation
+from waggle.network.messages import comparison as network_comparison
+from waggle.network.messages import events as network_events
 from waggle.network.messages import rollout_record
-from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point
-from waggle.network.messages.events import ClockSkewed, GroupsArrived, PeerSeen, SheetsMarked
+from waggle.network.messages.comparison import Comparison, Entrant
+from waggle.network.messages.events import ClockSkewed, GroupsArrived, LeaderboardChanged
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.network.transport.solo import SoloSwarm
@@ -92,7 +94,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         assert isinstance(node, SwarmNode)
         assert await node.addresses() == []
         gate.close()
-        assert node._gathering._is_resting(), "what is paused judges nothing"
+        assert node._collector._context.is_resting(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await swarm_connection.charter_of(
                 home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=is_warned))
@@ -106,11 +108,11 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
 def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> None:
     own, peer = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "peer").peer_id
     events_sent: list[object] = []
-    node = open_node(SwarmOptions(standings=tmp_path / "standings.json"), first_swarm(), own, verifier, events_sent.append)
+    node = open_node(SwarmOptions(reputation_file=tmp_path / "standings.json"), first_swarm(), own, verifier, events_sent.append)
 
-    swarm_connection.choose(node, text_of(peer), "muted")
+    swarm_connection.choose_peer(node, text_of(peer), "muted")
 
-    assert node._trust.of(peer).choice == "muted"
+    assert node._reputations.of(peer).choice == "muted"
     assert b"muted" in (tmp_path / "standings.json").read_bytes()
 
 
@@ -118,18 +120,18 @@ def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> 
 def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name: str) -> None:
     node = open_node(SwarmOptions(), first_swarm(), fresh_identity(tmp_path, "own"), verifier, lambda news: None)
     with pytest.raises(EngineError, match="is no peer's id"):
-        swarm_connection.choose(node, name, "blocked")
+        swarm_connection.choose_peer(node, name, "blocked")
 
 
 def test_alone_there_is_nobody_to_mute() -> None:
     with pytest.raises(EngineError, match="no peers in a swarm of one"):
-        swarm_connection.choose(SoloSwarm(), "anybody", "muted")
+        swarm_connection.choose_peer(SoloSwarm(), "anybody", "muted")
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
-    promised = Standing(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
+    promised = PeerReputation(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
     for standing, taught_nothing in ((promised, False), (msgspec.structs.replace(promised, idle=40), True)):
-        event = swarm_connection.event_of(PeerSeen(peer=standing), Titles(first_swarm()))
+        event = swarm_connection.event_from_news(network_events.PeerChanged(peer=standing), Titles(first_swarm()))
         assert isinstance(event, PeerChanged)
         assert ("taught nothing" in about(event.peer, 0.0)) is taught_nothing
         assert ("40 of its 40 groups were of use" in about(event.peer, 0.0)) is not taught_nothing
@@ -149,7 +151,7 @@ def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
     [(100.0, "100 seconds slow"), (-180.0, "3 minutes fast"), (7300.0, "2 hours slow"), (-172_800.0, "2 days fast")],
 )
 def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, title: str) -> None:
-    warned = swarm_connection.event_of(ClockSkewed(seconds=ahead), Titles(first_swarm()))
+    warned = swarm_connection.event_from_news(ClockSkewed(seconds=ahead), Titles(first_swarm()))
     assert warned.title == f"This computer's clock is {title}."
 
 
@@ -159,9 +161,10 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
         Entrant(id=str(i), name=f"Node {i:04}", model="Starter", round=i, together=True, right=i % 17, total=16)
         for i in range(300)
     )
-    curve = Curve(model="Starter", together=True, points=(Point(round=5, right=3, total=16, nodes=2),))
+    point = network_comparison.ScorePoint(round=5, right=3, total=16, nodes=2)
+    curve = network_comparison.ScoreCurve(model="Starter", together=True, points=(point,))
     comparison = Comparison(curves=(curve,), entrants=entrants, ranked=ranked, sheets=300, since=7.0)
-    event = swarm_connection.event_of(SheetsMarked(comparison=comparison), Titles(first_swarm()), me="250")
+    event = swarm_connection.event_from_news(LeaderboardChanged(comparison=comparison), Titles(first_swarm()), me="250")
     assert isinstance(event, ModelsCompared)
     assert len(event.entrants) == count
     assert [(entrant.id, entrant.round) for entrant in event.entrants if entrant.mine] == ([] if ranked else [("250", 250)])
@@ -171,16 +174,16 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
     assert (event.sheets, event.since) == (300, 7.0)
 
 
-def shared(sign: str, *, groups: int, completions: int) -> Record:
+def shared(sign: str, *, groups: int, completions: int) -> RolloutRecord:
     """The longest texts that such a swarm allows, all of one sign."""
     completions_of_group = tuple(Completion(text=sign * LONGEST_COMPLETION, ended=True) for _ in range(completions))
     shared_groups = tuple(
         Group(origin=ORIGIN, id=QuestionId("bf", EPOCH, number), completions=completions_of_group) for number in range(groups)
     )
-    return Record(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=shared_groups)
+    return RolloutRecord(origin=ORIGIN, round=1, epoch=EPOCH, model="m", groups=shared_groups)
 
 
-def arrived(record: Record) -> GroupsArrived:
+def arrived(record: RolloutRecord) -> GroupsArrived:
     question = Question(dataset="bf", seed=1, text="What is the output? " * 100)
     missed = Verdict(reward=0.0, reason="no answer tag")
     groups = tuple(
@@ -193,7 +196,7 @@ def test_the_most_that_a_stranger_can_send_at_once_is_told_in_a_line_that_a_wind
     sent = shared("\\", groups=104, completions=4)
     record = rollout_record.decode(rollout_record.encode(sent, WORDY), WORDY, origin=ORIGIN, now=EPOCH * EPOCH_SECONDS)
     assert len(record.groups) == 104, "a record may be so large"
-    event = swarm_connection.event_of(arrived(record), Titles(WORDY))
+    event = swarm_connection.event_from_news(arrived(record), Titles(WORDY))
     assert apply(State(), event).arrivals[0][1] == 104
     assert len(json_lines.line(event)) < json_lines.MAX_LINE / 4
 
@@ -208,7 +211,7 @@ async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_res
         swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, publisher, stack)
         assert isinstance(swarm, SwarmNode)
         for _ in range(30):  # such a record packs to less than a kilobyte, and a new one may come each second
-            swarm._tell(arrived(shared("\N{HONEYBEE}", groups=128, completions=16)))
+            swarm._context.report(arrived(shared("\N{HONEYBEE}", groups=128, completions=16)))
         await asyncio.sleep(0)
     publisher.close()
     assert sum(groups for _, groups in publisher.state.arrivals) == 30 * 128
@@ -217,7 +220,7 @@ async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_res
 
 
 def test_a_state_full_of_the_longest_texts_is_told_in_a_line_that_a_window_reads() -> None:
-    event = swarm_connection.event_of(arrived(shared("\N{HONEYBEE}", groups=1, completions=16)), Titles(WORDY))
+    event = swarm_connection.event_from_news(arrived(shared("\N{HONEYBEE}", groups=1, completions=16)), Titles(WORDY))
     state = State()
     for _ in range(CARDS):
         state = apply(state, event)
@@ -231,7 +234,7 @@ def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_
     node = open_node(SwarmOptions(), WORDY, fresh_identity(tmp_path, "own"), verifier, lambda news: None)
     blob = rollout_record.encode(shared("x", groups=24, completions=4), WORDY)
     for number in range(10):
-        node._sent.note("groups", blob, bytes([number]) * 38)
-    messages = swarm_connection.sent(node)
+        node.outbox.add("groups", blob, bytes([number]) * 38)
+    messages = swarm_connection.sent_messages(node)
     assert [len(message.text) for message in messages] == [swarm_connection.LONGEST_MESSAGE] * 10
     assert len(json_lines.line(SentTold(messages=messages))) < json_lines.MAX_LINE / 4

@@ -25,17 +25,17 @@ from waggle.core.errors import (
 )
 from waggle.core.peer_id import text_of
 from waggle.core.settings import Learning, Settings, Swarm, Web
-from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
+from waggle.engine.runtime.undo_log import UndoLog
 from waggle.engine.services import swarm_connection, swarms
 from waggle.engine.services.swarms import SwarmService
 from waggle.network import joined_swarms
 from waggle.network.identity import membership
-from waggle.network.joined_swarms import Book, Entry
+from waggle.network.joined_swarms import JoinedSwarm, JoinedSwarms
 from waggle.network.messages import invite
 from waggle.network.open_node import open_node
-from waggle.network.swarm_preview import Visited
+from waggle.network.swarm_preview import SwarmPreview
 from waggle.network.transport.availability import is_light
 from waggle.protocol import commands
 from waggle.tasks import charter as charters
@@ -79,7 +79,7 @@ def noting(changes):
 
 @pytest.fixture
 def known(home, reasons):
-    joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex()),)))
+    joined_swarms.write(home.swarms, JoinedSwarms(entries=(JoinedSwarm(charter=OTHER.digest.hex()),)))
     return SwarmService(home, LOOPBACK, again_to(reasons), unasked)
 
 
@@ -98,8 +98,8 @@ async def test_choosing_writes_the_choice_and_starts_again_there(home, known, re
 
 async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    (back,) = swarms.undo_steps(home, LOOPBACK)  # as after a start in between
-    back.go()
+    (step,) = swarms.undo_steps(home, LOOPBACK)  # as after a start in between
+    step.undo()
     assert swarms.with_chosen_swarm(home, LOOPBACK) == LOOPBACK
     assert not swarms.undo_steps(home, LOOPBACK), "there is nothing before that"
 
@@ -111,23 +111,23 @@ async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, kn
 )
 async def test_a_swarm_chosen_before_a_start_is_left_for_what_may_be_its_fault_alone(home, known, failure, to_blame):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    queue = CommandQueue()
-    queue.back += swarms.undo_steps(home, LOOPBACK)
-    assert bool(queue.go_back(failure)) == to_blame
+    undo_log = UndoLog()
+    undo_log.add(swarms.undo_steps(home, LOOPBACK))
+    assert bool(undo_log.undo(failure)) == to_blame
     assert joined_swarms.read(home.swarms).active == ("" if to_blame else OTHER.digest.hex())
 
 
 async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_which_none_was_is_not(home, known, reasons):
     third = replace(first_swarm(), name="A third swarm")
     (home.charters / f"{third.digest.hex()}.json").write_bytes(charters.encode(third))
-    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=third.digest.hex())))
+    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(JoinedSwarm(charter=third.digest.hex())))
     for digest in (OTHER.digest.hex(), third.digest.hex()):
         await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     swarms.return_to_previous_swarm(home)
     assert joined_swarms.read(home.swarms).active == "", "nobody ever played in the second one"
     await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
     there = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to(reasons), unasked)
-    there.begun()
+    there.mark_played()
     assert not swarms.undo_steps(home, LOOPBACK)
     await there.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
     swarms.return_to_previous_swarm(home)
@@ -136,7 +136,7 @@ async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_wh
 
 async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_which_it_was_played(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    known.begun()
+    known.mark_played()
     swarms.return_to_previous_swarm(home)
     assert joined_swarms.read(home.swarms).active == ""
 
@@ -149,7 +149,7 @@ async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addr
         await may_answer.wait()
         return ["/ip4/192.168.1.2/tcp/4001/p2p/x"]
 
-    joining = asyncio.create_task(known.joined(first_swarm(), addresses))
+    joining = asyncio.create_task(known.remember_joined(first_swarm(), addresses))
     await has_asked.wait()
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     may_answer.set()
@@ -162,7 +162,7 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
     async def addresses():
         return []
 
-    await known.joined(first_swarm(), addresses)
+    await known.remember_joined(first_swarm(), addresses)
     (swarms_event,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
     assert (swarms_event.swarms[0].active, reasons) == (True, [])
 
@@ -206,7 +206,7 @@ async def test_a_swarm_is_forgotten_but_not_the_one_that_is_taken_part_in(home, 
 
 def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
     forgotten, chosen = "ab" * 32, OTHER.digest.hex()
-    known = Book(active=chosen, before=forgotten, entries=(Entry(charter=forgotten), Entry(charter=chosen)))
+    known = JoinedSwarms(active=chosen, before=forgotten, entries=(JoinedSwarm(charter=forgotten), JoinedSwarm(charter=chosen)))
     joined_swarms.write(home.swarms, known.without(forgotten))
     swarms.return_to_previous_swarm(home)
     assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.charter == chosen, "not the one that is open to all"
@@ -237,7 +237,7 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
     async def addresses():
         return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "192.168.1.7")]
 
-    await known.joined(first_swarm(), addresses)
+    await known.remember_joined(first_swarm(), addresses)
     (invite_event,) = await known.obey(commands.WriteInvite(id="1"))
     assert invite.read(invite_event.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
     assert invite_event.reach.startswith("It works on your network only")
@@ -254,17 +254,17 @@ async def test_alone_by_choice_nobody_is_invited(home, reasons):
 async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and_again_where_that_fails(home, tmp_path):
     """It is said on the sheet before. A swarm that nobody else is known in, such as one's own, is no reason."""
     solo = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, solo=True))
-    entry = Entry(
+    entry = JoinedSwarm(
         charter=OTHER.digest.hex(), seeds=(f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'other').peer_id)}",)
     )
     changed, back = [], []
     known = SwarmService(home, solo, lambda reason, go_back: back.append(go_back), noting(changed))
-    joined_swarms.write(home.swarms, Book(entries=(replace(entry, seeds=()),)))
+    joined_swarms.write(home.swarms, JoinedSwarms(entries=(replace(entry, seeds=()),)))
     (swarms_event,) = await known.obey(commands.ListSwarms(id="1"))
     assert not any(swarm.ends_solo for swarm in swarms_event.swarms)
     await known.obey(commands.ChooseSwarm(id="2", charter=entry.charter))
     assert changed == []
-    joined_swarms.write(home.swarms, Book(entries=(entry,)))
+    joined_swarms.write(home.swarms, JoinedSwarms(entries=(entry,)))
     (swarms_event,) = await known.obey(commands.ListSwarms(id="3"))
     assert [swarm.ends_solo for swarm in swarms_event.swarms] == [False, True]
     await known.obey(commands.ChooseSwarm(id="4", charter=entry.charter))
@@ -274,18 +274,18 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
     assert swarms.with_chosen_swarm(home, solo) == solo
 
 
-@pytest.mark.parametrize(("hindered", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
-async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, hindered, error):
+@pytest.mark.parametrize(("report_blocker", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
+async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, report_blocker, error):
     friend = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
-    joined_swarms.write(home.swarms, Book(entries=(Entry(charter=OTHER.digest.hex(), seeds=(friend,)),)))
+    joined_swarms.write(home.swarms, JoinedSwarms(entries=(JoinedSwarm(charter=OTHER.digest.hex(), seeds=(friend,)),)))
     with closing(EventPublisher(home.events)) as publisher:
         choices = LiveSettings(home.settings, ("swarm.solo=true",), publisher)
         known = SwarmService(home, choices.now, again_to(reasons), choices.change)
-        (home.root / hindered).mkdir()
+        (home.root / report_blocker).mkdir()
         with pytest.raises(error):
             await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     assert (joined_swarms.read(home.swarms).active, choices.now.swarm.solo, reasons) == ("", True, [])
-    assert hindered == "settings.toml" or not home.settings.read_text(), "what held for one run was not written down"
+    assert report_blocker == "settings.toml" or not home.settings.read_text(), "what held for one run was not written down"
 
 
 async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invited_there(home, reasons, tmp_path):
@@ -296,7 +296,7 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
     await joining.obey(commands.ReadInvite(id="1", link=link))
     await joining.obey(commands.ChooseSwarm(id="2", charter=first))
     assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.seeds == (friend,)
-    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(Entry(charter=OTHER.digest.hex())))
+    joined_swarms.write(home.swarms, joined_swarms.read(home.swarms).with_entry(JoinedSwarm(charter=OTHER.digest.hex())))
     elsewhere = SwarmService(home, LOOPBACK, again_to(reasons), unasked)  # the engine starts again with every choice
     await elsewhere.obey(commands.ChooseSwarm(id="3", charter=OTHER.digest.hex()))
     assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.seeds == ()
@@ -312,8 +312,8 @@ async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invi
 @pytest.mark.parametrize("remembered", [True, False])
 async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody_answered(home, known, monkeypatch, remembered):
     if not remembered:
-        joined_swarms.write(home.swarms, Book())
-    previews = [Visited(OTHER, True, 3), Visited(None, False, 0), Visited(OTHER, True, 5)]
+        joined_swarms.write(home.swarms, JoinedSwarms())
+    previews = [SwarmPreview(OTHER, True, 3), SwarmPreview(None, False, 0), SwarmPreview(OTHER, True, 5)]
 
     async def visit(*_, **__):
         return previews.pop(0)
@@ -345,7 +345,7 @@ async def test_a_swarm_is_created_with_questions_that_all_agree_on(home, known):
 
 @pytest.mark.parametrize("light", [True, False], ids=["told to", "with no other way in"])
 async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invited(home, reasons, tmp_path, verifier, light):
-    private = replace(OTHER, name="Ours", admission=membership.public_of(key := membership.new_key()))
+    private = replace(OTHER, name="Ours", admission=membership.public_key_of(key := membership.new_key()))
     own = fresh_identity(tmp_path, "lender")
     lender = open_node(options(web_port=0, gateway=True, key=key), private, own, verifier, Ear())
     try:
@@ -387,9 +387,9 @@ async def test_where_a_gateway_alone_answers_it_is_the_way_in_until_a_seed_answe
 
 def test_gateways_of_the_settings_or_of_an_invite_to_a_swarm_created_here_make_nobody_a_light_client(home, known):
     gateway = "wss://example.org/gateway"
-    entry = Entry(charter=OTHER.digest.hex(), created=True)
+    entry = JoinedSwarm(charter=OTHER.digest.hex(), created=True)
     for known_entry in (entry, replace(entry, gateways=(gateway,)), replace(entry, created=False)):
-        joined_swarms.write(home.swarms, Book(entries=(known_entry,), active=known_entry.charter))
+        joined_swarms.write(home.swarms, JoinedSwarms(entries=(known_entry,), active=known_entry.charter))
         chosen = swarms.with_chosen_swarm(home, replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, gateways=(gateway,))))
         assert chosen.swarm.gateways == (gateway,), "it stands in the invites that are written here"
         assert not chosen.swarm.light
@@ -428,13 +428,13 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
 
     web = Web(port=8080, gateway=True, host=host)
     lending = SwarmService(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
-    await lending.joined(first_swarm(), addresses)
+    await lending.remember_joined(first_swarm(), addresses)
     (invite_event,) = await lending.obey(commands.WriteInvite(id="1"))
     assert invite.read(invite_event.link).gateways == tuple(f"ws://{address}:8080/gateway#{mine}" for address in named)
 
 
 async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_whoever_joins(home, known, tmp_path):
-    private = replace(OTHER, name="Ours", admission=membership.public_of(key := membership.new_key()))
+    private = replace(OTHER, name="Ours", admission=membership.public_key_of(key := membership.new_key()))
     digest, mine = private.digest.hex(), text_of(fresh_identity(tmp_path, "mine").peer_id)
     (home.charters / f"{digest}.json").write_bytes(charters.encode(private))
     link = invite.write(invite.Invite(charter=private.digest, seeds=(f"/ip4/127.0.0.1/tcp/9/p2p/{mine}",), key=key))
@@ -448,7 +448,7 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
     async def addresses():
         return [f"/ip4/127.0.0.1/tcp/4001/p2p/{mine}"]
 
-    await known.joined(private, addresses)
+    await known.remember_joined(private, addresses)
     (written,) = await known.obey(commands.WriteInvite(id="3"))
     assert invite.read(written.link).key == key
     with pytest.raises(SwarmError, match="its key is not here"):
@@ -473,10 +473,10 @@ def told_in_german() -> dict[str, str]:
 async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member_again_where_a_seed_answers(home, tmp_path):
     lost = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'lost').peer_id)}"
     gateway = f"ws://127.0.0.1:9/gateway#{text_of(fresh_identity(tmp_path, 'lender').peer_id)}"
-    entry = Entry(charter=OTHER.digest.hex(), seeds=(lost,), gateways=(gateway,), only_by_web=True)
+    entry = JoinedSwarm(charter=OTHER.digest.hex(), seeds=(lost,), gateways=(gateway,), only_by_web=True)
 
-    async def starts(entry: Entry) -> bool:
-        joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(entry,)))
+    async def starts(entry: JoinedSwarm) -> bool:
+        joined_swarms.write(home.swarms, JoinedSwarms(active=entry.charter, entries=(entry,)))
         await swarms.retry_direct_connection(home, LOOPBACK)
         return swarms.with_chosen_swarm(home, LOOPBACK).swarm.light
 
@@ -485,6 +485,6 @@ async def test_whoever_joined_where_only_the_web_is_let_through_is_a_full_member
         assert not await starts(replace(entry, seeds=(lost, seed)))
         assert not joined_swarms.read(home.swarms).entries[0].only_by_web
         by_web = replace(LOOPBACK, swarm=replace(LOOPBACK.swarm, light=True))
-        joined_swarms.write(home.swarms, Book(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
+        joined_swarms.write(home.swarms, JoinedSwarms(active=entry.charter, entries=(replace(entry, seeds=(seed,)),)))
         await swarms.retry_direct_connection(home, by_web)
         assert swarms.with_chosen_swarm(home, by_web).swarm.light, "whoever chose so stays"

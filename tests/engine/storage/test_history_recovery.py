@@ -74,13 +74,13 @@ def test_all_that_is_on_record_comes_back_and_the_damaged_file_is_kept_aside(hom
     content = history.points()
     assert [each.round for each in content.rounds] == [0, 1, 2, 3, 4]
     assert (content.held_out, content.ahas) == ((score(2),), (AHA,))
-    assert history.solved() == ("binary_matrix",)
+    assert history.solved_datasets() == ("binary_matrix",)
 
 
 def test_without_a_record_a_new_history_begins(home):
     history, done = rebuilt(home)
     assert done.rounds == 0
-    history.keep_round(played(1))
+    history.save_round(played(1))
     assert len(history.points().rounds) == 1
 
 
@@ -126,7 +126,7 @@ def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_sna
     history, _ = rebuilt(home)
     content = history.points()
     assert ([each.round for each in content.rounds], content.held_out, content.ahas) == ([3, 4], (score(2),), (AHA,))
-    assert history.solved() == ("binary_matrix",)
+    assert history.solved_datasets() == ("binary_matrix",)
 
 
 def test_a_snapshot_from_before_another_model_is_ready_says_nothing_of_that(home):
@@ -150,7 +150,7 @@ def test_a_rebuilding_that_fails_or_is_killed_is_begun_again(home):
 
 def test_what_sqlite_had_beside_the_damaged_file_is_not_taken_for_that_of_the_new_one(home):
     before = History(home / "before.sqlite")
-    before.keep_round(played(50))
+    before.save_round(played(50))
     (home / "history.sqlite-wal").write_bytes((home / "before.sqlite-wal").read_bytes())
     (home / "history.sqlite").rename(home / "history.damaged")  # and the next operation was a kill
     record(home, [*begun(STARTER), *rounds(0, 1)])

@@ -189,7 +189,9 @@ def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) 
     """The days as the engine told them, the rounds since, and the days again as soon as an engine is ready."""
     noon = START - START % 86_400 + 43_200
     today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
-    days = DaysTold(days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, taken=41, met=9, at=noon)
+    days = DaysTold(
+        days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, groups_pulled=41, met=9, at=noon
+    )
     ready_again = ready(at=noon + 60)
     window = window_told(
         [ready(at=noon - 60), days, ready_again, events.PhaseChanged(phase="contributing", round=7, at=noon + 60)]

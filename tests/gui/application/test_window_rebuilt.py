@@ -12,15 +12,15 @@ from pytestqt.qtbot import QtBot
 
 from gui.pages.live.test_page import arrived
 from gui.pages.swarms.playground.test_chat import OFFERED, turn
-from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER
+from gui.pages.swarms.test_page import EASY, HERE, OFFERS, OTHER, is_previewing
 from gui.recorded import ready
 from waggle.core.paths import Home
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.pages.live.page import Live
-from waggle.gui.pages.swarms.page import CREATE, JOIN, SHEET
-from waggle.gui.pages.swarms.swarm_cards import Sheet
+from waggle.gui.pages.swarms.page import CREATE, JOIN
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
 from waggle.gui.pages.you.page import GOODBYE, IDENTITY
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
@@ -110,7 +110,7 @@ def test_a_form_whose_answer_is_waited_for_rests_and_the_answer_is_shown(shell: 
     after = renew(shell, WAYS[0]).swarms
     assert not after._form._create.isEnabled()
     tell(shell, SwarmCreated(swarm=OTHER))
-    assert after._views.currentIndex() == SHEET
+    assert is_previewing(after)
     assert after._form._name.text() == ""
 
 
@@ -119,21 +119,21 @@ def test_a_link_that_is_being_looked_at_ends_on_its_sheet(shell: Controller, way
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, way).swarms
     assert after._views.currentIndex() == JOIN
-    assert after._link.text() == "waggle://join?charter=cd"
-    assert after._message.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
+    assert after.join_view._link.text() == "waggle://join?charter=cd"
+    assert after.join_view._message.text().startswith("Die Computer" if "window.language" in way else "Asking the computers")
     tell(shell, InviteRead(swarm=OTHER, answered=True))
-    assert after._views.currentIndex() == SHEET
+    assert is_previewing(after)
     swarms = renew(shell, {"window.text_percent": 90}).swarms
-    assert swarms._views.currentIndex() == SHEET
-    (sheet,) = swarms.findChildren(Sheet)
+    assert is_previewing(swarms)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert "Two laptops" in [line.words() for line in sheet.findChildren(Line)]
 
 
 def test_what_was_refused_meanwhile_is_said_where_it_was_asked(shell: Controller) -> None:
     shell.window.show_join("waggle://join?charter=cd")
     after = renew(shell, WAYS[0])
-    after.refused("Nobody is there.", "", after.swarms._command)
-    assert after.swarms._message.text() == "Nobody is there."
+    after.refused("Nobody is there.", "", after.swarms.join_view._awaited)
+    assert after.swarms.join_view._message.text() == "Nobody is there."
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -143,7 +143,7 @@ def test_a_message_and_what_was_guessed_go_on(shell: Controller, way: dict[str, 
     trying = shell.window.swarms.trying
     trying.which.choose(1)
     trying.chat.blind.setChecked(True)
-    tell(shell, OFFERED, TurnGrew(said="x", number=0, turn=turn()))
+    tell(shell, OFFERED, TurnGrew(command_id="x", number=0, turn=turn()))
     (box,) = trying.chat._boxes
     box._asks[0].click()
     tally, guess = trying.chat._tally.words(), box.guess

@@ -25,10 +25,10 @@ from waggle.protocol.state import AnyEvent, State, apply
 
 TellWindow = Callable[..., Window]
 NOW = 1_790_000_000.0
-OTTER = PeerInfo(id="12D3KooWBriskOtter", name="Brisk Otter", received=12, used=3, taken=8, delay_ms=18.0, seen_at=NOW)
+OTTER = PeerInfo(id="12D3KooWBriskOtter", name="Brisk Otter", received=12, used=3, groups_pulled=8, delay_ms=18.0, seen_at=NOW)
 WREN = PeerInfo(id="12D3KooWCleverWren", name="Clever Wren", connection="relay", received=2, delay_ms=90.0, seen_at=NOW)
 MET: list[AnyEvent] = [ready(), events.PeerChanged(peer=OTTER, at=NOW), events.PeerChanged(peer=WREN, at=NOW)]
-TOOK = events.PeerChanged(peer=replace(OTTER, taken=10), at=NOW)
+TOOK = events.PeerChanged(peer=replace(OTTER, groups_pulled=10), at=NOW)
 
 
 def group(key: str, specialty: str) -> ShownGroup:
@@ -113,7 +113,9 @@ def test_nothing_runs_until_something_flows_and_nothing_after_it(picture: Counte
 
 def test_of_hundreds_that_a_peer_took_at_once_a_dozen_are_seen_on_their_way(picture: Counted) -> None:
     picture.show_state(state_of(*MET), NOW)
-    picture.show_state(state_of(*MET, events.PeerChanged(peer=replace(WREN, taken=WREN.taken + 400), at=NOW)), NOW)
+    picture.show_state(
+        state_of(*MET, events.PeerChanged(peer=replace(WREN, groups_pulled=WREN.groups_pulled + 400), at=NOW)), NOW
+    )
     assert len(picture.travelling) == 12
     assert picture.latest is not None
     assert "400 groups" in picture.latest[1]

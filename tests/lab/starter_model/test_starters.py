@@ -15,7 +15,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import SampleParams
+from waggle.rl.batch import SamplingParams
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import split_of
 from waggle_lab.starter_model import starter, starters
@@ -124,7 +124,7 @@ def test_a_policy_writes_from_what_was_made(cache: Path) -> None:
         words = load_tokenizer(folder)
         prompt = words.encode("Calculate 1 + 2.\nAnswer:")
         assert words.decode(prompt) == "Calculate 1 + 2.\nAnswer:"
-        params = SampleParams(max_new=4, stop=words.stop)
+        params = SamplingParams(max_new=4, stop=words.stop)
         uniforms = np.random.default_rng(0).random((2, 4), dtype=np.float32)
         assert len(TorchPolicy(folder).sample([prompt], uniforms, params)[0]) == 2
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from waggle.rl.batch import GroupBatch, SampleParams, StepParams
+from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup
 from waggle.rl.random_streams import uniforms
 
 STOP, PAD = 1, 0
@@ -26,10 +26,10 @@ def prompts(count: int = 6) -> list[np.ndarray]:
 def sample(policy: Any, some: list[np.ndarray], *, group_size: int = 12, length: int = 16, noise: np.ndarray | None = None):
     if noise is None:
         noise = uniforms(1, "sample", 0, len(some), group_size, length)
-    return policy.sample(some, noise, SampleParams(max_new=length, stop=STOP))
+    return policy.sample(some, noise, SamplingParams(max_new=length, stop=STOP))
 
 
-def batches(count: int = 4, **more: Any) -> list[GroupBatch]:
+def batches(count: int = 4, **more: Any) -> list[TrainingGroup]:
     """Groups of 1 to 4 completions; advantages and weights differ from token to token, so that a shift by one would show."""
     noise = np.random.default_rng(2)
     several = []
@@ -38,11 +38,11 @@ def batches(count: int = 4, **more: Any) -> list[GroupBatch]:
         n = sum(map(len, completions))
         advantage = noise.normal(size=n).astype(np.float32)
         weight = (noise.uniform(0.5, 1.5, n) / (n * count)).astype(np.float32)
-        several.append(GroupBatch(prompt, completions, advantage, weight, **more))
+        several.append(TrainingGroup(prompt, completions, advantage, weight, **more))
     return several
 
 
-def gradient(policy: Any, some: list[GroupBatch]) -> dict[str, np.ndarray]:
+def gradient(policy: Any, some: list[TrainingGroup]) -> dict[str, np.ndarray]:
     """What a policy's first step would follow, read from its saved state."""
     policy.step(some, StepParams(learning_rate=0.0, max_gradient_norm=1e9))
     return {
@@ -52,7 +52,7 @@ def gradient(policy: Any, some: list[GroupBatch]) -> dict[str, np.ndarray]:
     }
 
 
-def true_logprobs(model: Any, batch: GroupBatch, temperature: float = 1.0) -> torch.Tensor:
+def true_logprobs(model: Any, batch: TrainingGroup, temperature: float = 1.0) -> torch.Tensor:
     """(N,): no cache, no packing, no padding."""
     logprobs = []
     for tokens in batch.completions:
@@ -62,7 +62,7 @@ def true_logprobs(model: Any, batch: GroupBatch, temperature: float = 1.0) -> to
     return torch.cat(logprobs)
 
 
-def true_gradient(folder: Path, some: list[GroupBatch]) -> dict[str, np.ndarray]:
+def true_gradient(folder: Path, some: list[TrainingGroup]) -> dict[str, np.ndarray]:
     """At ratio 1 the gradient of the clipped objective is that of -A * w * logp."""
     model = reference(folder)
     for batch in some:

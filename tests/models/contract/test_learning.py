@@ -9,7 +9,7 @@ from models.contract.backends import BACKENDS
 from models.contract.groups import PAD, batches, error, gradient, true_gradient
 from models.tiny_models import KINDS
 from waggle.core.errors import MemoryShort, Stopped
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 from waggle.rl.objective import Clip, clipped, clipped_objective
 
 
@@ -90,14 +90,16 @@ def test_a_step_of_reinforcement_learning_is_not_lost_in_rounding(backend, llama
 
 
 def test_the_padding_token_is_trained_like_any_other(backend, folders):
-    batch = GroupBatch(np.array([0, 5, 0], np.int32), (np.array([7], np.int32),), np.ones(1, np.float32), np.ones(1, np.float32))
+    batch = TrainingGroup(
+        np.array([0, 5, 0], np.int32), (np.array([7], np.int32),), np.ones(1, np.float32), np.ones(1, np.float32)
+    )
     gradients = gradient(backend.open(folders["untied"]), [batch])
     assert np.abs(gradients["model.embed_tokens.weight"][PAD]).max() > 0
 
 
 def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(backend, llama):
     weight, returns = np.array([0.5, 0.3, 0.2], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
-    batch = GroupBatch(
+    batch = TrainingGroup(
         np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), np.zeros(3, np.float32), weight, returns=returns
     )
     gradients = gradient(backend.open(llama), [batch])
@@ -110,7 +112,7 @@ def test_the_value_head_reads_the_model_and_never_moves_it(backend, llama):
     policy = backend.open(llama)
     before = {name: weight.copy() for name, weight in policy.state()[0].items()}
     zeros, weight, returns = np.zeros(3, np.float32), np.full(3, 1 / 3, np.float32), np.ones(3, np.float32)
-    batch = GroupBatch(np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), zeros, weight, returns=returns)
+    batch = TrainingGroup(np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), zeros, weight, returns=returns)
     for _ in range(3):
         policy.step([batch], StepParams(learning_rate=1e-2))
     assert policy.values([batch])[0].min() > 0

@@ -9,7 +9,7 @@ from models.contract.backends import BACKENDS
 from models.contract.groups import batches, prompts, sample
 from waggle.core.errors import ModelError
 from waggle.models.shared import lora
-from waggle.models.storage.checkpoint import Saved, load_newest, save
+from waggle.models.storage.checkpoint import CheckpointState, load_newest, save
 from waggle.rl.batch import StepParams
 
 PARAMS = StepParams(learning_rate=1e-3)
@@ -28,7 +28,7 @@ def test_a_policy_resumes_from_what_any_backend_saved(backend, llama, tmp_path, 
             first.step(batches(), PARAMS)
             some = returning(batches()) if critic else batches()  # the value head is a step younger than the model
             first.step(some, PARAMS)
-            state = Saved(round=1, step=first.steps, epoch=1, charter="c", base="b", method=method)
+            state = CheckpointState(round=1, step=first.steps, epoch=1, charter="c", base="b", method=method)
             save(tmp_path / writer.name, first, state)
         with backend.at_work():
             second = backend.open(llama, method=method)

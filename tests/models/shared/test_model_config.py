@@ -23,7 +23,7 @@ OLD_LLAMA3 = {"rope_theta": 5e5, "torch_dtype": "bfloat16", "rope_scaling": LLAM
 FIELDS = ("hidden_size", "num_key_value_heads", "head_dim", "rms_norm_eps", "tie_word_embeddings", "hidden_act")
 
 
-def read(folder, content) -> model_config.Configuration:
+def read(folder, content) -> model_config.ModelConfig:
     (folder / "config.json").write_text(content if isinstance(content, str) else json.dumps(content))
     return model_config.read(folder)
 

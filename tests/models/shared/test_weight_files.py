@@ -35,7 +35,7 @@ def test_arrays_of_several_precisions_stand_in_one_file(some, tmp_path):
     tensors = load_file(tmp_path / "ours")
     assert torch.equal(tensors["a"], bits)
     assert torch.equal(tensors["b"], some)
-    assert all(entry.offset % 4 == 0 for entry in weight_files.stored(tmp_path / "ours").values())
+    assert all(entry.offset % 4 == 0 for entry in weight_files.arrays_in(tmp_path / "ours").values())
 
 
 @pytest.mark.parametrize(("precision", "kind", "scale"), [("BF16", torch.bfloat16, 1e-5), ("F16", torch.float16, 1e-6)])

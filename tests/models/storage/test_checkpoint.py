@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from models.tiny_models import make_model
 from waggle.core.errors import CheckpointError, MemoryShort
 from waggle.models.storage import checkpoint
-from waggle.models.storage.checkpoint import Saved, load_newest, save
+from waggle.models.storage.checkpoint import CheckpointState, load_newest, save
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 
 TWO, ONES = np.array([4, 5], np.int32), np.ones(2, np.float32)
 
@@ -31,8 +31,8 @@ def root(tmp_path):
     return folder
 
 
-def state(number: int) -> Saved:
-    return Saved(round=number, step=0, epoch=1, charter="c", base="b", completions=64 * number)
+def state(number: int) -> CheckpointState:
+    return CheckpointState(round=number, step=0, epoch=1, charter="c", base="b", completions=64 * number)
 
 
 def mark(policy: TorchPolicy, value: float) -> None:
@@ -153,7 +153,7 @@ def test_a_folder_that_cannot_be_written_is_explained_and_what_was_saved_stays(p
 def narrow(policy):
     """Files may hold the weights but not the moments, which are twice as long."""
     resource = pytest.importorskip("resource")
-    policy.step([GroupBatch(TWO, (TWO,), ONES, ONES)], StepParams(learning_rate=0.0))
+    policy.step([TrainingGroup(TWO, (TWO,), ONES, ONES)], StepParams(learning_rate=0.0))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     longest = sum(array.nbytes for array in policy.state()[0].values()) * 3 // 2
     yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (longest, before[1]))

@@ -8,26 +8,26 @@ import pytest
 
 from models.tiny_models import make_model
 from waggle.models.storage import training_journal
-from waggle.models.storage.checkpoint import Saved
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 
 
-def saved(number: int, base: str = "b") -> Saved:
-    return Saved(round=number, step=number, epoch=1, charter="c", base=base)
+def saved(number: int, base: str = "b") -> CheckpointState:
+    return CheckpointState(round=number, step=number, epoch=1, charter="c", base=base)
 
 
-def batch(number: int) -> GroupBatch:
+def batch(number: int) -> TrainingGroup:
     noise = np.random.default_rng(number)
     completions = tuple(noise.integers(5, 30, size).astype(np.int32) for size in (3, 5))
-    return GroupBatch(
+    return TrainingGroup(
         prompt=noise.integers(5, 30, 4).astype(np.int32), completions=completions,
         advantage=noise.normal(size=8).astype(np.float32), weight=np.full(8, 0.1, np.float32),
         old_logp=None if number % 2 else np.full(8, -2.0, np.float32),
     )  # fmt: skip
 
 
-def entry(number: int, base: str = "b") -> training_journal.Entry:
+def entry(number: int, base: str = "b") -> training_journal.JournalEntry:
     return training_journal.entry_of(saved(number, base), [batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
 
 
@@ -49,7 +49,7 @@ def rounds(root, after: int, base: str = "b") -> list[int]:
     return [lesson.saved.round for lesson in training_journal.entries(root, after, base)]
 
 
-class Newer(training_journal.Entry, frozen=True, kw_only=True):
+class Newer(training_journal.JournalEntry, frozen=True, kw_only=True):
     """What a later version may say of a step."""
 
     momentum: float

@@ -10,9 +10,9 @@ import torch
 from models.tiny_models import KINDS, make_model
 from waggle.core.errors import MemoryShort
 from waggle.models.torch import cuda_graphs
-from waggle.models.torch.cuda_graphs import Compute, RecordedRows, Recording, Recordings
+from waggle.models.torch.cuda_graphs import Compute, CudaGraphs, GraphDecodingBatch, GraphedStep
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import SampleParams
+from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
 
 on_a_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA card here")
@@ -21,7 +21,7 @@ on_a_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch find
 def sampled(policy: TorchPolicy, top_p: float = 1.0):
     noise = np.random.default_rng(0)
     prompts = [noise.integers(2, 97, 3 + 9 * i).astype(np.int32) for i in range(6)]
-    params = SampleParams(max_new=12, stop=1, top_p=top_p)
+    params = SamplingParams(max_new=12, stop=1, top_p=top_p)
     return [completion for row in policy.sample(prompts, uniforms(3, "sample", 0, 6, 8, 12), params) for completion in row]
 
 
@@ -39,8 +39,8 @@ def test_steps_that_are_all_alike_write_the_same_completions(kind, below, tmp_pa
 
     policy = TorchPolicy(make_model(kind, tmp_path))
     expected = sampled(policy)
-    policy._rows = partial(RecordedRows, begin)
-    monkeypatch.setattr(RecordedRows, "drop_below", below)
+    policy._rows = partial(GraphDecodingBatch, begin)
+    monkeypatch.setattr(GraphDecodingBatch, "drop_below", below)
     monkeypatch.setattr(cuda_graphs, "FIRST_COLUMNS", 3)
     for completion, other in zip(expected, sampled(policy), strict=True):
         np.testing.assert_array_equal(completion.tokens, other.tokens)
@@ -50,7 +50,7 @@ def test_steps_that_are_all_alike_write_the_same_completions(kind, below, tmp_pa
     assert 3 <= len(begun) <= (4 if below < 1.0 else 11), "for 3, 6 and 12 columns, and where rows were left out"
 
 
-class Failing(Recordings):
+class Failing(CudaGraphs):
     """Fails so, one attempt after another; then it succeeds."""
 
     def __init__(self, *failures: Exception) -> None:
@@ -81,7 +81,7 @@ def test_where_memory_is_short_it_is_made_free_first_and_tried_again_at_another_
 @on_a_card
 def test_what_is_recorded_is_told_to_the_card_twice_and_computed_each_time():
     number, computed = torch.zeros(1, device="cuda"), []
-    record = Recordings().begin()
+    record = CudaGraphs().begin()
 
     def compute() -> torch.Tensor:
         computed.append("")
@@ -93,7 +93,7 @@ def test_what_is_recorded_is_told_to_the_card_twice_and_computed_each_time():
 
 @on_a_card
 def test_a_card_that_is_full_says_so_while_it_records_too():
-    record = Recordings().begin()
+    record = CudaGraphs().begin()
     record(lambda: torch.zeros(1, device="cuda"))
     with pytest.raises(torch.OutOfMemoryError):
         record(lambda: torch.zeros(1 << 50, device="cuda"))
@@ -104,14 +104,14 @@ def test_a_card_that_is_full_says_so_while_it_records_too():
 def test_a_policy_on_a_card_replays_most_of_its_steps_and_takes_no_more_memory_each_time(tmp_path, monkeypatch):
     calls: list[bool] = []
 
-    class Counted(Recording):
+    class Counted(GraphedStep):
         def __call__(self, compute: Compute) -> torch.Tensor:
             result = super().__call__(compute)
             calls.append(self._recorded is not None)
             return result
 
     policy = TorchPolicy(make_model("llama", tmp_path), device="cuda")
-    monkeypatch.setattr(cuda_graphs, "Recording", Counted)
+    monkeypatch.setattr(cuda_graphs, "GraphedStep", Counted)
     memory = []
     for _ in range(4):
         sampled(policy, top_p=0.9)
@@ -122,7 +122,7 @@ def test_a_policy_on_a_card_replays_most_of_its_steps_and_takes_no_more_memory_e
 
 @on_a_card  # the last one here: torch may take what failed for unfinished from then on
 def test_what_cannot_be_recorded_is_told_anew_each_time(caplog):
-    number, record = torch.zeros(1, device="cuda"), Recordings().begin()
+    number, record = torch.zeros(1, device="cuda"), CudaGraphs().begin()
 
     def compute() -> torch.Tensor:
         float(number)  # waits for the card, which nothing recorded may

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from waggle.models.torch.token_sampling import pick as torch_pick
-from waggle.rl.token_sampling import nucleus, pick
+from waggle.models.torch.token_sampling import sample_tokens as torch_pick
+from waggle.rl.token_sampling import nucleus, sample_tokens
 
 
 def noise(rows: int, seed: int = 0) -> np.ndarray:
@@ -53,7 +53,7 @@ def test_a_card_that_knows_no_fp64_picks_the_same(top_p):
 @pytest.mark.parametrize("top_p", [1.0, 0.9, 0.1])
 def test_torch_picks_what_the_oracle_picks(vocabulary, top_p):
     scores, uniforms = logits(64, vocabulary), noise(64)
-    expected, likely = pick(scores, uniforms, top_p)
+    expected, likely = sample_tokens(scores, uniforms, top_p)
     tokens, token_likely = torch_pick(torch.from_numpy(scores), torch.from_numpy(uniforms), top_p)
     np.testing.assert_array_equal(tokens.numpy(), expected)
     np.testing.assert_allclose(token_likely.numpy(), likely, atol=1e-5)
@@ -61,7 +61,7 @@ def test_torch_picks_what_the_oracle_picks(vocabulary, top_p):
 
 def test_the_oracle_draws_from_the_distribution():
     count, scores = 20_000, logits(1, 60) / 3
-    tokens, _ = pick(np.repeat(scores, count, 0), noise(count))
+    tokens, _ = sample_tokens(np.repeat(scores, count, 0), noise(count))
     expected = np.exp(scores[0]) / np.exp(scores[0]).sum() * count
     chi_square = ((np.bincount(tokens, minlength=60) - expected) ** 2 / expected).sum()
     assert chi_square < 59 + 4 * (2 * 59) ** 0.5  # four standard deviations above its mean
@@ -73,7 +73,7 @@ def test_only_the_likeliest_tokens_are_left_as_in_transformers():
     scores = logits(16, 50)
     is_kept = torch.isfinite(TopPLogitsWarper(0.8)(torch.zeros(16, 1, dtype=torch.long), torch.from_numpy(scores)))
     np.testing.assert_array_equal(nucleus(np.exp(scores), 0.8), is_kept.numpy())
-    tokens, _ = pick(np.repeat(scores, 50, 0), noise(800), 0.8)
+    tokens, _ = sample_tokens(np.repeat(scores, 50, 0), noise(800), 0.8)
     assert is_kept.repeat_interleave(50, 0).gather(1, torch.from_numpy(tokens)[:, None]).all()
 
 

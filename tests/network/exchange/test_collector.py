@@ -14,14 +14,14 @@ from network.loopback import Ear, answered, be_of_use, fresh_identity, judged, o
 from waggle.core.errors import VerifierGone
 from waggle.core.peer_id import PEER_ID_BYTES
 from waggle.network.exchange import collector
-from waggle.network.exchange.collector import MAX_PULL, REST_S, Gathering, Unanswered, promising, resters
+from waggle.network.exchange.collector import MAX_PULL_BYTES, REST_S, FailedPull, RolloutCollector, peers_to_skip, useful_groups
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity
 from waggle.network.limits.address_ranges import Route
-from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, Accounts, Joint
+from waggle.network.limits.rate_limits import PULL_RATE, TOGETHER, WORK_BURST, JointRateLimit, PeerRateLimits
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived
-from waggle.network.messages.rollout_record import MAX_BLOB, Record
+from waggle.network.messages.rollout_record import MAX_BLOB, RolloutRecord
 from waggle.network.open_node import open_node
 from waggle.network.transport.interface import DEPOSIT, PeerAway
 from waggle.tasks.charter import Charter
@@ -33,7 +33,7 @@ from waggle_lab.security.attacks import Scene
 
 SLOW = f"<answer>{'¬' * 32}{'P' * 68}</answer>"  # the slowest there is: hundreds of times what an honest answer takes
 QUICK_S = 0.001  # a slow record takes longer than four times this
-UNANSWERED = {b"peer": Unanswered(100.0, b"1" * 32, 15.0)}
+UNANSWERED = {b"peer": FailedPull(100.0, b"1" * 32, 15.0)}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_peer_that_did_not_answer_rests_and_then_waits_to_be_connected_or_to_o
     current = {
         b"peer": Announcement(charter=bytes(32), sha256=offers, size=1, round=1, epoch=1, specialties=1, model="", expires=1)
     }
-    assert (resters(UNANSWERED, current, here, now) == [b"peer"]) == rests
+    assert (peers_to_skip(UNANSWERED, current, here, now) == [b"peer"]) == rests
 
 
 def offered(via: tuple[bytes, ...] = ()) -> Announcement:
@@ -69,10 +69,10 @@ def test_what_did_not_come_is_asked_for_again_where_its_giver_is_connected_or_ga
     listener = Listener(tmp_path, charter, verifier, light=light)
     peers = {name: fresh_identity(tmp_path, name).peer_id for name in ("origin", "giver")}
     if met:
-        listener.node._trust.connected({peers[met]: ("direct", "192.0.2.0/24")})
-    listener.gathering._unanswered = {peers["origin"]: Unanswered(0.0, b"1" * 32, REST_S)}
+        listener.node._reputations.update_connections({peers[met]: ("direct", "192.0.2.0/24")})
+    listener.gathering._failed = {peers["origin"]: FailedPull(0.0, b"1" * 32, REST_S)}
     current = {peers["origin"]: offered(via=(peers["giver"],))}
-    assert (listener.gathering._resters(listener.node._connection, current) == [peers["origin"]]) == rests
+    assert (listener.gathering._peers_to_skip(listener.node._connection, current) == [peers["origin"]]) == rests
 
 
 async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
@@ -83,17 +83,17 @@ async def test_what_goes_on_not_coming_is_asked_for_ever_less_often(
 
     monkeypatch.setattr(collector, "fetch", nothing)
     listener, origin = Listener(tmp_path, charter, verifier), fresh_identity(tmp_path, "origin").peer_id
-    standing = listener.node._trust.of(origin)
+    standing = listener.node._reputations.of(origin)
     rests = []
     for each in (offered(), offered(), offered(), msgspec.structs.replace(offered(), sha256=b"2" * 32)):
         await listener.gathering._pull(listener.node._connection, origin, each, standing.payers)
-        rests.append(listener.gathering._unanswered[origin].rest)
+        rests.append(listener.gathering._failed[origin].rest)
     assert rests == [REST_S, 2 * REST_S, 4 * REST_S, REST_S]
 
 
 def test_neither_newcomers_nor_those_of_no_use_promise_anything() -> None:
     known, fresh, barren = judged(1, 1), msgspec.structs.replace(judged(2, 1), source=NEWCOMERS), judged(3, 1)
-    assert promising([known, fresh, barren], {barren.group.origin}) == [known]
+    assert useful_groups([known, fresh, barren], {barren.group.origin}) == [known]
 
 
 class Listener:
@@ -104,15 +104,15 @@ class Listener:
         own = fresh_identity(folder, "own")
         self.node = open_node(options(light=light), charter, own, verifier, self.ear, is_resting=lambda: self.rests)
         self.blobs: dict[bytes, bytes] = {}
-        self.gathering._lodged = lambda sha256: self.blobs.get(sha256, b"")
+        self.gathering._uploaded = lambda sha256: self.blobs.get(sha256, b"")
 
     @property
-    def gathering(self) -> Gathering:
-        return self.node._gathering
+    def gathering(self) -> RolloutCollector:
+        return self.node._collector
 
     @property
-    def accounts(self) -> Accounts:
-        return self.gathering._accounts
+    def accounts(self) -> PeerRateLimits:
+        return self.gathering._rate_limits
 
     @property
     def origins(self) -> list[bytes]:
@@ -121,8 +121,8 @@ class Listener:
     def met(self, name: str, source: str, route: Route = "direct") -> Identity:
         """A peer that is connected from there."""
         peer = fresh_identity(self.folder, name)
-        known = {each.id: (each.connection, each.source) for each in self.node._trust.all()}
-        self.node._trust.connected({**known, peer.peer_id: (route, source)})
+        known = {each.id: (each.connection, each.source) for each in self.node._reputations}
+        self.node._reputations.update_connections({**known, peer.peer_id: (route, source)})
         return peer
 
     async def pull(self, origin: bytes, blob: bytes) -> None:
@@ -142,7 +142,7 @@ class Listener:
         origin = peer.peer_id
         groups = tuple(answered(self.charter, self.verifier, origin, question_ids(self.charter, self.verifier, origin, 1)))
         return rollout_record.encode(
-            Record(origin=origin, round=1, epoch=groups[0].id.epoch, model="m", groups=groups), self.charter
+            RolloutRecord(origin=origin, round=1, epoch=groups[0].id.epoch, model="m", groups=groups), self.charter
         )
 
     def slow(self, peer: Identity, number: int = 1, texts: Sequence[str] = (SLOW,) * 15, count: int = 4) -> bytes:
@@ -161,7 +161,7 @@ def listener(tmp_path: Path, charter: Charter, verifier: Verifier) -> Listener:
 async def test_slow_answers_of_ever_new_names_are_judged_until_their_part_is_used_up_and_then_all_from_there_rest(
     listener: Listener, source: str
 ) -> None:
-    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)  # the first uses up both
+    listener.accounts.work = JointRateLimit(0.0, QUICK_S, TOGETHER)  # the first uses up both
     hostile = [listener.met(f"hostile {number}", source) for number in range(4)]
     for number, peer in enumerate([*hostile, *hostile]):
         await listener.pull(peer.peer_id, listener.slow(peer, number))
@@ -175,7 +175,7 @@ async def test_slow_answers_of_ever_new_names_are_judged_until_their_part_is_use
 async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listener.accounts.work = Joint(0.0, 0.0, TOGETHER)
+    listener.accounts.work = JointRateLimit(0.0, 0.0, TOGETHER)
     judge = listener.verifier.judge_strangers
 
     def end(answers: Iterable[tuple[Question, Completion]]) -> None:
@@ -185,13 +185,13 @@ async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
     monkeypatch.setattr(listener.verifier, "judge_strangers", end)
     hostile = listener.met("hostile", "8.8.4.0/24")
     await listener.pull(hostile.peer_id, listener.slow(hostile))
-    assert not listener.accounts.work.has(listener.node._trust.of(hostile.peer_id).payers)
+    assert not listener.accounts.work.has(listener.node._reputations.of(hostile.peer_id).payers)
     assert not listener.ear.news, "it is our own trouble"
 
 
 @pytest.mark.parametrize("source", ["", "relay"])
 async def test_a_stranger_that_was_slow_rests_and_no_other_that_comes_from_there(listener: Listener, source: str) -> None:
-    listener.accounts.work = Joint(0.0, QUICK_S, 1e6)  # together they have 1000 s
+    listener.accounts.work = JointRateLimit(0.0, QUICK_S, 1e6)  # together they have 1000 s
     hostile, honest = listener.met("hostile", source), listener.met("honest", source)
     await listener.pull(hostile.peer_id, listener.slow(hostile))
     await listener.pull(hostile.peer_id, listener.slow(hostile, 2))
@@ -200,11 +200,11 @@ async def test_a_stranger_that_was_slow_rests_and_no_other_that_comes_from_there
 
 
 async def test_trusted_peers_of_one_address_range_have_no_more_than_its_part_and_leave_others_theirs(listener: Listener) -> None:
-    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)
+    listener.accounts.work = JointRateLimit(0.0, QUICK_S, TOGETHER)
     crowd = [listener.met(f"false friend {number}", "8.8.4.0/24") for number in range(3)]
     friend = listener.met("friend", "8.8.8.0/24")
     for peer in (*crowd, friend):
-        be_of_use(listener.node._trust, peer.peer_id)
+        be_of_use(listener.node._reputations, peer.peer_id)
     for peer in crowd:
         await listener.pull(peer.peer_id, listener.slow(peer))
     await listener.pull(friend.peer_id, listener.honest(friend))
@@ -215,9 +215,9 @@ async def test_trusted_peers_of_one_address_range_have_no_more_than_its_part_and
 async def test_a_trusted_peer_answers_for_itself_alone_whichever_stranger_comes_from_there(
     listener: Listener, source: str
 ) -> None:
-    listener.accounts.work = Joint(0.0, QUICK_S, 1e6)
+    listener.accounts.work = JointRateLimit(0.0, QUICK_S, 1e6)
     hostile, friend = listener.met("hostile", source), listener.met("friend", source)
-    be_of_use(listener.node._trust, friend.peer_id)
+    be_of_use(listener.node._reputations, friend.peer_id)
     await listener.pull(hostile.peer_id, listener.slow(hostile))
     await listener.pull(hostile.peer_id, listener.slow(hostile, 2))
     await listener.pull(friend.peer_id, listener.slow(friend))
@@ -229,27 +229,27 @@ async def test_a_trusted_peer_answers_for_itself_alone_whichever_stranger_comes_
 async def test_a_few_trusted_peers_of_no_range_who_are_slow_let_no_other_one_rest_and_many_no_stranger(
     listener: Listener, source: str
 ) -> None:
-    work = listener.accounts.work = Joint(0.0, WORK_BURST, TOGETHER)
+    work = listener.accounts.work = JointRateLimit(0.0, WORK_BURST, TOGETHER)
     crowd = [listener.met(f"false friend {number}", source) for number in range(12)]
     friend, late, stranger = (listener.met(name, source) for name in ("friend", "late", "stranger"))
     for peer in (*crowd, friend, late):
-        be_of_use(listener.node._trust, peer.peer_id)
+        be_of_use(listener.node._reputations, peer.peer_id)
     for peer in crowd[:9]:
-        work.charge(listener.node._trust.of(peer.peer_id).payers, WORK_BURST)
+        work.charge(listener.node._reputations.of(peer.peer_id).payers, WORK_BURST)
     await listener.pull(friend.peer_id, listener.honest(friend))
     for peer in crowd[9:]:
-        work.charge(listener.node._trust.of(peer.peer_id).payers, WORK_BURST)
+        work.charge(listener.node._reputations.of(peer.peer_id).payers, WORK_BURST)
     for peer in (late, stranger):
         await listener.pull(peer.peer_id, listener.honest(peer))
     assert listener.origins == [friend.peer_id, stranger.peer_id]
 
 
 async def test_trusted_names_that_never_connect_rest_as_a_crowd(listener: Listener) -> None:
-    listener.accounts.work = Joint(0.0, QUICK_S, TOGETHER)  # the first uses up both
+    listener.accounts.work = JointRateLimit(0.0, QUICK_S, TOGETHER)  # the first uses up both
     crowd = [fresh_identity(listener.folder, f"false friend {number}") for number in range(3)]
     friend = listener.met("friend", "relay", "relay")
     for peer in (*crowd, friend):
-        be_of_use(listener.node._trust, peer.peer_id)
+        be_of_use(listener.node._reputations, peer.peer_id)
     for peer in crowd:
         await listener.pull(peer.peer_id, listener.slow(peer))
     await listener.pull(friend.peer_id, listener.honest(friend))
@@ -259,7 +259,7 @@ async def test_trusted_names_that_never_connect_rest_as_a_crowd(listener: Listen
 async def test_a_trusted_peer_waits_for_two_records_of_others_at_most(listener: Listener) -> None:
     hostile = [listener.met(f"hostile {number}", f"8.8.{number}.0/24") for number in range(8)]
     friend = listener.met("friend", "8.9.0.0/24")
-    be_of_use(listener.node._trust, friend.peer_id)
+    be_of_use(listener.node._reputations, friend.peer_id)
     line = [(peer.peer_id, listener.slow(peer, count=1)) for peer in hostile] + [(friend.peer_id, listener.honest(friend))]
 
     await asyncio.gather(*(listener.pull(origin, blob) for origin, blob in line))
@@ -309,7 +309,7 @@ class Flood:
         self.pulled += 1
         if self.breaks_off:
             raise PeerAway("in the middle of it")
-        return bytes(MAX_PULL)
+        return bytes(MAX_PULL_BYTES)
 
 
 @pytest.mark.parametrize(("light", "via", "bits"), [(False, (), 12), (False, (bytes(PEER_ID_BYTES),), 0), (True, (), 0)])
@@ -320,11 +320,11 @@ async def test_light_clients_send_nobody_deeper_and_go_no_deeper_themselves(
     network = Flood(charter)
     network.announced = msgspec.structs.replace(network.announced, depth=12, via=via)
     for _ in range(20):
-        await node._gathering._read(network)
-    assert (node._gathering._depth.bits, node._gathering._depth.peers_in_shard) == (bits, 40)
+        await node._collector._read(network)
+    assert (node._collector._depth.bits, node._collector._depth.peers_in_shard) == (bits, 40)
 
 
-async def look(gathering: Gathering, network: Flood) -> int:
+async def look(gathering: RolloutCollector, network: Flood) -> int:
     """How many were pulled from at one look, to the end."""
     before = network.pulled
     await gathering._look(network)
@@ -334,26 +334,26 @@ async def look(gathering: Gathering, network: Flood) -> int:
 
 async def test_names_that_send_more_than_they_announced_keep_others_waiting_for_seconds_only(listener: Listener) -> None:
     now, network, waited = 1000.0, Flood(listener.charter), [0]
-    listener.gathering._accounts = Accounts(clock=lambda: now)
+    listener.gathering._rate_limits = PeerRateLimits(clock=lambda: now)
     for _ in range(40):
         if await look(listener.gathering, network):
             waited.append(0)
         waited[-1] += 1
         now += 1.0
-    assert max(waited) <= 1 + MAX_PULL / (TOGETHER * PULL_RATE)
+    assert max(waited) <= 1 + MAX_PULL_BYTES / (TOGETHER * PULL_RATE)
     assert network.pulled > 10
 
 
 async def test_whoever_announces_much_is_chosen_as_early_as_whoever_announces_next_to_nothing(listener: Listener) -> None:
     pulled = []
     for size in (1, MAX_BLOB):
-        listener.accounts.pulls = Joint(0.0, 1.0, TOGETHER)
+        listener.accounts.pulls = JointRateLimit(0.0, 1.0, TOGETHER)
         pulled.append(await look(listener.gathering, Flood(listener.charter, size)))
     assert pulled == [1, 1]
 
 
 async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(listener: Listener) -> None:
-    listener.accounts.pulls = Joint(0.0, 1.0, TOGETHER)
+    listener.accounts.pulls = JointRateLimit(0.0, 1.0, TOGETHER)
     assert await look(listener.gathering, Flood(listener.charter)) == 1
     relayed = listener.met("relayed", "relay", "relay")
     await listener.pull(relayed.peer_id, listener.honest(relayed))
@@ -361,9 +361,9 @@ async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(liste
 
 
 async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:
-    network, traffic = Flood(listener.charter), listener.node._traffic
+    network, traffic = Flood(listener.charter), listener.node._bandwidth
     network.breaks_off, traffic.limit = True, 1000.0
-    listener.accounts.pulls = Joint(0.0, 1.5 * DEPOSIT / TOGETHER, TOGETHER)
+    listener.accounts.pulls = JointRateLimit(0.0, 1.5 * DEPOSIT / TOGETHER, TOGETHER)
     assert await look(listener.gathering, network) == 1
     assert not traffic.may_receive()
     traffic.limit = None

@@ -7,36 +7,36 @@ import msgspec
 import pytest
 import zstandard
 
-from waggle.network.exchange.outbox_log import MAX_MESSAGES, Message, Sent, readable, written_by_hand
+from waggle.network.exchange.outbox_log import MAX_MESSAGES, OutboxLog, OutgoingMessage, readable, written_by_hand
 from waggle.network.identity.keys import load_or_create
 from waggle.network.messages import announcement, handshake
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.rollout_record import Record, encode
+from waggle.network.messages.rollout_record import RolloutRecord, encode
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import Author, Completion, Group
 
 
 def test_only_the_newest_are_kept() -> None:
-    sent = Sent(clock=lambda: 5.0)
+    sent = OutboxLog(clock=lambda: 5.0)
     for number in range(MAX_MESSAGES + 3):
-        assert sent.note("groups", bytes([number]), b"peer") == bytes([number])
+        assert sent.add("groups", bytes([number]), b"peer") == bytes([number])
     assert [message.content[0] for message in sent.newest()] == list(range(MAX_MESSAGES + 2, 2, -1))
 
 
 def test_the_same_words_said_again_are_one_message() -> None:
-    sent, times = Sent(clock=lambda: next(moments)), []
+    sent, times = OutboxLog(clock=lambda: next(moments)), []
     moments = iter((1.0, 2.0, 3.0))
     for content in (b"hello", b"other", b"hello"):
-        sent.note("greeting", content)
+        sent.add("greeting", content)
     times = [(message.at, message.content) for message in sent.newest()]
     assert times == [(3.0, b"hello"), (2.0, b"other")]
-    assert sent.note("groups", b"") == b"", "nothing is no message"
+    assert sent.add("groups", b"") == b"", "nothing is no message"
     assert len(sent.newest()) == 2
 
 
-def message(kind: str, content: bytes) -> Message:
-    return msgspec.convert({"at": 0.0, "kind": kind, "to": b"", "content": content}, Message)
+def message(kind: str, content: bytes) -> OutgoingMessage:
+    return msgspec.convert({"at": 0.0, "kind": kind, "to": b"", "content": content}, OutgoingMessage)
 
 
 @pytest.mark.parametrize("text", ["seven", "<b>7</b>", "\u202e7"])
@@ -61,6 +61,6 @@ def test_a_greeting_is_shown() -> None:
 def test_a_message_with_an_answer_of_ones_own_is_known_by_its_mark_not_by_its_words(author: Author) -> None:
     messages = (Completion(text='"human"', ended=True), Completion(text="7", ended=True, by=author))
     group = Group(origin=b"me", id=QuestionId("bf", 5, 1), completions=messages)
-    blob = encode(Record(origin=b"me", round=1, epoch=5, model="m", groups=(group,)), first_swarm())
+    blob = encode(RolloutRecord(origin=b"me", round=1, epoch=5, model="m", groups=(group,)), first_swarm())
     assert written_by_hand(message("groups", blob)) == (author == "human")
     assert not written_by_hand(message("greeting", b"human"))

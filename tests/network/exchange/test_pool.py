@@ -3,15 +3,15 @@
 import msgspec
 
 from network.loopback import EPOCH, judged
-from waggle.network.exchange.pool import Pool
+from waggle.network.exchange.pool import GroupPool
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS
 
 CHARTER = first_swarm()
 
 
-def pool(capacity: int = 8, now: float = EPOCH * EPOCH_SECONDS) -> Pool:
-    return Pool(CHARTER, capacity, clock=lambda: now)
+def pool(capacity: int = 8, now: float = EPOCH * EPOCH_SECONDS) -> GroupPool:
+    return GroupPool(CHARTER, capacity, clock=lambda: now)
 
 
 def test_what_was_added_waits_until_it_is_taken() -> None:
@@ -67,7 +67,7 @@ def test_what_teaches_nothing_is_told_but_takes_no_room() -> None:
 
 def test_whoever_learns_from_crumbs_keeps_them_too() -> None:
     dull = judged(3, 0, useful=False)  # rewards .05 and 0
-    waiting_pool = Pool(CHARTER, 8, clock=lambda: EPOCH * EPOCH_SECONDS, crumb_span=0.05)
+    waiting_pool = GroupPool(CHARTER, 8, clock=lambda: EPOCH * EPOCH_SECONDS, crumb_span=0.05)
     waiting_pool.add([dull])
     assert waiting_pool.waiting() == (dull,)
 
@@ -80,7 +80,7 @@ def test_a_full_pool_drops_the_oldest() -> None:
 
 def test_groups_older_than_the_age_window_are_gone() -> None:
     now = EPOCH * float(EPOCH_SECONDS)
-    waiting_pool = Pool(CHARTER, 8, clock=lambda: now)
+    waiting_pool = GroupPool(CHARTER, 8, clock=lambda: now)
     waiting_pool.add([judged(1, 0), judged(2, 0, epoch=EPOCH - 3)])
 
     now += 4 * EPOCH_SECONDS

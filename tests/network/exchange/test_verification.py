@@ -14,11 +14,11 @@ import pytest
 from network.loopback import answered, question_ids
 from waggle.core.errors import BadRecord, VerifierError, VerifierGone
 from waggle.network.exchange import verification
-from waggle.network.exchange.verification import Watch
+from waggle.network.exchange.verification import VerifierStopwatch
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import rollout_record
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at, seed_of
 from waggle.tasks.rollout_group import Completion, Verdict
@@ -31,7 +31,7 @@ def announced_record(
     charter: Charter, verifier: Verifier, origin: bytes, now: float, count: int = 3
 ) -> tuple[bytes, Announcement]:
     groups = tuple(answered(charter, verifier, origin, question_ids(charter, verifier, origin, count)))
-    blob = rollout_record.encode(Record(origin=origin, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
+    blob = rollout_record.encode(RolloutRecord(origin=origin, round=1, epoch=epoch_at(now), model="m", groups=groups), charter)
     announced = Announcement(
         charter=charter.digest, sha256=hashlib.sha256(blob).digest(), size=len(blob), round=1, epoch=epoch_at(now), specialties=1,
         model="m", expires=1,
@@ -44,13 +44,13 @@ def test_a_record_that_takes_too_long_to_judge_is_dropped(
 ) -> None:
     now, origin = time.time(), identity.peer_id
     blob, announced = announced_record(charter, verifier, origin, now)
-    judged = verification.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+    judged = verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
     assert len(judged.groups) == 3
 
     monkeypatch.setattr(verification, "RECORD_S", 0.0)
 
     with pytest.raises(BadRecord, match="takes too long to judge"):
-        verification.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+        verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
 
 
 class Queue:
@@ -81,8 +81,8 @@ def test_a_record_that_waits_for_the_rounds_own_judging_is_not_refused_for_it(
 
     monkeypatch.setattr(verifier, "_lock", Queue(verifier._lock, wait))
     monkeypatch.setattr(verification, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    watch = Watch()
-    judged = verification.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
+    watch = VerifierStopwatch()
+    judged = verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
     assert len(judged.groups) == 3
     assert clock[0] >= 3 * BATCH_SECONDS
     assert watch.seconds == 0, "of work"
@@ -98,12 +98,12 @@ def test_the_rounds_own_judging_waits_for_a_few_questions_of_a_record_and_never_
 
     def questions(keys: Sequence[Key]) -> list[Question]:
         record.append(len(turns))
-        assert len(keys) <= verification.AT_ONCE
+        assert len(keys) <= verification.BATCH_QUESTIONS
         return make(keys)
 
     monkeypatch.setattr(verifier, "_lock", Queue(verifier._lock, lambda: turns.append(1)))
     monkeypatch.setattr(verifier, "questions", questions)
-    judged = verification.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+    judged = verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
     assert record == [1, 2, 3]
     ids = [each.group.id for each in judged.groups]
     assert [each.question for each in judged.groups] == make(
@@ -117,9 +117,9 @@ def test_of_a_record_whose_only_group_takes_too_long_nothing_is_kept_and_the_wor
     now, origin = time.time(), identity.peer_id
     blob, announced = announced_record(charter, verifier, origin, now, count=1)
     monkeypatch.setattr(verification, "RECORD_S", 0.0)
-    watch = Watch()
+    watch = VerifierStopwatch()
     with pytest.raises(BadRecord, match="takes too long to judge"):
-        verification.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
+        verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now, watch=watch)
     assert watch.seconds > 0
 
 
@@ -135,7 +135,7 @@ def test_a_verifier_that_cannot_be_started_again_is_not_the_senders_offence(
 
     monkeypatch.setattr(verifier, trouble, gone)
     with pytest.raises(VerifierGone):
-        verification.judge(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
+        verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=verifier, now=now)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def kill(verifier: Verifier) -> None:
 
 
 def test_nobody_pays_for_the_start_of_a_child_that_was_dead_before(own: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, start, clock, watch = own.pid, own._open, [0.0], Watch()
+    before, start, clock, watch = own.pid, own._open, [0.0], VerifierStopwatch()
 
     def take_long() -> None:
         clock[0] += verifying.START_SECONDS
@@ -170,7 +170,7 @@ def test_nobody_pays_for_the_start_of_a_child_that_was_dead_before(own: Verifier
 def test_whoever_ends_the_child_pays_no_more_than_a_text_may_take_where_it_cannot_be_started(
     own: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, watch = [0.0], Watch()
+    clock, watch = [0.0], VerifierStopwatch()
 
     def start() -> None:
         clock[0] += verifying.START_SECONDS
@@ -188,7 +188,7 @@ def test_nobody_pays_for_a_child_that_had_no_processor(own: Verifier, monkeypatc
     def fail() -> None:
         raise VerifierError("The judging process does not start.")
 
-    (question,), watch = own.questions([("bf", 3)]), Watch()
+    (question,), watch = own.questions([("bf", 3)]), VerifierStopwatch()
     if not starts:
         monkeypatch.setattr(own, "_open", fail)
     monkeypatch.setattr(verifying, "BATCH_SECONDS", 0.5)
@@ -214,8 +214,8 @@ def test_a_record_is_not_refused_because_the_computer_was_busy_meanwhile(
         return judge(items)
 
     monkeypatch.setattr(own, "judge_strangers", judge_late)
-    watch = Watch()
-    judged = verification.judge(blob, announced, origin=origin, charter=charter, verifier=own, now=now, watch=watch)
+    watch = VerifierStopwatch()
+    judged = verification.verify_record(blob, announced, origin=origin, charter=charter, verifier=own, now=now, watch=watch)
     stops[0].join()
     assert len(judged.groups) == 3
     assert 0 < watch.seconds < 1.0

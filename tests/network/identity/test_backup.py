@@ -20,7 +20,7 @@ def test_an_identity_goes_through_a_backup_and_comes_back_whole(tmp_path):
     opened = backup.read(tmp_path / "backup.txt", WORDS)
     assert opened.peer_id == mine.peer_id
 
-    aside = backup.put_back(other.path, opened.content)
+    aside = backup.restore_key_file(other.path, opened.content)
     assert keys.load_or_create(other.path).peer_id == mine.peer_id
     assert keys.load_or_create(aside).peer_id == other.peer_id, "the one before is kept"
     assert stat.S_IMODE(other.path.stat().st_mode) == 0o400
@@ -46,7 +46,7 @@ def test_a_kill_while_a_key_is_put_back_leaves_one_of_the_two_in_its_place(tmp_p
     for operation in range(10):
         watched[:] = [operation]
         try:
-            backup.put_back(other.path, content)
+            backup.restore_key_file(other.path, content)
         except Kill:
             done = operation
         watched.clear()
@@ -62,7 +62,7 @@ def test_where_a_key_cannot_be_replaced_everything_is_as_it_was(tmp_path, monkey
 
     monkeypatch.setattr(backup.os, "replace", refuses)
     with pytest.raises(IdentityError, match="cannot be replaced"):
-        backup.put_back(other.path, mine.path.read_bytes())
+        backup.restore_key_file(other.path, mine.path.read_bytes())
     assert keys.load_or_create(other.path).peer_id == other.peer_id
     assert sorted(path.name for path in tmp_path.glob("*.key")) == ["mine.key", "other.key"]
 
@@ -78,7 +78,7 @@ def test_a_backup_says_in_plain_words_whose_it_is_and_hides_the_key(tmp_path):
 def test_another_passphrase_opens_nothing(tmp_path):
     blob = backup.seal(fresh_identity(tmp_path, "mine"), WORDS)
     with pytest.raises(IdentityError, match="does not open"):
-        backup.open_(blob, "correct horse batterY")
+        backup.unseal(blob, "correct horse batterY")
 
 
 @pytest.mark.parametrize("line", [1, 2], ids=["by another name", "by another key"])
@@ -87,7 +87,7 @@ def test_a_backup_that_names_somebody_else_is_noticed(tmp_path, line):
     lines = backup.seal(mine, WORDS).decode().splitlines()
     lines[line] = ("name: Somebody Else", f"peer: {text_of(other.peer_id)}")[line - 1]
     with pytest.raises(IdentityError, match="was changed"):
-        backup.open_("\n".join(lines).encode(), WORDS)
+        backup.unseal("\n".join(lines).encode(), WORDS)
 
 
 def test_a_backup_opens_where_names_are_made_of_other_words(tmp_path, monkeypatch):
@@ -95,13 +95,13 @@ def test_a_backup_opens_where_names_are_made_of_other_words(tmp_path, monkeypatc
     blob, name = backup.seal(mine, WORDS), keys.name_of(mine.peer_id)
     monkeypatch.setattr(keys, "ADJECTIVES", ("Newest",))
     assert keys.name_of(mine.peer_id) != name
-    assert backup.open_(blob, WORDS).peer_id == mine.peer_id
+    assert backup.unseal(blob, WORDS).peer_id == mine.peer_id
 
 
 @pytest.mark.parametrize("blob", [b"", b"hello", b"\xff" * 5000, backup.HEAD.encode() + b"\nname: x\npeer: y\n\nAAAA\n"])
 def test_what_is_no_backup_is_said_to_be_none(blob):
     with pytest.raises(IdentityError):
-        backup.open_(blob, WORDS)
+        backup.unseal(blob, WORDS)
 
 
 def test_a_short_passphrase_and_a_place_that_is_taken_are_refused(tmp_path):

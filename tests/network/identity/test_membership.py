@@ -11,11 +11,11 @@ from network.loopback import SOON, Ear, answered, be_of_use, fresh_identity, opt
 from waggle.core.errors import CharterError, SwarmError
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import CERTIFICATE_BYTES, LIFETIME_S, MAX_LIFETIME_S, Admission
+from waggle.network.identity.membership import CERTIFICATE_BYTES, LIFETIME_S, MAX_LIFETIME_S, Membership
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import GroupsArrived, RecordDropped
+from waggle.network.messages.events import GroupsArrived, RecordRejected
 from waggle.network.open_node import open_node
 from waggle.network.transport.hivemind.dht_validator import Guard
 from waggle.network.transport.hivemind.node import Dht, open_dht
@@ -32,11 +32,11 @@ PEER = b"\x00\x24\x08\x01\x12\x20" + bytes(32)
 
 @pytest.fixture(scope="module")
 def private() -> Charter:
-    return msgspec.structs.replace(first_swarm(), name="A table in a café", admission=membership.public_of(KEY))
+    return msgspec.structs.replace(first_swarm(), name="A table in a café", admission=membership.public_key_of(KEY))
 
 
-def at(charter: Charter, moment: float, key: bytes = b"", peer_id: bytes = PEER) -> Admission:
-    return Admission(charter, peer_id, key, clock=lambda: moment)
+def at(charter: Charter, moment: float, key: bytes = b"", peer_id: bytes = PEER) -> Membership:
+    return Membership(charter, peer_id, key, clock=lambda: moment)
 
 
 def test_a_charter_says_whether_it_is_private_and_a_public_one_keeps_its_hash(private: Charter) -> None:
@@ -70,12 +70,12 @@ def test_nonsense_is_no_certificate(private: Charter, nonsense: bytes) -> None:
 
 
 def test_another_key_makes_no_certificate(private: Charter) -> None:
-    assert not at(private, NOW).admits(PEER, membership.issue(OTHER_KEY, private.digest, PEER, NOW + 60))
+    assert not at(private, NOW).admits(PEER, membership.issue_certificate(OTHER_KEY, private.digest, PEER, NOW + 60))
 
 
 def test_a_certificate_is_renewed_long_before_it_ends(private: Charter) -> None:
     moment = [NOW]
-    own = Admission(private, PEER, KEY, clock=lambda: moment[0])
+    own = Membership(private, PEER, KEY, clock=lambda: moment[0])
     first = own.certificate()
     assert own.certificate() is first
     moment[0] += LIFETIME_S / 2
@@ -143,13 +143,13 @@ async def test_members_of_a_private_swarm_share_and_an_outsider_neither_announce
             borrowed = announcements.parse(entry).certificate
             assert await dht.pull(own[0].peer_id, sha256, SOON) == b""
             assert await dht.pull(own[0].peer_id, sha256, SOON, borrowed) == b""  # it names its owner
-            false = membership.issue(OTHER_KEY, private.digest, outsider.peer_id, time.time() + 60)
+            false = membership.issue_certificate(OTHER_KEY, private.digest, outsider.peer_id, time.time() + 60)
             assert await dht.pull(own[0].peer_id, sha256, SOON, false) == b""
-            true = membership.issue(KEY, private.digest, outsider.peer_id, time.time() + 60)
+            true = membership.issue_certificate(KEY, private.digest, outsider.peer_id, time.time() + 60)
             assert await dht.pull(own[0].peer_id, sha256, SOON, true) != b""
 
             assert not await announce(dht, outsider, announced(private, false))
-            assert ears[1].all(RecordDropped) == []
+            assert ears[1].all(RecordRejected) == []
         finally:
             for node in nodes:
                 await node.close()
@@ -168,12 +168,12 @@ async def test_a_member_whose_certificate_seems_wrong_by_our_clock_commits_no_of
         share(giver, answered(private, verifier, member.peer_id, question_ids(private, verifier, member.peer_id, 1)))
         await reader.start()
         await ear.hear(GroupsArrived)  # so it announces
-        be_of_use(reader._trust, member.peer_id)
-        reader._admission._clock = lambda: time.time() - MAX_LIFETIME_S
-        assert await reader._gathering._hear(reader._connection, member.peer_id) is None
-        assert member.peer_id in reader._gathering._silent, "it rests"
-        assert ear.all(RecordDropped) == []
-        assert reader._trust.of(member.peer_id).trusted
+        be_of_use(reader._reputations, member.peer_id)
+        reader._context.membership._clock = lambda: time.time() - MAX_LIFETIME_S
+        assert await reader._collector._handshake(reader._connection, member.peer_id) is None
+        assert member.peer_id in reader._collector._no_handshake, "it rests"
+        assert ear.all(RecordRejected) == []
+        assert reader._reputations.of(member.peer_id).trusted
     finally:
         await reader.close()
         await giver.close()
@@ -182,7 +182,7 @@ async def test_a_member_whose_certificate_seems_wrong_by_our_clock_commits_no_of
 def test_the_guard_of_a_private_swarm_keeps_its_directory_for_members(private: Charter, identity: Identity) -> None:
     from network.transport.hivemind.test_dht_validator import Entry
 
-    gate = Admission(private, identity.peer_id, KEY)
+    gate = Membership(private, identity.peer_id, KEY)
     watch = Guard(private.digest, member=gate.admits)
 
     def entry(certificate: bytes) -> Entry:

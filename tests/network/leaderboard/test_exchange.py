@@ -13,17 +13,17 @@ from network.loopback import Live, Start, answered, be_of_use, fresh_identity, o
 from network.messages.test_answer_sheet import packed
 from waggle.core.errors import VerifierError
 from waggle.core.peer_id import text_of
-from waggle.network.exchange.publisher import Offer
+from waggle.network.exchange.publisher import PublishedRecord
 from waggle.network.identity.keys import Identity
-from waggle.network.leaderboard.exchange import right_of
-from waggle.network.limits.rate_limits import TOGETHER, Joint
+from waggle.network.leaderboard.exchange import count_right
+from waggle.network.limits.rate_limits import TOGETHER, JointRateLimit
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import answer_sheet, handshake
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.answer_sheet import Sheet
+from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.comparison import Comparison, Entrant
-from waggle.network.messages.events import GroupsArrived, RecordDropped, SheetsMarked, TrafficCounted
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, RecordRejected, TrafficMeasured
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.transport.hivemind.node import open_dht
 from waggle.network.transport.interface import Services
@@ -66,11 +66,11 @@ def work(charter: Charter, verifier: Verifier, who: Identity) -> list[Group]:
 
 
 def published(node: SwarmNode, verifier: Verifier, exam: Exam, right: int, *, learned: int = 3) -> int:
-    return node.publish(exam.epoch, 40, learned, "starter", truths(verifier, exam, right), right)
+    return node.leaderboard.publish(exam.epoch, 40, learned, "starter", truths(verifier, exam, right), right)
 
 
 def announced(live: Live) -> Announcement:
-    return announcements.parse(live.node._offers.announced)
+    return announcements.parse(live.node._publisher.announced)
 
 
 def of(news: Comparison, who: Identity) -> Entrant | None:
@@ -89,20 +89,22 @@ async def test_two_nodes_mark_each_others_answers_and_none_of_them_comes_near_a_
     assert published(other.node, verifier, exam, 5, learned=0) > 0
 
     for reader, writer, right, together in ((node, other, 5, False), (other, node, 11, True)):
-        news = await reader.ear.hear(SheetsMarked, lambda news, writer=writer: of(news.comparison, writer.identity) is not None)
+        news = await reader.ear.hear(
+            LeaderboardChanged, lambda news, writer=writer: of(news.comparison, writer.identity) is not None
+        )
         result = of(news.comparison, writer.identity)
         assert (result.right, result.total, result.round, result.together) == (right, len(exam.questions), 40, together)
-    await other.ear.hear(TrafficCounted, lambda news: news.down >= size / 5)
-    assert "sheet" in [message.kind for message in node.node.sent() if message.to == other.identity.peer_id]
-    both = other.ear.all(SheetsMarked)[-1].comparison
+    await other.ear.hear(TrafficMeasured, lambda news: news.down >= size / 5)
+    assert "sheet" in [message.kind for message in node.node.outbox.newest() if message.to == other.identity.peer_id]
+    both = other.ear.all(LeaderboardChanged)[-1].comparison
     assert [(curve.model, curve.together) for curve in both.curves] == [("starter", True), ("starter", False)]
     assert announced(silent).sheet == b""
-    assert silent.ear.all(SheetsMarked) == []
-    assert of(both, silent.identity) is of(node.ear.all(SheetsMarked)[-1].comparison, silent.identity) is None
+    assert silent.ear.all(LeaderboardChanged) == []
+    assert of(both, silent.identity) is of(node.ear.all(LeaderboardChanged)[-1].comparison, silent.identity) is None
     requests = {question.text for question in exam.questions}
     for each in (node, other, silent):
         assert requests.isdisjoint(judged.question.text for judged in each.node.waiting())
-        assert each.ear.all(RecordDropped) == []
+        assert each.ear.all(RecordRejected) == []
 
 
 async def test_through_a_gateway_sheets_are_marked_both_ways(
@@ -117,22 +119,24 @@ async def test_through_a_gateway_sheets_are_marked_both_ways(
 
     for reader in (lender, full, node, other):
         for right, writer in enumerate((lender, full, node, other), 3):
-            news = await reader.ear.hear(SheetsMarked, lambda news, who=writer.identity: of(news.comparison, who) is not None)
+            news = await reader.ear.hear(
+                LeaderboardChanged, lambda news, who=writer.identity: of(news.comparison, who) is not None
+            )
             assert of(news.comparison, writer.identity).right == right
-        assert reader.ear.all(RecordDropped) == []
-    assert any((messages.kind, messages.to) == ("sheet", lender.identity.peer_id) for messages in node.node.sent())
+        assert reader.ear.all(RecordRejected) == []
+    assert any((messages.kind, messages.to) == ("sheet", lender.identity.peer_id) for messages in node.node.outbox.newest())
 
 
 async def test_marks_outlive_a_restart(start: Start, charter: Charter, verifier: Verifier, exam: Exam, tmp_path: Path) -> None:
     stored = tmp_path / "charter.msgpack"
-    before = await start("one", leaderboard=True, marks=stored)
+    before = await start("one", leaderboard=True, scores_file=stored)
     published(before.node, verifier, exam, 7)
-    await before.ear.hear(SheetsMarked)
+    await before.ear.hear(LeaderboardChanged)
     await before.node.close()
 
-    restarted = await start("one", leaderboard=True, marks=stored)
+    restarted = await start("one", leaderboard=True, scores_file=stored)
 
-    news = await restarted.ear.hear(SheetsMarked)
+    news = await restarted.ear.hear(LeaderboardChanged)
     assert (of(news.comparison, before.identity).right, news.comparison.sheets) == (7, 1)
     assert news.comparison.since <= exam.epoch * 600, "since the first mark, not since this start"
 
@@ -143,16 +147,16 @@ async def test_a_sheet_that_is_announced_as_groups_is_refused_and_the_pool_stays
     node = await start("one", seeds=(seed_address,), leaderboard=True)
     other = await start("other", seeds=(seed_address,), leaderboard=True)
     own = answer_sheet.signed(
-        Sheet(origin=node.identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="starter",
+        AnswerSheet(origin=node.identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="starter",
               answers=tuple(truths(verifier, exam, 16))),
         charter, node.identity,
     )  # fmt: skip
     groups = answered(charter, verifier, node.identity.peer_id, question_ids(charter, verifier, node.identity.peer_id, 1))
-    record = Record(origin=node.identity.peer_id, round=1, epoch=exam.epoch, model="starter", groups=tuple(groups))
-    node.node._offers._offers[hashlib.sha256(own).digest()] = Offer(own, record)
-    node.node._offers.renew()
+    record = RolloutRecord(origin=node.identity.peer_id, round=1, epoch=exam.epoch, model="starter", groups=tuple(groups))
+    node.node._publisher._published[hashlib.sha256(own).digest()] = PublishedRecord(own, record)
+    node.node._publisher.renew()
 
-    dropped = await other.ear.hear(RecordDropped)
+    dropped = await other.ear.hear(RecordRejected)
 
     assert (dropped.origin, dropped.reason) == (node.identity.peer_id, "malformed compression")
     assert other.node.waiting() == ()
@@ -162,12 +166,12 @@ async def test_whoever_changes_their_mind_is_heard_at_once(
     start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam
 ) -> None:
     node = await start_at_work("one", seeds=(seed_address,))
-    node.node.compare(on=True)
+    node.node.leaderboard.enable(on=True)
     assert published(node.node, verifier, exam, 3) > 0
-    await node.ear.hear(SheetsMarked)
-    named = hashlib.sha256(node.node._marking.own[0]).digest()
+    await node.ear.hear(LeaderboardChanged)
+    named = hashlib.sha256(node.node.leaderboard.own[0]).digest()
     assert await node.node._give_payload(bytes(38), named)
-    node.node.compare(on=False)
+    node.node.leaderboard.enable(on=False)
     assert await node.node._give_payload(bytes(38), named) == b""
 
 
@@ -192,55 +196,55 @@ async def test_a_liars_sheets_are_refused_and_it_is_not_asked_again_for_a_while(
     reasons = await asyncio.gather(*(refused(reader, address, liar, blob, charter) for liar, blob, _ in lies))
 
     assert reasons == [reason for _, _, reason in lies]
-    assert reader.ear.all(SheetsMarked) == []
+    assert reader.ear.all(LeaderboardChanged) == []
 
 
 async def test_an_old_sheet_is_nobodys_offence(start_at_work: Start, seed_address: str, verifier: Verifier, exam: Exam) -> None:
     slow = await start_at_work("slow", seeds=(seed_address,), leaderboard=True)
     published(slow.node, verifier, exam, 5)
-    await slow.ear.hear(SheetsMarked)
+    await slow.ear.hear(LeaderboardChanged)
     reader = await start_at_work("reader", seeds=await slow.node.addresses(), clock=lambda: time.time() + 2 * EPOCH_SECONDS)
-    marking, trust, origin = reader.node._marking, reader.node._trust, slow.identity.peer_id
+    marking, trust, origin = reader.node.leaderboard, reader.node._reputations, slow.identity.peer_id
     await reader.ear.hear(GroupsArrived, lambda news: news.origin == origin)
     be_of_use(trust, origin)
 
-    marking.on_announcements({origin: naming(slow.node._marking.own[0], reader.node._charter)})
+    marking.on_announcements({origin: naming(slow.node.leaderboard.own[0], reader.node._context.charter)})
     await marking._look(reader.node._connection)
 
     assert origin in marking._read, "it was fetched, and is not fetched again"
-    assert reader.ear.all(RecordDropped) == []
+    assert reader.ear.all(RecordRejected) == []
     assert trust.of(origin).trusted
-    assert marking.marks.sheets == 0
+    assert marking.scores.sheets == 0
 
 
 async def test_a_sheet_that_nobody_would_mark_any_more_is_not_named(start: Start, verifier: Verifier, exam: Exam) -> None:
     now = [time.time()]
     live = await start("slow", leaderboard=True, clock=lambda: now[0])
     published(live.node, verifier, exam, 5)
-    await live.ear.hear(SheetsMarked)
-    named = live.node._marking.own[1]
+    await live.ear.hear(LeaderboardChanged)
+    named = live.node.leaderboard.own[1]
     assert named
     now[0] += 2 * EPOCH_SECONDS
-    assert live.node._marking.own == (b"", b"")
-    assert live.node._marking.get(named), "whoever heard of it before may ask"
+    assert live.node.leaderboard.own == (b"", b"")
+    assert live.node.leaderboard.get(named), "whoever heard of it before may ask"
 
 
 async def test_an_exam_that_cannot_be_made_here_is_no_fault_of_whoever_answered(
     start: Start, charter: Charter, exam: Exam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, writer = await start("reader"), fresh_identity(tmp_path, "writer")
-    marking = reader.node._marking
+    marking = reader.node.leaderboard
     blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest)
-    monkeypatch.setattr(marking, "_lodged", lambda sha256: blob)
+    monkeypatch.setattr(marking, "_uploaded", lambda sha256: blob)
 
     def fail(_ids: object) -> None:
         raise VerifierError("The judging process keeps dying.")
 
-    monkeypatch.setattr(marking._verifier, "questions", fail)
+    monkeypatch.setattr(marking._context.verifier, "questions", fail)
     marking.on_announcements({writer.peer_id: naming(blob, charter)})
     await marking._look(reader.node._connection)
     assert writer.peer_id in marking._read
-    assert reader.ear.all(RecordDropped) == []
+    assert reader.ear.all(RecordRejected) == []
 
 
 async def refused(reader: Live, address: str, liar: Identity, blob: bytes, charter: Charter) -> str:
@@ -256,7 +260,7 @@ async def refused(reader: Live, address: str, liar: Identity, blob: bytes, chart
     dht = await open_dht(options(), liar, services, port=0)
     try:
         await dht.connect(address)
-        dropped = await reader.ear.hear(RecordDropped, lambda news: news.origin == liar.peer_id)
+        dropped = await reader.ear.hear(RecordRejected, lambda news: news.origin == liar.peer_id)
         await reader.ear.peer(liar.peer_id, lambda news: news.peer.doubted_until > time.time())
         return dropped.reason
     finally:
@@ -269,26 +273,26 @@ async def test_whoever_has_sheets_marked_rests_for_it_and_ever_new_names_as_soon
     times: float, strangers: list[bool],
 ) -> None:  # fmt: skip
     reader = await start("reader")  # looks only when the test does
-    marking, friend = reader.node._marking, fresh_identity(tmp_path, "friend")
-    marking._accounts.work = Joint(0.0, 1e-6, times)
-    be_of_use(marking._trust, friend.peer_id)
+    marking, friend = reader.node.leaderboard, fresh_identity(tmp_path, "friend")
+    marking._rate_limits.work = JointRateLimit(0.0, 1e-6, times)
+    be_of_use(marking._reputations, friend.peer_id)
     writers = [friend, *(fresh_identity(tmp_path, name) for name in ("new", "newer"))]
     blobs = [packed(each, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16) for each in writers]
     lodged = {hashlib.sha256(blob).digest(): blob for blob in blobs}
-    monkeypatch.setattr(marking, "_lodged", lambda sha256: lodged.get(sha256, b""))
+    monkeypatch.setattr(marking, "_uploaded", lambda sha256: lodged.get(sha256, b""))
     for _ in range(2):
         marking.on_announcements({each.peer_id: naming(blob, charter) for each, blob in zip(writers, blobs, strict=True)})
         await marking._look(reader.node._connection)
 
-    marked = [marking.marks.epoch_of(each.peer_id) == exam.epoch for each in writers]
+    marked = [marking.scores.epoch_of(each.peer_id) == exam.epoch for each in writers]
     assert marked[0], "it answers for itself"
     assert sorted(marked[1:]) == strangers
-    assert all(marking._accounts.rest(marking._trust.of(each.peer_id).payers) for each in writers)
+    assert all(marking._rate_limits.used_up(marking._reputations.of(each.peer_id).payers) for each in writers)
 
 
 async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, charter: Charter, tmp_path: Path) -> None:
     reader = await start("reader")  # looks only when the test does
-    marking, pulled = reader.node._marking, []
+    marking, pulled = reader.node.leaderboard, []
 
     class Flood:
         dht = property(lambda self: self)
@@ -297,18 +301,18 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
             pulled.append(peer_id)
             return bytes(2 * answer_sheet.MAX_BYTES)
 
-    marking._accounts.pulls = Joint(0.0, 1.0, TOGETHER)
+    marking._rate_limits.pulls = JointRateLimit(0.0, 1.0, TOGETHER)
     marking.on_announcements({fresh_identity(tmp_path, name).peer_id: naming(b"no sheet", charter) for name in ("one", "other")})
     await marking._look(Flood())
     assert len(pulled) == 1
-    assert marking._accounts.rest(marking._trust.of(pulled[0]).payers)
+    assert marking._rate_limits.used_up(marking._reputations.of(pulled[0]).payers)
 
 
 async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start, charter: Charter, tmp_path: Path) -> None:
     reader = await start("reader")  # looks only when the test does
-    marking, requests = reader.node._marking, []
+    marking, requests = reader.node.leaderboard, []
     honest = fresh_identity(tmp_path, "honest").peer_id
-    reader.node._trust.connected({honest: ("direct", "8.8.8.0/24")})
+    reader.node._reputations.update_connections({honest: ("direct", "8.8.8.0/24")})
 
     class RecordedPulls:
         dht = property(lambda self: self)
@@ -318,7 +322,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
             return b""
 
     crowd = [os.urandom(len(honest)) for _ in range(500)]
-    marking._accounts.work.charge(reader.node._trust.of(crowd[0]).payers, 1e6)
+    marking._rate_limits.work.charge(reader.node._reputations.of(crowd[0]).payers, 1e6)
     marking.on_announcements(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
     await marking._look(RecordedPulls())
     assert requests == [honest]
@@ -329,9 +333,9 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
 ) -> None:
     honest = await start_at_work("honest", leaderboard=True)
     published(honest.node, verifier, exam, 9)
-    await honest.ear.hear(SheetsMarked)
+    await honest.ear.hear(LeaderboardChanged)
     reader = await start_at_work("reader", seeds=await honest.node.addresses(), patience=1.0)  # looks only when the test does
-    marking, origin, requests = reader.node._marking, honest.identity.peer_id, []
+    marking, origin, requests = reader.node.leaderboard, honest.identity.peer_id, []
 
     async def stay_silent(_peer_id: bytes, request: bytes) -> bytes:
         requests.append(request)
@@ -345,21 +349,21 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
             await reader.ear.peer(known, lambda news: news.peer.connection != "gone")
         silent = {os.urandom(len(origin)): os.urandom(32) for _ in range(500)}
         names = {name: msgspec.structs.replace(naming(sha, charter), via=(one_range.peer_id,)) for name, sha in silent.items()}
-        marking.on_announcements({**names, origin: naming(honest.node._marking.own[0], charter)})
-        while marking.marks.epoch_of(origin) < 0 and len(requests) < 24:  # again where a busy computer was too late
+        marking.on_announcements({**names, origin: naming(honest.node.leaderboard.own[0], charter)})
+        while marking.scores.epoch_of(origin) < 0 and len(requests) < 24:  # again where a busy computer was too late
             await marking._look(reader.node._connection)
     finally:
         await crowd.close()
     assert requests, "some of them were in the way"
-    assert [(mark.origin, mark.right) for mark in marking.marks.all()] == [(origin, 9)]
-    assert reader.ear.all(RecordDropped) == []
+    assert [(mark.origin, mark.right) for mark in marking.scores.all()] == [(origin, 9)]
+    assert reader.ear.all(RecordRejected) == []
 
 
 async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
     start: Start, charter: Charter, exam: Exam, tmp_path: Path
 ) -> None:
     reader, writer = await start("reader"), fresh_identity(tmp_path, "writer")
-    marking, trust = reader.node._marking, reader.node._trust
+    marking, trust = reader.node.leaderboard, reader.node._reputations
     blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16)
 
     class Called:
@@ -369,19 +373,19 @@ async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
             return blob
 
         async def meet(self) -> None:
-            trust.connected({writer.peer_id: ("direct", "8.8.4.0/24")})
+            trust.update_connections({writer.peer_id: ("direct", "8.8.4.0/24")})
 
     marking.on_announcements({writer.peer_id: naming(blob, charter)})
     await marking._look(Called())
-    assert [mark.source for mark in marking.marks.all()] == ["8.8.4.0/24"]
+    assert [mark.source for mark in marking.scores.all()] == ["8.8.4.0/24"]
 
 
 async def test_trusted_ones_are_asked_before_strangers_from_the_same_place(start: Start, charter: Charter) -> None:
     reader = await start("reader")
     crowd = [number.to_bytes(38, "big") for number in range(100)]
     for peer_id in crowd[90:]:
-        be_of_use(reader.node._trust, peer_id)
-    turns = reader.node._marking._in_turn([(peer_id, naming(b"sheet", charter)) for peer_id in crowd])
+        be_of_use(reader.node._reputations, peer_id)
+    turns = reader.node.leaderboard._in_turn([(peer_id, naming(b"sheet", charter)) for peer_id in crowd])
     assert {peer_id for peer_id, _ in turns[:10]} == set(crowd[90:])
 
 
@@ -394,9 +398,9 @@ def naming(blob: bytes, charter: Charter) -> Announcement:
 
 
 def test_anybody_comes_to_the_same_marks(charter: Charter, verifier: Verifier, exam: Exam, identity: Identity) -> None:
-    record = Sheet(
+    record = AnswerSheet(
         origin=identity.peer_id, epoch=exam.epoch, exam=exam.digest, round=1, learned=0, model="m",
         answers=tuple(truths(verifier, exam, 9)),
     )  # fmt: skip
     read = answer_sheet.read(answer_sheet.signed(record, charter, identity), charter, origin=identity.peer_id)
-    assert right_of(read, exam, verifier) == right_of(record, exam, verifier) == 9
+    assert count_right(read, exam, verifier) == count_right(record, exam, verifier) == 9

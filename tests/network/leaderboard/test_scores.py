@@ -7,19 +7,28 @@ import pytest
 
 from waggle.core.peer_id import PEER_ID_PREFIX
 from waggle.network.leaderboard import scores_file
-from waggle.network.leaderboard.scores import FARTHEST, MARKS_PER_NODE, MAX_MARKS, MAX_NODES, PLACES, RECENT, Mark, Marks
+from waggle.network.leaderboard.scores import (
+    FARTHEST,
+    MAX_NODES,
+    MAX_SCORES,
+    PLACES,
+    RECENT,
+    SCORES_PER_NODE,
+    Scoreboard,
+    SheetScore,
+)
 from waggle.network.limits.address_ranges import RELAYED
 from waggle.tasks.rollout_group import NEWCOMERS
 
 
-def mark(node: int, epoch: int, *, right: int = 4, round_number: int = 0, learned: int = 1, model: str = "a") -> Mark:
-    return Mark(
+def mark(node: int, epoch: int, *, right: int = 4, round_number: int = 0, learned: int = 1, model: str = "a") -> SheetScore:
+    return SheetScore(
         origin=node.to_bytes(38, "big"), epoch=epoch, round=round_number, learned=learned, model=model, right=right, total=16
     )
 
 
 def test_a_node_has_one_mark_an_epoch() -> None:
-    marks = Marks(ranked=True)
+    marks = Scoreboard(ranked=True)
     assert marks.add(mark(1, 5))
     assert not marks.add(mark(1, 5, right=16))
     assert not marks.add(mark(1, 4))
@@ -28,7 +37,7 @@ def test_a_node_has_one_mark_an_epoch() -> None:
 
 
 def test_members_and_those_alone_stand_on_the_same_rounds_of_their_own() -> None:
-    marks = Marks(ranked=False)
+    marks = Scoreboard(ranked=False)
     for epoch in range(24):
         marks.add(mark(1, epoch, round_number=10 * epoch, right=8))
         marks.add(mark(2, epoch, round_number=5 * epoch, right=6))
@@ -45,7 +54,7 @@ def test_members_and_those_alone_stand_on_the_same_rounds_of_their_own() -> None
 
 
 def test_a_node_that_joins_moves_to_the_other_curve_and_keeps_what_it_was_alone() -> None:
-    marks = Marks(ranked=True)
+    marks = Scoreboard(ranked=True)
     marks.add(mark(1, 1, round_number=3, right=2, learned=0))
     marks.add(mark(1, 2, round_number=9, right=8, learned=4))
     comparison = marks.comparison()
@@ -58,7 +67,7 @@ def test_a_node_that_joins_moves_to_the_other_curve_and_keeps_what_it_was_alone(
 
 def test_only_a_swarm_that_knows_its_members_ranks_them() -> None:
     for ranked in (True, False):
-        marks = Marks(ranked=ranked)
+        marks = Scoreboard(ranked=ranked)
         for node in range(5):
             marks.add(mark(node, 1, right=node))
         comparison = marks.comparison()
@@ -68,18 +77,18 @@ def test_only_a_swarm_that_knows_its_members_ranks_them() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    marks = Marks(ranked=True)
-    for epoch in range(MARKS_PER_NODE + 50):
-        marks.add(mark(0, epoch, right=16 if epoch >= MARKS_PER_NODE + 50 - RECENT else 0))
+    marks = Scoreboard(ranked=True)
+    for epoch in range(SCORES_PER_NODE + 50):
+        marks.add(mark(0, epoch, right=16 if epoch >= SCORES_PER_NODE + 50 - RECENT else 0))
     for node in range(1, MAX_NODES + 20):
         marks.add(mark(node, 1))
     comparison = marks.comparison()
     assert len(comparison.entrants) == MAX_NODES
-    assert comparison.sheets == MARKS_PER_NODE + 50 + MAX_NODES + 19
+    assert comparison.sheets == SCORES_PER_NODE + 50 + MAX_NODES + 19
 
 
 def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_left() -> None:
-    marks = Marks(ranked=False)
+    marks = Scoreboard(ranked=False)
     for epoch in range(PLACES):
         for node in (1, 2):
             marks.add(mark(node, epoch, round_number=100 * epoch))
@@ -89,8 +98,8 @@ def test_a_node_that_claims_a_million_rounds_does_not_press_the_others_to_the_le
     assert sum(entry.total for entry in curve.points) == 2 * PLACES * 16, "its marks count, but are not drawn"
 
 
-def member(node: int, epoch: int, right: int = 4) -> Mark:
-    return Mark(
+def member(node: int, epoch: int, right: int = 4) -> SheetScore:
+    return SheetScore(
         origin=PEER_ID_PREFIX + node.to_bytes(32, "big"), epoch=epoch, round=1, learned=1, model="a", right=right, total=16
     )
 
@@ -98,12 +107,12 @@ def member(node: int, epoch: int, right: int = 4) -> Mark:
 def test_marks_are_kept_in_a_file_and_no_more_than_are_worth_it(tmp_path: Path) -> None:
     path, now = tmp_path / "ab.msgpack", 1000 * 600.0
     assert scores_file.read(path, now) == []
-    known = Marks(ranked=True, known=[member(node, epoch) for node in range(60) for epoch in range(200)], clock=lambda: now)
+    known = Scoreboard(ranked=True, known=[member(node, epoch) for node in range(60) for epoch in range(200)], clock=lambda: now)
     scores_file.write(path, known.all())
     restarted = scores_file.read(path, now)
-    assert len(restarted) == len(known.all()) == MAX_MARKS
+    assert len(restarted) == len(known.all()) == MAX_SCORES
     assert min(mark.epoch for mark in restarted) > 0, "the oldest are let go"
-    assert Marks(ranked=True, known=restarted).comparison().entrants == known.comparison().entrants
+    assert Scoreboard(ranked=True, known=restarted).comparison().entrants == known.comparison().entrants
     assert path.stat().st_size < scores_file.MAX_BYTES
 
 
@@ -122,7 +131,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_one_range_leaves_the_others_their_places_models_and_axis() -> None:
-    marks = Marks(ranked=False)
+    marks = Scoreboard(ranked=False)
     for epoch in range(8):
         for node in range(8):
             marks.add(mark(node, epoch, right=8, round_number=100 * epoch, model=f"model {node}"))
@@ -148,7 +157,7 @@ def test_one_range_leaves_the_others_their_places_models_and_axis() -> None:
 
 
 def test_a_crowd_of_one_range_has_half_of_a_curve_where_there_is_but_one_other() -> None:
-    marks = Marks(ranked=False)
+    marks = Scoreboard(ranked=False)
     for epoch in range(10):
         marks.add(mark(1, epoch, right=8))
     for name in range(300):
@@ -160,7 +169,7 @@ def test_a_crowd_of_one_range_has_half_of_a_curve_where_there_is_but_one_other()
 
 @pytest.mark.parametrize("unknown", [RELAYED, NEWCOMERS])
 def test_homes_without_a_range_have_half_of_a_curve_together_and_all_where_there_is_nobody_else(unknown: str) -> None:
-    marks = Marks(ranked=False)
+    marks = Scoreboard(ranked=False)
     for node in range(50):
         for epoch in range(4):
             marks.add(msgspec.structs.replace(mark(node, epoch, right=8), source=unknown))
@@ -174,47 +183,47 @@ def test_homes_without_a_range_have_half_of_a_curve_together_and_all_where_there
 
 
 def test_whoever_has_most_marks_makes_room_for_more() -> None:
-    marks = Marks(ranked=False)
-    for epoch in range(MARKS_PER_NODE):
+    marks = Scoreboard(ranked=False)
+    for epoch in range(SCORES_PER_NODE):
         for node in range(8):
             marks.add(mark(node, epoch))
         for node in range(30):
             marks.add(crowded(1000 + node, epoch, "8.8.4.0/24"))
     stored = marks.all()
-    assert len(stored) == MAX_MARKS
-    assert sum(not each.source for each in stored) == 8 * MARKS_PER_NODE
+    assert len(stored) == MAX_SCORES
+    assert sum(not each.source for each in stored) == 8 * SCORES_PER_NODE
     assert len({each.origin for each in stored}) == 38
     for node in range(8, MAX_NODES - 30):
-        marks.add(mark(node, MARKS_PER_NODE))
-    assert len(marks.all()) == MAX_MARKS
+        marks.add(mark(node, SCORES_PER_NODE))
+    assert len(marks.all()) == MAX_SCORES
     assert len(marks.comparison().entrants) == MAX_NODES
 
 
 def test_a_node_that_loses_its_only_mark_is_forgotten() -> None:
-    marks = Marks(ranked=False)
+    marks = Scoreboard(ranked=False)
     for node in range(99):
         for epoch in range(100):
             marks.add(mark(node, epoch))
     for node in range(101):
         marks.add(crowded(1000 + node, 1, "8.8.4.0/24"))
-    assert len(marks.all()) == MAX_MARKS
+    assert len(marks.all()) == MAX_SCORES
     assert len(marks.comparison().entrants) == 199
 
 
-def crowded(node: int, epoch: int, source: str, *, round_number: int = 0, model: str = "a") -> Mark:
+def crowded(node: int, epoch: int, source: str, *, round_number: int = 0, model: str = "a") -> SheetScore:
     """One that is all wrong, from an address range."""
     return msgspec.structs.replace(mark(node, epoch, right=0, round_number=round_number, model=model), source=source)
 
 
 @pytest.mark.parametrize("names", [1, 2])
-@pytest.mark.parametrize("sheets", [1, MARKS_PER_NODE])
+@pytest.mark.parametrize("sheets", [1, SCORES_PER_NODE])
 def test_among_several_one_who_claims_to_be_further_or_to_know_all_says_nothing_for_the_others(names: int, sheets: int) -> None:
-    marks = Marks(ranked=False)
+    marks = Scoreboard(ranked=False)
     for node in range(10):
-        for epoch in range(MARKS_PER_NODE):
+        for epoch in range(SCORES_PER_NODE):
             marks.add(msgspec.structs.replace(mark(node, epoch, round_number=4 * epoch, right=2), source=f"10.{node}.0.0/24"))
     before = marks.comparison().curves[0].points
-    furthest = 4 * (MARKS_PER_NODE - 1)
+    furthest = 4 * (SCORES_PER_NODE - 1)
     for epoch in range(sheets):
         for name in range(names):
             rounds = FARTHEST * furthest if sheets == 1 else furthest

@@ -1,14 +1,14 @@
 """Bytes per second over the last five seconds, and what another limit changes."""
 
-from waggle.network.limits.bandwidth import Traffic
+from waggle.network.limits.bandwidth import BandwidthLimiter
 
 
 def test_rates_follow_the_last_five_seconds() -> None:
     now = 0.0
-    traffic = Traffic(clock=lambda: now)
-    traffic.sent(b"a", 1000)
+    traffic = BandwidthLimiter(clock=lambda: now)
+    traffic.count_sent(b"a", 1000)
     now = 3.0
-    traffic.received(500)
+    traffic.count_received(500)
     assert traffic.rates() == (200.0, 100.0)
 
     now = 6.0
@@ -19,11 +19,11 @@ def test_rates_follow_the_last_five_seconds() -> None:
 
 
 def test_another_limit_holds_at_once_whatever_went_over_the_one_before() -> None:
-    traffic = Traffic(clock=lambda: 0.0)
+    traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 5000.0
-    traffic.pay(2_000_000)
-    traffic.read(2_000_000)
-    traffic.sent(b"a", 2_000_000)
+    traffic.charge_received(2_000_000)
+    traffic.charge_directory(2_000_000)
+    traffic.count_sent(b"a", 2_000_000)
     assert not any(may_go_on(traffic))
 
     traffic.limit = 5000.0
@@ -31,9 +31,9 @@ def test_another_limit_holds_at_once_whatever_went_over_the_one_before() -> None
 
     traffic.limit = 1_000_000.0
     assert all(may_go_on(traffic))
-    traffic.pay(2_000_000)
+    traffic.charge_received(2_000_000)
     assert not traffic.may_receive(), "the new one holds"
 
 
-def may_go_on(traffic: Traffic) -> tuple[bool, ...]:
-    return traffic.may_receive(), traffic.may_read(), traffic.may_send(b"a")
+def may_go_on(traffic: BandwidthLimiter) -> tuple[bool, ...]:
+    return traffic.may_receive(), traffic.may_read_directory(), traffic.may_send(b"a")

@@ -4,7 +4,15 @@ import pytest
 
 from waggle.network.limits import rate_limits
 from waggle.network.limits.address_ranges import HIDDEN, RELAYED
-from waggle.network.limits.rate_limits import FRIENDS, WORK_BURST, Accounts, Joint, Quota, Shares, all_allow
+from waggle.network.limits.rate_limits import (
+    FRIENDS,
+    WORK_BURST,
+    AddressRangeRateLimit,
+    JointRateLimit,
+    PeerRateLimits,
+    RateLimit,
+    all_allow,
+)
 from waggle.tasks.rollout_group import NEWCOMERS
 
 FIRST, OTHER = b"one", b"other"
@@ -12,28 +20,28 @@ FIRST, OTHER = b"one", b"other"
 
 def test_a_burst_is_allowed_and_then_the_rate() -> None:
     now = 0.0
-    bounded = Quota(rate=2.0, burst=5.0, clock=lambda: now)
+    bounded = RateLimit(rate=2.0, burst=5.0, clock=lambda: now)
     assert [bounded.allows(FIRST) for _ in range(6)] == [True] * 5 + [False]
     now = 1.0
     assert [bounded.allows(FIRST) for _ in range(3)] == [True, True, False]
 
 
 def test_nobody_pays_for_another() -> None:
-    bounded = Quota(rate=0.0, burst=1.0, clock=lambda: 0.0)
+    bounded = RateLimit(rate=0.0, burst=1.0, clock=lambda: 0.0)
     assert bounded.allows(FIRST)
     assert not bounded.allows(FIRST)
     assert bounded.allows(OTHER)
 
 
 def test_what_is_refused_costs_nothing() -> None:
-    bounded = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0)
+    bounded = RateLimit(rate=0.0, burst=10.0, clock=lambda: 0.0)
     assert not bounded.allows(FIRST, 11.0)
     assert bounded.allows(FIRST, 10.0)
 
 
 def test_what_came_unasked_is_paid_off_before_there_is_more() -> None:
     now = 0.0
-    bounded = Quota(rate=2.0, burst=10.0, clock=lambda: now)
+    bounded = RateLimit(rate=2.0, burst=10.0, clock=lambda: now)
     bounded.charge(FIRST, 14.0)
     now = 2.5
     assert not bounded.allows(FIRST, 2.0)
@@ -43,7 +51,7 @@ def test_what_came_unasked_is_paid_off_before_there_is_more() -> None:
 
 
 def test_what_one_of_two_quotas_refuses_is_counted_in_neither() -> None:
-    own, of_range = Quota(rate=0.0, burst=10.0, clock=lambda: 0.0), Quota(rate=0.0, burst=15.0, clock=lambda: 0.0)
+    own, of_range = RateLimit(rate=0.0, burst=10.0, clock=lambda: 0.0), RateLimit(rate=0.0, burst=15.0, clock=lambda: 0.0)
     assert all_allow((own, FIRST, 8.0), (of_range, b"range", 8.0))
     assert not all_allow((own, OTHER, 8.0), (of_range, b"range", 8.0))
     assert not all_allow((own, FIRST, 7.0), (of_range, b"range", 7.0))
@@ -52,7 +60,7 @@ def test_what_one_of_two_quotas_refuses_is_counted_in_neither() -> None:
 
 def test_whoever_had_too_much_rests_by_itself_and_a_crowd_as_a_whole_until_it_is_paid_off() -> None:
     now = 0.0
-    joint = Joint(rate=1.0, burst=2.0, times=4.0, clock=lambda: now)
+    joint = JointRateLimit(rate=1.0, burst=2.0, times=4.0, clock=lambda: now)
     joint.charge((FIRST, "all"), 7.0)
     assert [joint.has(payers) for payers in ((FIRST, "all"), (OTHER, "all"))] == [False, True]
     joint.charge((OTHER, "all"), 7.0)
@@ -73,11 +81,11 @@ def test_ever_new_names_have_a_fifth_of_the_verifiers_time_or_half_once_trusted_
     crowd: str, share: float
 ) -> None:
     now, worked = 0.0, 0.0
-    accounts = Accounts(clock=lambda: now)
+    accounts = PeerRateLimits(clock=lambda: now)
     while now < 10_000.0:
         now += 1.0
         payers = str(now) if crowd else FIRST, crowd
-        if not accounts.rest(payers):
+        if not accounts.used_up(payers):
             accounts.work.charge(payers, 5.0)
             worked += 5.0
     assert worked / now == pytest.approx(share, rel=0.02)
@@ -85,16 +93,16 @@ def test_ever_new_names_have_a_fifth_of_the_verifiers_time_or_half_once_trusted_
 
 def test_honest_records_never_make_anybody_rest() -> None:
     now = 0.0
-    accounts = Accounts(clock=lambda: now)
+    accounts = PeerRateLimits(clock=lambda: now)
     for _ in range(1000):
         accounts.work.charge((FIRST, FIRST), WORK_BURST / 50)  # of 128 groups
         accounts.pulls.charge((FIRST, FIRST), 400e3)  # ten times as much as those come to
         now += 1.0
-        assert not accounts.rest((FIRST, FIRST))
+        assert not accounts.used_up((FIRST, FIRST))
 
 
 def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a_quarter() -> None:
-    shares = Shares(rate=0.0, burst=8.0, clock=lambda: 0.0)
+    shares = AddressRangeRateLimit(rate=0.0, burst=8.0, clock=lambda: 0.0)
     assert shares.allows(FIRST, "8.8.4.0/24", 8.0)
     assert not shares.allows(OTHER, "8.8.4.0/24", 1.0)
     assert [shares.allows(FIRST, RELAYED, 1.0) for _ in range(3)] == [True, True, False]
@@ -104,7 +112,7 @@ def test_an_address_range_has_one_share_and_of_all_that_are_relayed_a_peer_has_a
 
 
 def test_those_that_are_hidden_leave_those_that_are_relayed_their_share() -> None:
-    shares = Shares(rate=0.0, burst=8.0, clock=lambda: 0.0)
+    shares = AddressRangeRateLimit(rate=0.0, burst=8.0, clock=lambda: 0.0)
     crowd = [bytes([number]) for number in range(5)]
     assert not shares.allows(crowd[0], HIDDEN, 3.0)
     assert [shares.allows(each, HIDDEN, 2.0) for each in crowd] == [*[True] * 2, *[False] * 3], (
@@ -115,7 +123,7 @@ def test_those_that_are_hidden_leave_those_that_are_relayed_their_share() -> Non
 
 
 def test_memory_is_bounded() -> None:
-    bounded = Quota(rate=0.0, burst=1.0, clock=lambda: 0.0)
+    bounded = RateLimit(rate=0.0, burst=1.0, clock=lambda: 0.0)
     for number in range(rate_limits.REMEMBERED + 10):
         bounded.allows(number.to_bytes(4, "big"))
     assert len(bounded._buckets) == rate_limits.REMEMBERED
@@ -124,7 +132,7 @@ def test_memory_is_bounded() -> None:
 @pytest.mark.parametrize("crowd", [RELAYED, HIDDEN])
 def test_of_a_crowd_a_few_greedy_ones_leave_half_to_all_who_had_little(crowd: str) -> None:
     now = 0.0
-    shares = Shares(rate=640.0, burst=6400.0, clock=lambda: now)
+    shares = AddressRangeRateLimit(rate=640.0, burst=6400.0, clock=lambda: now)
     greedy, modest, news = [bytes([number]) for number in range(8)], b"modest", 0
     while now < 100.0:
         now += 0.5

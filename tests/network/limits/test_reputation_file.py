@@ -7,17 +7,17 @@ import pytest
 
 from network.loopback import Start, fresh_identity
 from waggle.network.limits import reputation_file
-from waggle.network.limits.reputation import Standing, Trust
-from waggle.network.messages.events import PeerSeen, StandingsLost
+from waggle.network.limits.reputation import PeerReputation, ReputationTable
+from waggle.network.messages.events import PeerChanged, ReputationsLost
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     peer_id = fresh_identity(tmp_path, "peer").peer_id
-    trust = Trust()
-    trust.rejected(peer_id, "too long")
-    trust.choose(peer_id, "muted")
-    reputation_file.write(tmp_path / "standings.json", trust.all())
-    assert reputation_file.read(tmp_path / "standings.json") == trust.all()
+    trust = ReputationTable()
+    trust.record_rejection(peer_id, "too long")
+    trust.set_choice(peer_id, "muted")
+    reputation_file.write(tmp_path / "standings.json", list(trust))
+    assert reputation_file.read(tmp_path / "standings.json") == list(trust)
 
 
 def test_no_file_means_nobody_known(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
 def test_names_and_ids_in_the_file_are_not_taken_on_trust(tmp_path: Path) -> None:
     path = tmp_path / "standings.json"
     peer_id = fresh_identity(tmp_path, "peer").peer_id
-    path.write_bytes(msgspec.json.encode([Standing(id=peer_id, name="\u202eEve"), Standing(id=b"no peer", name="x")]))
+    path.write_bytes(msgspec.json.encode([PeerReputation(id=peer_id, name="\u202eEve"), PeerReputation(id=b"no peer", name="x")]))
     (result,) = reputation_file.read(path) or []
     assert result.id == peer_id
     assert "\u202e" not in result.name
@@ -45,19 +45,19 @@ def test_names_and_ids_in_the_file_are_not_taken_on_trust(tmp_path: Path) -> Non
 
 async def test_a_block_holds_after_a_restart_and_is_told_at_once(start: Start, tmp_path: Path) -> None:
     path, peer_id = tmp_path / "standings.json", fresh_identity(tmp_path, "peer").peer_id
-    first = await start("node", standings=path)
+    first = await start("node", reputation_file=path)
     first.node.choose(peer_id, "blocked")
     await first.node.close()
 
-    restarted = await start("node", standings=path)
+    restarted = await start("node", reputation_file=path)
 
-    news = await restarted.ear.hear(PeerSeen, lambda news: news.peer.id == peer_id)
+    news = await restarted.ear.hear(PeerChanged, lambda news: news.peer.id == peer_id)
     assert news.peer.choice == "blocked"
-    assert not restarted.node._trust.admits(peer_id)
+    assert restarted.node._reputations.of(peer_id).blocked
 
 
 async def test_a_damaged_file_is_told(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "standings.json"
     path.write_text("[")
-    node = await start("node", standings=path)
-    await node.ear.hear(StandingsLost)
+    node = await start("node", reputation_file=path)
+    await node.ear.hear(ReputationsLost)

@@ -10,7 +10,7 @@ from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
 from waggle.network.identity.keys import Identity
 from waggle.network.messages import answer_sheet, rollout_record
-from waggle.network.messages.answer_sheet import Sheet
+from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import EPOCH_SECONDS, Question
 from waggle.tasks.rollout_group import Completion
@@ -22,9 +22,9 @@ EXAM = Exam(epoch=EPOCH, questions=tuple(Question(dataset="bf", seed=i, text=f"{
 ANSWERS = tuple(Completion(text=text, ended=bool(text)) for text in ("<answer>1</answer>", "é", ""))
 
 
-def sheet_of(identity: Identity, **changes: object) -> Sheet:
+def sheet_of(identity: Identity, **changes: object) -> AnswerSheet:
     fields = {"epoch": EPOCH, "exam": EXAM.digest, "round": 7, "learned": 9, "model": "starter", "answers": ANSWERS}
-    return Sheet(origin=identity.peer_id, **{**fields, **changes})
+    return AnswerSheet(origin=identity.peer_id, **{**fields, **changes})
 
 
 def packed(identity: Identity, charter: Charter, /, **changes: object) -> bytes:

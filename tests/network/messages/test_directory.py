@@ -22,7 +22,7 @@ ANNOUNCED = {peer: announcement(number) for number, peer in enumerate(PEERS[:20]
 
 def choose(**changes: object) -> list[bytes]:
     arguments = {"avoid": (), "tried": (), "count": 8, "random": Random(1), **changes}
-    return directory.choose(ANNOUNCED, **arguments)  # type: ignore[arg-type]
+    return directory.choose_peers(ANNOUNCED, **arguments)  # type: ignore[arg-type]
 
 
 def test_a_deeper_shard_lies_inside_the_one_above() -> None:
@@ -92,7 +92,7 @@ def test_at_every_depth_above_stand_as_many_representatives_as_in_any_shard_and_
 
 
 def test_a_full_shard_splits_an_empty_one_merges_and_a_newcomer_goes_where_the_others_are() -> None:
-    depth = directory.Depth()
+    depth = directory.DirectoryDepth()
     depth.observe([0] * 63)
     assert depth.bits == 0
     depth.observe([0] * 64)
@@ -109,7 +109,7 @@ def test_a_full_shard_splits_an_empty_one_merges_and_a_newcomer_goes_where_the_o
 
 
 def test_a_few_peers_cannot_send_others_down_and_nobody_goes_below_the_floor() -> None:
-    depth = directory.Depth()
+    depth = directory.DirectoryDepth()
     depth.observe([directory.MAX_BITS] * (directory.ENOUGH - 1))
     assert depth.bits == 0
     depth.observe([directory.MAX_BITS] * 1000)
@@ -118,7 +118,7 @@ def test_a_few_peers_cannot_send_others_down_and_nobody_goes_below_the_floor() -
 
 
 def test_light_clients_have_no_word_on_the_depth_and_count_for_how_full_it_is() -> None:
-    depth = directory.Depth()
+    depth = directory.DirectoryDepth()
     depth.observe([0] * directory.ENOUGH, light=directory.SHARD_FULL - directory.ENOUGH - 1)
     assert (depth.bits, depth.peers_in_shard) == (0, directory.SHARD_FULL - 1)
     depth.observe([0] * directory.ENOUGH, light=directory.SHARD_FULL - directory.ENOUGH)
@@ -126,7 +126,7 @@ def test_light_clients_have_no_word_on_the_depth_and_count_for_how_full_it_is() 
 
 
 def test_the_depth_of_a_light_client_does_not_grow_with_what_its_gateways_show() -> None:
-    depth = directory.Depth(most=0)
+    depth = directory.DirectoryDepth(most=0)
     for _ in range(20):
         depth.observe([3] * 200, light=100)
         assert (depth.bits, depth.peers_in_shard) == (0, 300)
@@ -138,12 +138,12 @@ class Hall:
     def __init__(self, honest: int) -> None:
         self.now, self.random = 0.0, Random(1)
         self.entries: dict[str, dict[bytes, int]] = {}
-        self.depths: dict[bytes, directory.Depth] = {}
+        self.depths: dict[bytes, directory.DirectoryDepth] = {}
         for peer in PEERS[:honest]:
             self.come(peer)
 
     def come(self, peer: bytes) -> None:
-        self.depths[peer] = directory.Depth(clock=lambda: self.now)
+        self.depths[peer] = directory.DirectoryDepth(clock=lambda: self.now)
 
     def make_up(self, names: int, claimed: int) -> None:
         for peer in PEERS[-names:]:
@@ -193,7 +193,7 @@ def test_a_newcomer_finds_a_large_swarm_past_a_crowd_of_made_up_names_at_the_top
 
 def test_a_depth_where_nobody_was_is_believed_again_after_a_while_and_one_poor_read_is_chance() -> None:
     now = 0.0
-    depth = directory.Depth(clock=lambda: now)
+    depth = directory.DirectoryDepth(clock=lambda: now)
     depth.observe([5] * 40)
     depth.observe([])
     assert depth.bits == 4
@@ -215,7 +215,7 @@ def test_a_depth_where_nobody_was_is_believed_again_after_a_while_and_one_poor_r
 
 
 def test_the_fuller_the_shards_the_longer_between_two_announcements() -> None:
-    depth = directory.Depth()
+    depth = directory.DirectoryDepth()
     assert depth.pause(2.0) == 2.0
     depth.observe([0] * 48)
     assert depth.pause(2.0) == 3.0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from waggle.core.errors import BadRecord
 from waggle.network.messages import rollout_record
-from waggle.network.messages.rollout_record import Record
+from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.tasks.charter import Charter, first_swarm
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import Completion, Group
@@ -24,7 +24,7 @@ def group(index: int = 0, dataset: str = "bf", size: int = 2) -> Group:
     return Group(origin=ORIGIN, id=QuestionId(dataset, EPOCH, index), completions=completions)
 
 
-RECORD = Record(origin=ORIGIN, round=12, epoch=EPOCH, model="starter", groups=(group(), group(7, "binary_matrix", 16)))
+RECORD = RolloutRecord(origin=ORIGIN, round=12, epoch=EPOCH, model="starter", groups=(group(), group(7, "binary_matrix", 16)))
 
 
 def packed(wire: object) -> bytes:
@@ -49,7 +49,7 @@ def one_group(specialty: object = 0, index: object = 5, texts: tuple[object, ...
     return [specialty, index, [[text, True, "policy"] for text in texts]]
 
 
-def read(blob: bytes, charter: Charter = CHARTER, now: float = NOW) -> Record:
+def read(blob: bytes, charter: Charter = CHARTER, now: float = NOW) -> RolloutRecord:
     return rollout_record.decode(blob, charter, origin=ORIGIN, now=now)
 
 
@@ -207,7 +207,7 @@ GROUPS = st.builds(
 
 @given(st.lists(GROUPS, min_size=1, max_size=5, unique_by=lambda group: group.id), st.integers(0, (1 << 40) - 1))
 def test_any_record_comes_back_as_it_was(groups: list[Group], number: int) -> None:
-    shared = Record(origin=ORIGIN, round=number, epoch=EPOCH, model="starter", groups=tuple(groups))
+    shared = RolloutRecord(origin=ORIGIN, round=number, epoch=EPOCH, model="starter", groups=tuple(groups))
     assert read(rollout_record.encode(shared, CHARTER)) == shared
 
 
@@ -239,21 +239,21 @@ def test_a_record_with_one_byte_changed_is_read_or_refused(position: int, value:
         return
 
 
-def small(round_number: int, epoch: int, *indexes: int) -> Record:
+def small(round_number: int, epoch: int, *indexes: int) -> RolloutRecord:
     groups = tuple(msgspec.structs.replace(group(), id=QuestionId("bf", epoch, index)) for index in indexes)
-    return Record(origin=ORIGIN, round=round_number, epoch=epoch, model="starter", groups=groups)
+    return RolloutRecord(origin=ORIGIN, round=round_number, epoch=epoch, model="starter", groups=groups)
 
 
 def test_quick_rounds_travel_together_named_after_the_last_and_a_question_once() -> None:
-    both = rollout_record.joined(small(4, EPOCH, 1, 2), small(5, EPOCH, 2, 3))
+    both = rollout_record.merge(small(4, EPOCH, 1, 2), small(5, EPOCH, 2, 3))
     assert (both.round, [each.id.index for each in both.groups]) == (5, [1, 2, 3])
     assert read(rollout_record.encode(both, CHARTER)) == both
 
 
 def test_groups_of_another_epoch_do_not_travel_with_a_later_round() -> None:
-    assert [each.id.index for each in rollout_record.joined(small(4, EPOCH - 1, 1), small(5, EPOCH, 3)).groups] == [3]
+    assert [each.id.index for each in rollout_record.merge(small(4, EPOCH - 1, 1), small(5, EPOCH, 3)).groups] == [3]
 
 
 def test_more_quick_rounds_than_a_record_holds_lose_the_oldest_groups() -> None:
-    both = rollout_record.joined(small(4, EPOCH, *range(rollout_record.MAX_GROUPS)), small(5, EPOCH, 9999))
+    both = rollout_record.merge(small(4, EPOCH, *range(rollout_record.MAX_GROUPS)), small(5, EPOCH, 9999))
     assert (len(both.groups), both.groups[-1].id.index) == (rollout_record.MAX_GROUPS, 9999)

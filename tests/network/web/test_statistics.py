@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from network.loopback import judged
-from waggle.network.leaderboard.scores import Mark, Marks
-from waggle.network.messages.events import GroupsArrived, RecordDropped, SheetsMarked
+from waggle.network.leaderboard.scores import Scoreboard, SheetScore
+from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, RecordRejected
 from waggle.network.web import status_page
 from waggle.network.web.statistics import MAX_MEMBERS, PRESENT_S, Board
 from waggle.tasks.charter import first_swarm
@@ -44,7 +44,7 @@ def arrived(origin: int, *, groups: int = 1, model: str = "Starter", round_numbe
 def test_members_models_and_rewards_are_those_of_the_groups_that_arrived(board: Board, clock: Clock) -> None:
     board.hear(arrived(1, groups=3, round_number=7))
     board.hear(arrived(2, model="Qwen"))
-    board.hear(RecordDropped(origin=b"x", reason="too large"))
+    board.hear(RecordRejected(origin=b"x", reason="too large"))
     status = board.status(("/ip4/192.0.2.1",))
     assert [(entry.groups, entry.reward, entry.round) for entry in status.members] == [(3, 0.5, 7), (1, 0.5, 1)]
     assert [(entry.name, entry.members) for entry in status.models] == [("Qwen", 1), ("Starter", 1)]
@@ -120,13 +120,14 @@ def test_before_anybody_came_the_page_says_so(board: Board) -> None:
 def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody(board: Board) -> None:
     assert "Nobody publishes answers yet" in status_page.html(board.status(()))
     for ranked in (False, True):
-        marks = Marks(ranked=ranked)
+        marks = Scoreboard(ranked=ranked)
         for node, (right, learned) in enumerate(((8, 3), (2, 0))):
             for epoch in (1, 2):
+                origin = bytes([node] * 38)
                 marks.add(
-                    Mark(origin=bytes([node] * 38), epoch=epoch, round=epoch, learned=learned, model="<b>", right=right, total=16)
-                )  # fmt: skip
-        board.hear(SheetsMarked(comparison=marks.comparison()))
+                    SheetScore(origin=origin, epoch=epoch, round=epoch, learned=learned, model="<b>", right=right, total=16)
+                )
+        board.hear(LeaderboardChanged(comparison=marks.comparison()))
         page = status_page.html(board.status(()))
         assert "With peers 50%" in page
         assert "Alone 12%" in page
@@ -139,7 +140,7 @@ def test_models_are_compared_as_they_were_marked_and_a_public_swarm_ranks_nobody
     ("learned", "words"), [(3, "Nobody who trains this model alone"), (0, "Nobody who trains this model with")]
 )
 def test_a_page_with_one_side_only_says_that_there_is_nothing_to_compare(board: Board, learned: int, words: str) -> None:
-    marks = Marks(ranked=False)
-    marks.add(Mark(origin=bytes(38), epoch=1, round=0, learned=learned, model="m", right=0, total=16))
-    board.hear(SheetsMarked(comparison=marks.comparison()))
+    marks = Scoreboard(ranked=False)
+    marks.add(SheetScore(origin=bytes(38), epoch=1, round=0, learned=learned, model="m", right=0, total=16))
+    board.hear(LeaderboardChanged(comparison=marks.comparison()))
     assert words in status_page.html(board.status(()))

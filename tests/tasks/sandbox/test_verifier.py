@@ -26,7 +26,7 @@ import sys
 out, sys.stdout = sys.stdout, sys.stderr
 import reasoning_gym
 from waggle.tasks.sandbox import reasoning_gym_patches
-from waggle.tasks.specialties import audit_results
+from waggle.tasks import audit_results
 
 def score(dataset, text, entry):
     try:
@@ -35,9 +35,10 @@ def score(dataset, text, entry):
         return type(error).__name__
 
 reasoning_gym_patches.replace_scorers()
-reasoning_gym_patches.keep_data_files()
+reasoning_gym_patches.cache_data_files()
 judged, differ = 0, []
-for name in [one.dataset for one in audit_results.shipped().findings.values() if one.listed]:
+listed = [one.dataset for one in audit_results.shipped().findings.values() if one.listed]
+for name in set(listed) & set(reasoning_gym.factory.DATASETS):
     made = [reasoning_gym.create_dataset(name, seed=seed, size=1) for seed in range(4)]
     entries = [dataset[0] for dataset in made]
     truths = [str(entry["metadata"].get("example_answer") or entry["answer"]) for entry in entries]
@@ -350,12 +351,12 @@ def test_a_closed_verifier_starts_nothing_again(monkeypatch):
 
 
 def test_a_child_that_is_too_late_is_ended_lest_its_reply_be_taken_for_another():
-    late = child_process.Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+    late = child_process.ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     with pytest.raises(TimeoutError):
-        late.ask(messages.Warm(first_swarm().specialties), 0.001)
+        late.ask(messages.Prepare(first_swarm().specialties), 0.001)
     assert late.process.poll() is not None
-    with pytest.raises(child_process.Killed):
-        late.ask(messages.MakeQuestions([("bf", 1)]), 60)
+    with pytest.raises(child_process.ChildKilled):
+        late.ask(messages.GenerateQuestions([("bf", 1)]), 60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")

@@ -15,7 +15,7 @@ from waggle.tasks.charter import first_swarm
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox import verifier as verifying
-from waggle.tasks.sandbox.child_process import Child
+from waggle.tasks.sandbox.child_process import ChildProcess
 from waggle.tasks.sandbox.verifier import Verifier
 
 LONG = "x" * 200_000  # more than a pipe takes
@@ -27,7 +27,7 @@ def endless(*_):
         pass
 
 verifier_process.SECONDS = template_process.SECONDS = 0.5
-verifier_process.Bench.answer, template_process.rendered = endless, endless
+verifier_process.CharterDatasets.answer, template_process.rendered = endless, endless
 verifier_process.main() if {verifier} else template_process.main()
 """
 NEVER = 600.0
@@ -53,7 +53,9 @@ def ask(own) -> Callable[[], list[Verdict]]:
 
 @pytest.mark.parametrize("verifier", [True, False])
 def test_a_child_whose_work_has_no_end_ends_though_nobody_is_left_who_ends_it(verifier):
-    requests = [messages.Warm(()), messages.MakeAnswers([("bf", 1)])] if verifier else [messages.Render("", {}, ())]
+    requests = (
+        [messages.Prepare(()), messages.GenerateAnswers([("bf", 1)])] if verifier else [messages.RenderTemplate("", {}, ())]
+    )
     frames = b"".join(messages.framed(request) for request in requests)
     command = [sys.executable, "-c", ENDLESS.format(verifier=verifier)]
     child = subprocess.run(command, input=frames, stdout=subprocess.DEVNULL, check=False, timeout=SOON)
@@ -83,10 +85,10 @@ def test_nobody_is_to_blame_for_a_child_that_gets_no_processor_at_all(own, ask, 
 
 
 def test_a_frozen_child_that_reads_no_long_request_is_not_waited_for_beyond_the_limit():
-    asking: Child[messages.Reply] = Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+    asking: ChildProcess[messages.Reply] = ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     rescue = threading.Timer(SOON, asking.process.kill)
     try:
-        asking.ask(messages.Warm(first_swarm().specialties[:1]), NEVER)
+        asking.ask(messages.Prepare(first_swarm().specialties[:1]), NEVER)
         os.kill(asking.process.pid, signal.SIGSTOP)
         rescue.start()
         with pytest.raises(TimeoutError):

@@ -15,7 +15,7 @@ from waggle.tasks.charter import Charter, Specialty, first_swarm
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox import child_process, messages
 from waggle.tasks.sandbox import verifier as verifying
-from waggle.tasks.sandbox.child_process import Child
+from waggle.tasks.sandbox.child_process import ChildProcess
 from waggle.tasks.sandbox.hardening import TRIPPED
 from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier
 
@@ -85,7 +85,7 @@ def native(name, *given):
     if getattr(system, name)(*given) == -1:
         raise OSError(ctypes.get_errno(), name)
 
-level, refused = hardening.close_doors(), 0
+level, refused = hardening.drop_privileges(), 0
 for attempt in {ATTEMPTS!r}:
     try:
         eval(attempt)
@@ -115,21 +115,21 @@ def charter_of(*datasets: str) -> Charter:
 
 @pytest.mark.parametrize(("text", "event"), TRIPS.items())
 def test_an_armed_scorer_that_obeys_a_text_ends_at_once_and_names_what_it_tried(text, event, tmp_path):
-    done = run(f"hardening.lay_tripwire(told)\nOBEYS[{text!r}]()\nos.write(1, b'went on')", tmp_path)
+    done = run(f"hardening.install_tripwire(told)\nOBEYS[{text!r}]()\nos.write(1, b'went on')", tmp_path)
     assert (done.returncode, done.stdout.decode()) == (TRIPPED, event)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_scorer_that_does_nothing_forbidden_goes_on(tmp_path):
     assert (
-        run("hardening.lay_tripwire(told)\nOBEYS['nothing']()\nos.write(1, b'went on')\nos._exit(0)", tmp_path).stdout
+        run("hardening.install_tripwire(told)\nOBEYS['nothing']()\nos.write(1, b'went on')\nos._exit(0)", tmp_path).stdout
         == b"went on"
     )
 
 
 def test_the_tripwire_rests_only_inside_its_context_even_when_that_raises(tmp_path):
     body = """
-unarmed = hardening.lay_tripwire(told)
+unarmed = hardening.install_tripwire(told)
 try:
     with unarmed():
         os.write(1, b"%d " % OBEYS["eval"]())
@@ -142,14 +142,14 @@ except ValueError:
 
 
 def test_a_child_whose_last_words_fail_ends_all_the_same(tmp_path):
-    assert run("hardening.lay_tripwire(lambda event: 1 / 0)\nOBEYS['open']()", tmp_path).returncode == TRIPPED
+    assert run("hardening.install_tripwire(lambda event: 1 / 0)\nOBEYS['open']()", tmp_path).returncode == TRIPPED
 
 
 @unix
 @pytest.mark.parametrize("text", ["open", "read", "socket", "list", "popen"])
 def test_without_any_tripwire_the_limits_refuse_files_sockets_and_programs(text, tmp_path):
     attempt = f"try:\n    OBEYS[{text!r}]()\nexcept OSError as error:\n    os.write(1, type(error).__name__.encode())"
-    done = run("hardening.close_doors()\n" + attempt, tmp_path)
+    done = run("hardening.drop_privileges()\n" + attempt, tmp_path)
     assert done.stdout in (b"OSError", b"PermissionError")
     assert list(tmp_path.iterdir()) == []
 
@@ -169,7 +169,7 @@ def test_without_any_tripwire_the_kernel_refuses_what_the_limits_do_not_bind(tmp
 
 @unix
 def test_a_file_open_before_the_limits_cannot_be_written(tmp_path):
-    body = "out = os.open('kept', os.O_CREAT | os.O_WRONLY)\nhardening.close_doors()\nos.write(out, b'stolen')"
+    body = "out = os.open('kept', os.O_CREAT | os.O_WRONLY)\nhardening.drop_privileges()\nos.write(out, b'stolen')"
     assert run(body, tmp_path).returncode != 0
     assert (tmp_path / "kept").read_bytes() == b""
 
@@ -179,7 +179,7 @@ def test_no_place_is_free_for_another_file_below_the_highest_nor_where_one_is_cl
     (tmp_path / "kept").write_text("words")
     body = """
 os.dup2(1, 40)
-hardening.close_doors()
+hardening.drop_privileges()
 for close in (False, True):
     if close:
         os.close(0)
@@ -199,7 +199,9 @@ for close in (False, True):
 
 @unix
 def test_forking_fails_where_the_kernel_can_refuse_it(tmp_path):
-    body = "level = hardening.close_doors()\ntry:\n    os.fork() or os._exit(0)\nexcept OSError:\n    os.write(1, b'refused ')\n"
+    body = (
+        "level = hardening.drop_privileges()\ntry:\n    os.fork() or os._exit(0)\nexcept OSError:\n    os.write(1, b'refused ')\n"
+    )
     done = run(body + "os.write(1, level.encode())", tmp_path)
     if os.getuid() == 0 and done.stdout == b"limited":
         pytest.skip("NPROC does not bind root: the tripwire alone refuses a fork")
@@ -209,7 +211,7 @@ def test_forking_fails_where_the_kernel_can_refuse_it(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory limit is kept on Linux only")
 def test_a_memory_bomb_ends_in_an_error_and_not_in_swap(tmp_path):
     body = (
-        "hardening.limit_memory()\nhardening.close_doors()\n"
+        "hardening.limit_memory()\nhardening.drop_privileges()\n"
         "try:\n    [0] * (1 << 40)\nexcept MemoryError:\n    os.write(1, b'refused')"
     )
     assert run(body, tmp_path).stdout == b"refused"
@@ -281,9 +283,9 @@ def test_an_endless_answer_and_a_kill_are_told_apart_and_the_child_comes_back(mo
 
 def test_a_text_that_takes_memory_without_end_ends_the_child_where_the_kernel_gives_it(monkeypatch):
     """As on macOS, whose kernel does: the parent looks. Here what the child has anyway is too much."""
-    asking = Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+    asking = ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     try:
-        asking.ask(messages.Warm(charter_of("coin_flip").specialties), 60.0)
+        asking.ask(messages.Prepare(charter_of("coin_flip").specialties), 60.0)
         monkeypatch.setattr(child_process, "MEMORY_BYTES", 1 << 20)
         with pytest.raises(EOFError, match="took more than"):
             asking.ask(messages.Judge([("coin_flip", 3, "<answer>1e999999999</answer>", True)]), 60.0)

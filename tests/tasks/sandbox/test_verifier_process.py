@@ -25,7 +25,7 @@ from waggle.tasks.charter import Specialty
 
 verifier_process.CACHED_CHARACTERS = 40_000
 name, most = sys.argv[1:]
-bench = verifier_process.Bench((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
+bench = verifier_process.CharterDatasets((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
 first, *_, last = [bench.question((name, seed)) for seed in range(30)]
 seeds = [seed for _, seed in bench._entries]
 characters = sum(len(repr(entry)) for entry, _ in bench._entries.values())

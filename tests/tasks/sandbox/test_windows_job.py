@@ -27,9 +27,9 @@ except OSError:
 @pytest.mark.skipif(ctypes.sizeof(ctypes.c_void_p) != 8, reason="a computer of 64 bits")
 def test_limits_lie_where_the_kernel_of_windows_looks_for_them() -> None:
     """The offsets are those of winnt.h for 64 bits."""
-    assert (ctypes.sizeof(windows_job.Basic), ctypes.sizeof(windows_job.Extended)) == (64, 144)
-    assert (windows_job.Basic.LimitFlags.offset, windows_job.Basic.ActiveProcessLimit.offset) == (16, 40)
-    assert windows_job.Extended.ProcessMemoryLimit.offset == 112
+    assert (ctypes.sizeof(windows_job.BasicLimits), ctypes.sizeof(windows_job.ExtendedLimits)) == (64, 144)
+    assert (windows_job.BasicLimits.LimitFlags.offset, windows_job.BasicLimits.ActiveProcessLimit.offset) == (16, 40)
+    assert windows_job.ExtendedLimits.ProcessMemoryLimit.offset == 112
     structure = bytes(windows_job.limits(memory_bytes=5 << 30, alone=True))
     assert int.from_bytes(structure[16:20], "little") == 0x108
     assert int.from_bytes(structure[40:44], "little") == 1

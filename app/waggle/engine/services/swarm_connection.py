@@ -1,4 +1,4 @@
-"""Others: joins the swarm a person chose, and turns its news into events."""
+"""The connection to the chosen swarm: joins it, and converts its news into events."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.network.exchange.outbox_log import readable, written_by_hand
 from waggle.network.identity import membership
 from waggle.network.identity.keys import Identity, load_or_create, name_of
-from waggle.network.limits.rate_limits import Quota
+from waggle.network.limits.rate_limits import RateLimit
 from waggle.network.limits.reputation import Choice
 from waggle.network.messages import events as news
 from waggle.network.messages.comparison import Comparison
@@ -35,9 +35,9 @@ from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
-ENTRANTS = 100  # told of, of a private swarm
-LONGEST_MESSAGE = 250_000  # characters told of one that left this computer: all of them are one line
-READ_RATE, READ_BURST = 0.25, 20.0  # groups of peers told with their texts, a second and at once: nobody reads more
+ENTRANTS = 100  # of a private swarm, in one event
+LONGEST_MESSAGE = 250_000  # characters of a sent message: all messages together go into one line
+SHOWN_RATE, SHOWN_BURST = 0.25, 20.0  # external groups with their texts, per second and at once: a person reads no more
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -58,15 +58,15 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         light=chosen.swarm.light,
         leaderboard=chosen.swarm.leaderboard,
         known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
-        standings=home.standings,
-        marks=home.marks(charter) if charter else None,
+        reputation_file=home.standings,
+        scores_file=home.marks(charter) if charter else None,
     )
 
 
 async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
-    """The charter that the settings name: shipped, in a file, or by its hash; raises CharterError and SwarmError.
+    """The charter that the settings name: the shipped one, a file, or a hash. Raises CharterError and SwarmError.
 
-    One named by its hash is asked of the seeds once, checked, and kept.
+    One named by its hash is fetched from the seeds once, checked, and stored.
     """
     named = chosen.swarm.charter
     if not named:
@@ -74,16 +74,16 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     if not HASH.fullmatch(named):
         return charters.read(Path(os.path.expanduser(named)))
     path = home.charters / f"{named}.json"
-    with suppress(CharterError):  # not kept yet, or damaged: the seeds have it
+    with suppress(CharterError):  # not stored yet, or damaged: fetch it
         return charters.read(path, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
-    with suppress(OSError):  # no room: the seeds are asked again next time
+    with suppress(OSError):  # a full disk: the next start fetches it again
         paths.put(path, charters.encode(charter))
     return charter
 
 
-def specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
-    """What this node asks about; empty means everything. Raises SettingsError."""
+def chosen_specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
+    """The datasets that this node draws questions from; empty: all of the charter. Raises SettingsError."""
     known = [specialty.dataset for specialty in charter.specialties]
     for name in chosen.learning.specialties:
         if name not in known:
@@ -95,30 +95,30 @@ async def join(
     home: paths.Home,
     chosen: Settings,
     charter: Charter,
-    myself: Identity,
+    identity: Identity,
     verifier: Verifier,
     publisher: EventPublisher,
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
 ) -> SwarmNode | SoloSwarm:
-    """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
+    """Join the swarm; `stack` leaves it. Raises SwarmError if the network cannot start at all."""
     if chosen.swarm.solo:
-        publisher.tell(events.ReachChanged(reach="solo", peers=0))
+        publisher.publish(events.ReachChanged(reach="solo", peers=0))
         return SoloSwarm()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
-    key, me = membership.read_key(home.admission(digest)), text_of(myself.peer_id)
+    key, me = membership.read_key(home.admission(digest)), text_of(identity.peer_id)
     options = options_of(home, chosen, key, digest)
-    read = Quota(READ_RATE, READ_BURST)
+    read = RateLimit(SHOWN_RATE, SHOWN_BURST)
 
-    def tell(item: news.News) -> None:
-        publisher.tell_soon(event_of(item, titles, me, lambda: read.allows(b"")))
+    def report(item: news.NetworkEvent) -> None:
+        publisher.publish_soon(event_from_news(item, titles, me, lambda: read.allows(b"")))
 
-    node = open_node(options, charter, myself, verifier, tell, is_resting=is_paused)
+    node = open_node(options, charter, identity, verifier, report, is_resting=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
     if is_light(options) and not options.gateways:
-        publisher.tell(
+        publisher.publish(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",
                 advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
@@ -127,8 +127,8 @@ async def join(
     return node
 
 
-def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
-    """A person's word on a peer, named by its id in base58; raises EngineError where there can be no such peer."""
+def choose_peer(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
+    """Mute, block or accept a peer, named by its id in base58. Raises EngineError for an invalid id."""
     if isinstance(swarm, SoloSwarm):
         raise EngineError("There are no peers in a swarm of one computer.")
     try:
@@ -138,8 +138,8 @@ def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
     swarm.choose(peer_id, choice)
 
 
-def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
-    """The last few messages that left this computer, newest first, every value of them written out; a very long one is cut."""
+def sent_messages(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
+    """The last messages that left this computer, newest first, in readable form; very long ones are cut."""
     if isinstance(swarm, SoloSwarm):
         return ()
     return tuple(
@@ -151,14 +151,14 @@ def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
             text=readable(message)[:LONGEST_MESSAGE],
             yours=written_by_hand(message),
         )
-        for message in swarm.sent()
+        for message in swarm.outbox.newest()
     )
 
 
-def event_of(
-    item: news.News, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
+def event_from_news(
+    item: news.NetworkEvent, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
 ) -> events.EngineEvent | events_leaderboard.ComparingEvent:
-    """The event for one piece of news; `has_room` is asked of each group of a peer that would be told with its texts."""
+    """The event for one piece of news. `has_room` is called for each external group, and decides whether its texts go along."""
     match item:
         case news.GroupsArrived():
             read = [group for group in item.groups if has_room()]
@@ -166,22 +166,22 @@ def event_of(
                 origin=text_of(item.origin), name=name_of(item.origin), round=item.round, model=item.model,
                 groups=round_events.judged_groups(read, titles), more=len(item.groups) - len(read),
             )  # fmt: skip
-        case news.RecordDropped():
-            return events.RecordRejected(origin=text_of(item.origin), reason=item.reason)
-        case news.StandingsLost():
+        case news.RecordRejected():
+            return events.RecordRejected(origin=text_of(item.origin), reason=item.reason, count=item.count)
+        case news.ReputationsLost():
             return events.Warned(
                 title="What was known of peers could not be read: whom you muted or blocked counts again.",
                 advice="Choose again on the page Peers. The old file is kept as standings.damaged.",
             )
-        case news.PeerSeen():
-            return events.PeerChanged(peer=_peer(item))
-        case news.ReachFound():
+        case news.PeerChanged():
+            return events.PeerChanged(peer=_peer_info(item))
+        case news.ReachChanged():
             return events.ReachChanged(reach=item.reach, peers=item.peers, tried=item.tried, address=item.address, way=item.way)
         case news.NetworkRestarted():
             return events.PartRestarted(part="network", reason=item.reason)
-        case news.TrafficCounted():
+        case news.TrafficMeasured():
             return events.TrafficMeasured(up=item.up, down=item.down)
-        case news.GatewayDoubted():
+        case news.GatewayHidesPeers():
             return events.Warned(
                 title=f"The gateway {item.address} shows {item.listed} of {item.known} members that another one shows.",
                 advice="It may be cut off, or hide them. Yours are put together from all gateways; add one of another operator.",
@@ -191,9 +191,9 @@ def event_of(
             span = _span(abs(item.seconds))
             title = f"This computer's clock is {span} slow." if item.seconds > 0 else f"This computer's clock is {span} fast."
             return events.Warned(title=title, advice=advice)
-        case news.SheetsMarked():
-            return _compared(item.comparison, me)
-        case news.IdentityTwice():
+        case news.LeaderboardChanged():
+            return _comparison_event(item.comparison, me)
+        case news.DuplicateIdentity():
             return events.Warned(
                 title="Another computer takes part with this node's identity, and the two hold each other back.",
                 advice="Give one of them an identity of its own: move its identity.key away and start it again.",
@@ -202,8 +202,8 @@ def event_of(
             assert_never(item)
 
 
-def _compared(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompared:
-    """The same for the window, which knows nothing of the swarm room; among the entrants of a public swarm only oneself."""
+def _comparison_event(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompared:
+    """Convert a comparison for the window. Of a public swarm it contains this node's own entry only."""
     entrants = [entrant for entrant in comparison.entrants if comparison.ranked or entrant.id == me][:ENTRANTS]
     return events_leaderboard.ModelsCompared(
         curves=msgspec.convert(comparison.curves, tuple[events_leaderboard.ScoreCurve, ...], from_attributes=True),
@@ -217,7 +217,7 @@ def _compared(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompa
     )
 
 
-def _peer(item: news.PeerSeen) -> events.PeerInfo:
+def _peer_info(item: news.PeerChanged) -> events.PeerInfo:
     peer = item.peer
     return events.PeerInfo(
         id=text_of(peer.id),
@@ -234,7 +234,7 @@ def _peer(item: news.PeerSeen) -> events.PeerInfo:
         received=peer.received,
         useful=peer.useful,
         used=peer.used,
-        taken=peer.taken,
+        groups_pulled=peer.taken,
         rejected=peer.rejected,
         mean_reward=peer.mean_reward,
         delay_ms=peer.delay_ms,

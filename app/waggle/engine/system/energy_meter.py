@@ -1,6 +1,6 @@
-"""Estimates the energy that contributing took today, for a daily budget.
+"""Estimates the energy that contributing used today, for a daily budget.
 
-Left out: what an earlier engine worked beside its rounds, of which the history tells nothing.
+It misses what an earlier engine worked outside of rounds, which the history does not have.
 """
 
 import time
@@ -16,7 +16,7 @@ Local = Callable[[float], time.struct_time]
 
 
 class EnergyMeter:
-    """Begins with what the history knows of each day, and follows what is worked from then on, whatever the clock is set to."""
+    """Adds the work of this run to the history's days, whatever the clock is set to meanwhile."""
 
     def __init__(self, days: Iterable[Day], local: Local = time.localtime) -> None:
         self._local = local
@@ -24,7 +24,7 @@ class EnergyMeter:
         self._worked = 0.0
 
     def read(self, worked: float, state: State, computer: Computer, now: float) -> float:
-        """kWh of today; `worked` are the seconds since the meter began."""
+        """The kWh of today. `worked` are the seconds of work since this meter was created."""
         today = time.strftime("%Y-%m-%d", self._local(now))
         self._seconds[today] = self._seconds.get(today, 0.0) + worked - self._worked
         self._worked = worked

@@ -64,7 +64,7 @@ class Window(PageWindow):
 
     def unheard(self, command: AnyCommand) -> None:
         """Show that no engine took the command; silent for the queries of pages, which repeat by themselves."""
-        if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.swarms.put_off(command.id)):
+        if isinstance(command, AUTOMATIC_QUERIES) or (not self._replay and self.swarms.join_view.put_off(command.id)):
             return
         recorded, dead = tr("This is a recorded run: nothing was done."), tr("The engine is not running: nothing was done.")
         self._say_refused(recorded if self._replay else dead, command.id)

@@ -15,7 +15,7 @@ from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
 from waggle.gui.widgets.painted import Chip, Mark, Sign
 from waggle.gui.widgets.text import Line, set_tip, text
-from waggle.protocol.state import HELD, State
+from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.status_text import sentence
 
 MARK, BESIDE = 30, 6  # pixels: side of the logo, and margin beside a page's button in the compact form
@@ -219,7 +219,7 @@ def figures(state: State) -> tuple[str, str, str, str]:
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
-    last = state.rounds[-1] if state.rounds and state.phase not in HELD else None
+    last = state.rounds[-1] if state.rounds and state.phase not in HALTED_PHASES else None
     speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
     if not (state.up or state.down):
         return peers, speed, "", ""

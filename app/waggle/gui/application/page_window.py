@@ -257,7 +257,8 @@ class PageWindow(QWidget):
             self.show_join(link)
         else:
             self.show_page("swarms")
-            self.swarms.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
+            self.swarms.show_join()
+            self.swarms.join_view.open_file(Path(QUrl(link).toLocalFile() if link.startswith("file:") else link))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

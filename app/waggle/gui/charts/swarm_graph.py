@@ -123,11 +123,11 @@ class SwarmGraph(Painted):
         around = plural(len(peers), "you in the middle, %n peer around you", "you in the middle, %n peers around you")
         through = plural(relays, ", %n of them through a relay", ", %n of them through a relay") if relays else ""
         self.setAccessibleName(tr("Picture of the swarm: ") + around + through)
-        busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.taken)
+        busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.groups_pulled)
         words = [self.latest[1] + "."] if self.latest else []
         for peer in busiest:
             sent = plural(peer.received, "%1 sent you %n group", "%1 sent you %n groups").replace("%1", one_line(peer.name))
-            words.append(sent + plural(peer.taken, " and took %n of yours.", " and took %n of yours."))
+            words.append(sent + plural(peer.groups_pulled, " and took %n of yours.", " and took %n of yours."))
         self.setAccessibleDescription(" ".join(words))
 
     def _set_off(self, new_flows: Sequence[Flow], state: State) -> None:

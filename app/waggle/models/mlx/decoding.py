@@ -8,18 +8,20 @@ from numpy.typing import NDArray
 
 from waggle.models.mlx.model import MlxModel, Weights
 from waggle.models.mlx.packing import Packing, attention, placed
-from waggle.models.mlx.token_sampling import pick
+from waggle.models.mlx.token_sampling import sample_tokens
 from waggle.models.shared.decoding import DROP_BELOW, prefilled_together
 from waggle.models.shared.packing import prompt_cells, prompt_row
-from waggle.rl.batch import Floats, Ids, SampleParams
+from waggle.rl.batch import Floats, Ids, SamplingParams
 
 
-class MlxRows:
-    """The rows of one call of `sample`; see `decoding.Rows`."""
+class MlxDecodingBatch:
+    """The rows of one call of `sample`; see `shared.decoding.DecodingBatch`."""
 
     drop_below = DROP_BELOW
 
-    def __init__(self, model: MlxModel, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SampleParams) -> None:
+    def __init__(
+        self, model: MlxModel, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SamplingParams
+    ) -> None:
         self._model, self._weights, self._params = model, weights, params
         self._caches: list[tuple[mx.array, mx.array]] = []  # keys and values, (rows, heads, L + max_new, width)
         self._longest = max(len(prompt) for prompt in prompts)  # L
@@ -61,7 +63,7 @@ class MlxRows:
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
         mx.eval(self._logits, self._caches)
-        tokens, likely = pick(self._logits, uniforms, self._params.top_p)
+        tokens, likely = sample_tokens(self._logits, uniforms, self._params.top_p)
         self._picked = placed(tokens)
         return tokens, likely
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from waggle.models.mlx import fused_head
 from waggle.models.mlx.memory import memory_errors
 from waggle.models.shared import lora, model_config
-from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, Configuration
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, ModelConfig
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import is_bits, read_model
 
 Weights = dict[str, mx.array]
@@ -27,7 +27,7 @@ Attend = Callable[[int, mx.array, mx.array, mx.array], mx.array]
 class MlxModel:
     """One model's shape, and how to run it. Raises ModelError for a folder that holds none, or one of an unknown kind."""
 
-    def __init__(self, folder: Path, training: Training) -> None:
+    def __init__(self, folder: Path, training: TrainingMode) -> None:
         self.configuration = model_config.read(folder)
         self.precision: mx.Dtype = getattr(mx, training.precision)  # of products and activations
         self.recompute = training.recompute
@@ -88,7 +88,7 @@ class MlxModel:
 
 
 def _layer(
-    shape: Configuration, turns: tuple[mx.array, mx.array], attend: Callable[..., mx.array], parts: Weights, x: mx.array
+    shape: ModelConfig, turns: tuple[mx.array, mx.array], attend: Callable[..., mx.array], parts: Weights, x: mx.array
 ) -> mx.array:
     """One transformer layer; `parts` are its weights."""
     normed = _norm(shape, parts["input_layernorm.weight"], x)
@@ -122,7 +122,7 @@ def _turned(heads: mx.array, turns: tuple[mx.array, mx.array]) -> mx.array:
     return heads * cos + mx.concatenate([second, first], -1) * sin
 
 
-def _norm(shape: Configuration, weight: mx.array, x: mx.array) -> mx.array:
+def _norm(shape: ModelConfig, weight: mx.array, x: mx.array) -> mx.array:
     return mx.fast.rms_norm(x, weight, shape.rms_norm_eps)
 
 
@@ -136,7 +136,7 @@ def _by_layer(weights: Weights, count: int) -> list[Weights]:
     return layers
 
 
-def _load(folder: Path, shape: Configuration, precision: mx.Dtype) -> Weights:
+def _load(folder: Path, shape: ModelConfig, precision: mx.Dtype) -> Weights:
     """Every weight of the model, one after another: never the whole in two precisions. Raises ModelError, and MemoryShort."""
     weights: Weights = {}
     for name, weight in read_model(folder, shape.weights()):

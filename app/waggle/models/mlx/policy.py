@@ -13,18 +13,28 @@ import numpy as np
 
 from waggle.core.errors import ModelError
 from waggle.models.mlx import fused_head
-from waggle.models.mlx.decoding import MlxRows
+from waggle.models.mlx.decoding import MlxDecodingBatch
 from waggle.models.mlx.memory import memory_errors, recommended
 from waggle.models.mlx.model import MlxModel, Weights
 from waggle.models.mlx.optimizers import AdamW
 from waggle.models.mlx.packing import Packing
-from waggle.models.shared.adaptive_batch import BatchSize
+from waggle.models.shared.adaptive_batch import AdaptiveBatch
 from waggle.models.shared.decoding import decode
 from waggle.models.shared.packing import group_row
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import widened
 from waggle.models.storage.checkpoint import Arrays
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.rl.batch import (
+    Floats,
+    Ids,
+    SampledCompletion,
+    SamplingParams,
+    StepMetrics,
+    StepParams,
+    TokenizedGroup,
+    TrainingGroup,
+    nothing,
+)
 from waggle.rl.objective import clipped, clipped_objective
 
 CACHE_BYTES = 1 << 28  # of freed memory that MLX may keep for itself
@@ -34,8 +44,8 @@ CRITIC = ("critic.weight", "critic.bias")
 class MlxPolicy:
     """One causal language model with AdamW. Create it and use it in one thread, and fork no process that has used MLX."""
 
-    def __init__(self, folder: Path, *, training: Training | None = None, short: Callable[[str], None] = nothing) -> None:
-        self.training = training or Training()
+    def __init__(self, folder: Path, *, training: TrainingMode | None = None, short: Callable[[str], None] = nothing) -> None:
+        self.training = training or TrainingMode()
         if self.training.method == "lean":
             raise ModelError("Lean training is not there on MLX.", "Set model.training to full, to lora or to auto.")
         _limit_memory()
@@ -46,8 +56,8 @@ class MlxPolicy:
             self._trained: Weights = self._model.first_adapters() if lora else self._model.loaded
             self._model.loaded = {}
             mx.eval(self._trained)
-        self._optimiser = AdamW()
-        self._batch_size = BatchSize(self.training, self._model.bytes_per_token, short)
+        self._optimizer = AdamW()
+        self._batch_size = AdaptiveBatch(self.training, self._model.bytes_per_token, short)
         self._critic: Weights = {}  # made when a batch first brings returns
         self._steps = 0
 
@@ -60,20 +70,20 @@ class MlxPolicy:
         """How many numbers the model has."""
         return sum(weight.size for weight in (self._frozen or self._trained).values())
 
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
         with memory_errors():
             weights = self._working()
 
-        def sample(some: Sequence[Ids], noise: Floats, watched: SampleParams) -> list[list[Sampled]]:
+        def sample(some: Sequence[Ids], noise: Floats, watched: SamplingParams) -> list[list[SampledCompletion]]:
             size = len(noise) // len(some)
             with memory_errors():
-                sampled = decode(MlxRows(self._model, weights, some, size, watched), noise, watched)
+                sampled = decode(MlxDecodingBatch(self._model, weights, some, size, watched), noise, watched)
             return [sampled[p * size : (p + 1) * size] for p in range(len(some))]
 
         return self._batch_size.sampled(prompts, uniforms, params, sample)
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
 
         def measure(weights: Weights, normed: mx.array, targets: mx.array) -> mx.array:
@@ -81,25 +91,27 @@ class MlxPolicy:
 
         return self._measured(texts, measure)
 
-    def values(self, texts: Sequence[Written]) -> list[Floats]:
+    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         """See `sapo.seams.Policy.values`. Raises MemoryShort."""
         if not self._critic:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
         return self._measured(texts, lambda weights, normed, targets: _expected(self._critic, normed))
 
-    def _measured(self, texts: Sequence[Written], measure: Callable[[Weights, mx.array, mx.array], mx.array]) -> list[Floats]:
+    def _measured(
+        self, texts: Sequence[TokenizedGroup], measure: Callable[[Weights, mx.array, mx.array], mx.array]
+    ) -> list[Floats]:
         """`measure(weights, normed states, targets)` gives one number for each completion token; (N,) a group."""
         with memory_errors():
             weights = self._working()
 
-        def some(pieces: Sequence[Written]) -> Sequence[Floats]:
+        def some(pieces: Sequence[TokenizedGroup]) -> Sequence[Floats]:
             with memory_errors():
                 packing, normed = self._normed(weights, pieces)
                 return packing.split(measure(weights, normed, packing.targets))
 
         return self._batch_size.measured(texts, some)
 
-    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
         weights may be half changed, and the policy is to be opened again."""
         if not self._critic and any(batch.returns is not None for batch in batches):
@@ -112,18 +124,18 @@ class MlxPolicy:
                 return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
             shrink = min(1.0, params.max_gradient_norm / (norm + 1e-6))
             for weights in (self._trained, self._critic):
-                self._optimiser.step(weights, gradient, params.learning_rate, shrink)
+                self._optimizer.step(weights, gradient, params.learning_rate, shrink)
         self._steps += 1
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=norm)
 
     def state(self) -> tuple[Arrays, Arrays]:
         """(what is trained, moments), as of TorchPolicy: either backend resumes from the other's."""
         weights: Arrays = {name: np.asarray(weight) for name, weight in self._trained.items()}
-        moments = self._optimiser.moments({**self._trained, **self._critic})
-        moments["steps"] = np.array(self._optimiser.steps(next(iter(self._trained))), np.float32)
+        moments = self._optimizer.moments({**self._trained, **self._critic})
+        moments["steps"] = np.array(self._optimizer.steps(next(iter(self._trained))), np.float32)
         for name, weight in self._critic.items():
             moments[name] = np.asarray(weight)
-            moments["critic.steps"] = np.array(self._optimiser.steps(CRITIC[0]), np.float32)
+            moments["critic.steps"] = np.array(self._optimizer.steps(CRITIC[0]), np.float32)
         return weights, moments
 
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
@@ -134,12 +146,12 @@ class MlxPolicy:
         with memory_errors():
             for name in self._trained:
                 self._trained[name] = mx.array(widened(weights.pop(name)))
-            self._optimiser = AdamW()
-            self._optimiser.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
+            self._optimizer = AdamW()
+            self._optimizer.restore(self._trained, moments, int(moments.get("steps", np.array(steps))))
             self._critic = {}
             if CRITIC[0] in moments:
                 self._critic = {name: mx.array(moments.pop(name)) for name in CRITIC}
-                self._optimiser.restore(self._critic, moments, int(moments["critic.steps"]))
+                self._optimizer.restore(self._critic, moments, int(moments["critic.steps"]))
             mx.eval(self._trained, self._critic)
         self._steps = steps
 
@@ -151,24 +163,24 @@ class MlxPolicy:
     def _working(self) -> Weights:
         return self._model.working(self._frozen | self._trained)
 
-    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[Weights, float, float]:
+    def _gradient(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[Weights, float, float]:
         """The gradient of all batches; their loss and clipped weight."""
         gradient: Weights = {}
 
-        def some(pieces: Sequence[GroupBatch]) -> tuple[float, float]:
+        def some(pieces: Sequence[TrainingGroup]) -> tuple[float, float]:
             params.pause_point()
             with memory_errors():
                 return self._learn(pieces, params, gradient)
 
         return gradient, *self._batch_size.learned(batches, gradient.clear, some)
 
-    def _normed(self, weights: Weights, texts: Sequence[Written], *, learning: bool = False) -> tuple[Packing, mx.array]:
+    def _normed(self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False) -> tuple[Packing, mx.array]:
         """Where everything stands, and (N, D) the normed states of the last layer that predict the completion tokens."""
         packing = Packing([group_row(text) for text in texts])
         hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
         return packing, self._model.normed(weights, hidden[packing.sources])
 
-    def _learn(self, batches: Sequence[GroupBatch], params: StepParams, gradient: Weights) -> tuple[float, float]:
+    def _learn(self, batches: Sequence[TrainingGroup], params: StepParams, gradient: Weights) -> tuple[float, float]:
         """Add some groups' gradient to `gradient`; their loss and clipped weight."""
 
         def loss_of(learned: Weights) -> tuple[mx.array, mx.array]:
@@ -183,7 +195,7 @@ class MlxPolicy:
         mx.clear_cache()
         return float(loss), float(cut)
 
-    def _loss(self, learned: Weights, batches: Sequence[GroupBatch], params: StepParams) -> tuple[mx.array, mx.array]:
+    def _loss(self, learned: Weights, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[mx.array, mx.array]:
         advantage, weight = (_joined([getattr(batch, name) for batch in batches]) for name in ("advantage", "weight"))
         weights = self._model.working({**self._frozen, **{name: array for name, array in learned.items() if name not in CRITIC}})
         packing, normed = self._normed(weights, batches, learning=True)

@@ -12,10 +12,10 @@ from waggle.rl.batch import Floats
 from waggle.rl.token_sampling import BLOCK
 
 
-def pick(logits: mx.array, uniforms: Floats, top_p: float) -> tuple[NDArray[np.int64], Floats]:
+def sample_tokens(logits: mx.array, uniforms: Floats, top_p: float) -> tuple[NDArray[np.int64], Floats]:
     """(rows, V) at the temperature wanted and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
     if top_p < 1.0:
-        return oracle.pick(np.array(logits), uniforms, top_p)
+        return oracle.sample_tokens(np.array(logits), uniforms, top_p)
     rows, vocabulary = logits.shape
     scores = logits - logits.max(-1, keepdims=True)
     chances = mx.exp(scores)

@@ -6,13 +6,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl.batch import Floats, Ids, Sampled, SampleParams
+from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams
 
 PREFILL_BYTES = 1 << 26  # of one layer's activations: so many tokens of prompts are run together
 DROP_BELOW = 0.7  # where each row costs time
 
 
-class Rows(Protocol):
+class DecodingBatch(Protocol):
     """Completions at work in a backend: their caches, and the logits that predict the next token of each row."""
 
     drop_below: float  # rows are packed anew when so small a share of them is still at work
@@ -41,7 +41,7 @@ def prefilled_together(prompts: Sequence[Ids], bytes_per_layer: int) -> Iterator
     yield some
 
 
-def decode(rows: Rows, uniforms: Floats, params: SampleParams) -> list[Sampled]:
+def decode(rows: DecodingBatch, uniforms: Floats, params: SamplingParams) -> list[SampledCompletion]:
     """Decode until every row ended or reached the limit; `uniforms` is (N, max_new)."""
     count = len(uniforms)
     tokens, logp = np.zeros((count, params.max_new), np.int32), np.zeros((count, params.max_new), np.float32)
@@ -65,6 +65,6 @@ def decode(rows: Rows, uniforms: Floats, params: SampleParams) -> list[Sampled]:
             here, live = here[live], live[live]
         rows.advance(column)
     return [
-        Sampled(tokens=tokens[i, :length].copy(), logp=logp[i, :length].copy(), ended=bool(ended[i]))
+        SampledCompletion(tokens=tokens[i, :length].copy(), logp=logp[i, :length].copy(), ended=bool(ended[i]))
         for i, length in enumerate(lengths)
     ]

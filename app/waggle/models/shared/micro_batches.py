@@ -7,9 +7,9 @@ that of the whole; only the prompt runs once for each of them.
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from waggle.rl.batch import Written
+from waggle.rl.batch import TokenizedGroup
 
-Text = TypeVar("Text", bound=Written)
+Text = TypeVar("Text", bound=TokenizedGroup)
 
 
 def micro_batches(texts: Sequence[Text], room: int) -> Iterator[list[tuple[int, Text]]]:
@@ -44,7 +44,7 @@ def pieces(text: Text, room: int) -> Iterator[Text]:
     yield text.part(first, len(text.completions))
 
 
-def halved(texts: Sequence[Written], room: int) -> int | None:
+def halved(texts: Sequence[TokenizedGroup], room: int) -> int | None:
     """Half the room, for texts that did not fit; None where they cannot be divided further."""
     smaller = max(1, min(room, sum(text.tokens for text in texts)) // 2)
     parts = [[piece.tokens for _, piece in some] for some in micro_batches(texts, smaller)]

@@ -22,7 +22,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model
 Layers = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
-class Rope(msgspec.Struct, frozen=True, kw_only=True):
+class RopeConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How positions turn: `rope_parameters` since transformers 5, `rope_scaling` and `rope_theta` before."""
 
     rope_type: str = "default"
@@ -34,7 +34,7 @@ class Rope(msgspec.Struct, frozen=True, kw_only=True):
     partial_rotary_factor: float = 1.0
 
 
-class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the forward pass needs to know. `dtype` is the precision of the weights on disk."""
 
     model_type: str
@@ -52,7 +52,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     mlp_bias: bool = False
     max_position_embeddings: Positive = 2048
     dtype: str = "float32"
-    rope: Rope = Rope()
+    rope: RopeConfig = RopeConfig()
 
     def bytes_per_token(self, size: int, *, recompute: bool) -> int:
         """About what one token of a training pass keeps in memory for its backward pass, at `size` bytes a number."""
@@ -105,7 +105,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         return plain.astype(np.float32)
 
 
-def read(folder: Path) -> Configuration:
+def read(folder: Path) -> ModelConfig:
     """Raises ModelError for what is not there, cannot be read, or would be computed wrongly."""
     path = folder / "config.json"
     if not path.is_file():
@@ -116,7 +116,7 @@ def read(folder: Path) -> Configuration:
     if raw.get("model_type") not in ARCHITECTURES:
         raise ModelError(f"Waggle does not know models of type {raw.get('model_type')}.", f"It knows {', '.join(ARCHITECTURES)}.")
     try:
-        configuration = msgspec.convert(_complete(raw), Configuration)
+        configuration = msgspec.convert(_complete(raw), ModelConfig)
         _check(configuration, raw)
     except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # of another form than they should have
         raise _unreadable(folder, error) from error
@@ -160,7 +160,7 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(configuration: Configuration, raw: dict[str, Any]) -> None:
+def _check(configuration: ModelConfig, raw: dict[str, Any]) -> None:
     """Refuse what would be computed wrongly."""
     if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
         raise ModelError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
@@ -176,7 +176,7 @@ def _check(configuration: Configuration, raw: dict[str, Any]) -> None:
         raise ModelError(f"Waggle does not know weights in {configuration.dtype}.", f"It knows {', '.join(PRECISIONS)}.")
 
 
-def _require_computable(folder: Path, configuration: Configuration) -> None:
+def _require_computable(folder: Path, configuration: ModelConfig) -> None:
     """Refuse numbers that are what they should be each, and with which together nothing can be computed."""
     if configuration.head_dim % 2 or configuration.num_attention_heads % configuration.num_key_value_heads:
         raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
@@ -186,7 +186,7 @@ def _require_computable(folder: Path, configuration: Configuration) -> None:
         raise ModelError(f"The positions of the model in {folder} cannot be turned.", ANOTHER)
 
 
-def _turns(configuration: Configuration) -> bool:
+def _turns(configuration: ModelConfig) -> bool:
     """Whether all positions turn, and turn as transformers would have it."""
     rope = configuration.rope
     if rope.rope_type == "llama3" and not 0.0 < rope.low_freq_factor < rope.high_freq_factor:
@@ -199,7 +199,7 @@ def _turns(configuration: Configuration) -> bool:
     return bool(turns.min() > 0.0 and turns.max() < np.inf)  # no number at all is neither
 
 
-def _llama3(rope: Rope, plain: NDArray[np.float32]) -> NDArray[np.float32]:
+def _llama3(rope: RopeConfig, plain: NDArray[np.float32]) -> NDArray[np.float32]:
     """Slow turns are stretched by `factor`, fast ones left, those between blended (Llama 3.1)."""
     turns = rope.original_max_position_embeddings * plain / (2 * math.pi)  # within the length first trained on
     share = np.clip((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0)

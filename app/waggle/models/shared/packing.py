@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from waggle.rl.batch import Floats, Ids, Written
+from waggle.rl.batch import Floats, Ids, TokenizedGroup
 
 BUCKETS = 3  # of texts of like length: little padding in attention, few calls
 
@@ -34,7 +34,7 @@ def prompt_row(prompt: Ids) -> Row:
     return Row(prompt.astype(np.int64), np.arange(count), np.array([count - 1]), count)
 
 
-def group_row(text: Written) -> Row:
+def group_row(text: TokenizedGroup) -> Row:
     """A group as one row."""
     start = len(text.prompt)
     lengths = [len(ids) for ids in text.completions]

@@ -13,11 +13,11 @@ from typing import Literal
 
 Method = Literal["full", "lean", "lora"]
 Precision = Literal["float32", "bfloat16"]
-OPTIMISERS: dict[Method, str] = {"full": "adamw", "lean": "adafactor", "lora": "adamw"}
+OPTIMIZERS: dict[Method, str] = {"full": "adamw", "lean": "adafactor", "lora": "adamw"}
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingMode:
     """`precision` is that of the products; `recompute` makes a layer's activations again instead of keeping them."""
 
     method: Method = "full"
@@ -36,5 +36,5 @@ class Training:
         return 1 << (24 if self.recompute else 26)
 
     @property
-    def optimiser(self) -> str:
-        return OPTIMISERS[self.method]
+    def optimizer(self) -> str:
+        return OPTIMIZERS[self.method]

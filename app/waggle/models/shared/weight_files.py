@@ -23,7 +23,7 @@ DROPPED = {"F16": 13, "BF16": 16}  # bits of fp32 that a number loses
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredArray:
     """One array of a file, not read yet."""
 
     path: Path
@@ -42,19 +42,19 @@ class Stored:
         return values.reshape(self.shape)
 
 
-def stored(path: Path) -> dict[str, Stored]:
+def arrays_in(path: Path) -> dict[str, StoredArray]:
     """The arrays of a file; raises OSError, SafetensorError for one that is not whole."""
     with safe_open(path, "np"), path.open("rb") as file:  # which looks at every place and size
         data = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(data - 8))
     return {
-        name: Stored(path, entry["dtype"], tuple(entry["shape"]), data + entry["data_offsets"][0])
+        name: StoredArray(path, entry["dtype"], tuple(entry["shape"]), data + entry["data_offsets"][0])
         for name, entry in header.items()
         if name != "__metadata__"
     }
 
 
-def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Stored]:
+def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:
     """Where each weight of a model lies; raises OSError, SafetensorError, and ModelError where one is not as it should be."""
     there = _named(folder)
     if HEAD in there and HEAD not in shapes:
@@ -77,9 +77,9 @@ def files_of(folder: Path) -> list[Path]:
     return [folder / name for name in sorted({WEIGHTS} if (folder / WEIGHTS).exists() else set(_index(folder).values()))]
 
 
-def _named(folder: Path) -> dict[str, Stored]:
+def _named(folder: Path) -> dict[str, StoredArray]:
     """The arrays of a model, where transformers looks for them: in one file, or else in those that the index names."""
-    files = {path.name: stored(path) for path in files_of(folder)}
+    files = {path.name: arrays_in(path) for path in files_of(folder)}
     if WEIGHTS in files:
         return files[WEIGHTS]
     return {name: files[file][name] for name, file in _index(folder).items() if name in files[file]}
@@ -110,7 +110,7 @@ def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
     """Every array of a file as it is; raises OSError, SafetensorError."""
-    return {name: weight.read() for name, weight in stored(path).items()}
+    return {name: weight.read() for name, weight in arrays_in(path).items()}
 
 
 def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:

@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 from waggle.core.errors import UNREADABLE, CheckpointError, MemoryShort, WaggleError
 from waggle.core.paths import flush
 from waggle.models.shared import weight_files
-from waggle.models.shared.training_mode import Method, Training
+from waggle.models.shared.training_mode import Method, TrainingMode
 
 FORMAT = 2  # the newest that is understood; a checkpoint without bfloat16 is still written as 1, which older versions read
 ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
@@ -39,7 +39,7 @@ NAME = re.compile(r"^r(\d{8})\Z")
 SUMS = "SHA256SUMS"
 
 
-class Saved(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     """`state.json`. `round` is the next one to play; `base` identifies the model that training began from, and `hub` names it
     where it came from there: "owner/name commit".
 
@@ -54,7 +54,7 @@ class Saved(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     hub: str = ""
     method: Method = "full"
-    optimiser: str = "adamw"
+    optimizer: str = msgspec.field(default="adamw", name="optimiser")
     completions: int = 0
     learned: int = 0  # groups of peers that it was trained on
 
@@ -71,11 +71,11 @@ Arrays = dict[str, NDArray[Any]]
 CRITIC = "critic."  # as the names of a value head's weights and moments begin
 
 
-class Trained(Protocol):
+class SavablePolicy(Protocol):
     """What can be saved: a policy of any backend. A state is numpy arrays, so that each resumes from the other's."""
 
     @property
-    def training(self) -> Training: ...
+    def training(self) -> TrainingMode: ...
 
     @property
     def steps(self) -> int: ...
@@ -86,7 +86,7 @@ class Trained(Protocol):
 
 
 @dataclass(frozen=True)
-class SetAside:
+class DamagedState:
     """A checkpoint, or a journal, that could not be read, and where it lies now."""
 
     folder: Path
@@ -107,12 +107,12 @@ def base_of(model: Path) -> str:
     return beginnings.hexdigest()[:16] + further.hexdigest()[:16]
 
 
-def is_of(saved: Saved, base: str) -> bool:
+def is_of(saved: CheckpointState, base: str) -> bool:
     """Whether a state belongs to a model; 0.1.0 named only the first half of it."""
     return base.startswith(saved.base)
 
 
-def save(root: Path, policy: Trained, saved: Saved) -> int:
+def save(root: Path, policy: SavablePolicy, saved: CheckpointState) -> int:
     """Write a checkpoint and drop all but the newest three; the bytes written. Raises CheckpointError when the disk says no."""
     temporary = root / f".writing-{os.getpid()}"
     try:
@@ -125,10 +125,10 @@ def save(root: Path, policy: Trained, saved: Saved) -> int:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _save(root: Path, temporary: Path, policy: Trained, saved: Saved) -> int:
+def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointState) -> int:
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    saved = replace(saved, method=policy.training.method, optimiser=policy.training.optimiser)
+    saved = replace(saved, method=policy.training.method, optimizer=policy.training.optimizer)
     weights, moments = policy.state()
     _make_room(root, sum(array.nbytes for array in (*weights.values(), *moments.values())))
     if any(map(weight_files.is_bits, weights.values())):
@@ -187,13 +187,13 @@ def rounds(root: Path) -> int:
     return next((int(path.name[1:]) for path in folders(root)), 0)
 
 
-def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, list[SetAside]]:
+def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[CheckpointState | None, list[DamagedState]]:
     """Restore the newest checkpoint that is whole. One that is not is renamed and reported, and the one before is taken.
 
     Raises CheckpointError when the checkpoints belong to another model, or to another way of training it whose state cannot be
-    gone on with; they stay where they are. Where only the optimiser differs (`Saved.optimiser`), its moments begin anew.
+    gone on with; they stay where they are. If only the optimizer differs, its moments begin anew.
     """
-    aside: list[SetAside] = []
+    aside: list[DamagedState] = []
     for unfinished in root.glob(".writing-[0-9]*"):
         shutil.rmtree(unfinished, ignore_errors=True)
     for folder in folders(root):
@@ -201,35 +201,35 @@ def load_newest(root: Path, policy: Trained, base: str) -> tuple[Saved | None, l
         try:
             saved = _verified(folder)
         except CheckpointError as error:
-            aside.append(SetAside(_set_aside(folder), error.title))
+            aside.append(DamagedState(_set_aside(folder), error.title))
             continue
         _require_ours(folder, saved, base)
         _require_method(folder, saved.method, policy.training.method)
         try:
-            policy.restore(*_arrays(folder, saved, policy.training.optimiser), saved.step)
+            policy.restore(*_arrays(folder, saved, policy.training.optimizer), saved.step)
         except MemoryShort:  # which says nothing of the state
             raise
         except (WaggleError, KeyError, SafetensorError) as error:
-            aside.append(SetAside(_set_aside(folder), str(error)))
+            aside.append(DamagedState(_set_aside(folder), str(error)))
             continue
         return saved, aside
     return None, aside
 
 
-def load(folder: Path, policy: Trained) -> Saved:
+def load(folder: Path, policy: SavablePolicy) -> CheckpointState:
     """Restore exactly this checkpoint; raises CheckpointError where it is not whole."""
     saved = _verified(folder)
-    policy.restore(*_arrays(folder, saved, policy.training.optimiser), saved.step)
+    policy.restore(*_arrays(folder, saved, policy.training.optimizer), saved.step)
     return saved
 
 
 def arrays(folder: Path) -> tuple[Arrays, Arrays]:
     """The weights and moments of a checkpoint that is whole; raises CheckpointError."""
     saved = _verified(folder)
-    return _arrays(folder, saved, saved.optimiser)
+    return _arrays(folder, saved, saved.optimizer)
 
 
-def newest(root: Path, base: str) -> tuple[Path, Saved]:
+def newest(root: Path, base: str) -> tuple[Path, CheckpointState]:
     """The newest checkpoint that is whole, read without touching anything: an engine may be at work. Raises CheckpointError."""
     for folder in folders(root):
         _require_understood(folder)
@@ -242,11 +242,11 @@ def newest(root: Path, base: str) -> tuple[Path, Saved]:
     raise CheckpointError(f"Nothing is saved in {root.parent} yet.", "Let Waggle finish a round first.")
 
 
-def glanced(root: Path) -> Saved | None:
+def glanced(root: Path) -> CheckpointState | None:
     """What the newest checkpoint says of itself, and nobody has checked; None where there is none, or none that can be read."""
     for folder in folders(root):
         with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` says what is wrong with it
-            return msgspec.json.decode((folder / STATE).read_bytes(), type=Saved)
+            return msgspec.json.decode((folder / STATE).read_bytes(), type=CheckpointState)
     return None
 
 
@@ -263,16 +263,16 @@ def method_of(root: Path) -> Method | None:
     return saved.method if saved else None
 
 
-def _arrays(folder: Path, saved: Saved, optimiser: str) -> tuple[Arrays, Arrays]:
+def _arrays(folder: Path, saved: CheckpointState, optimizer: str) -> tuple[Arrays, Arrays]:
     """With the moments that this optimiser goes on with. To read another one's would take twice as much as the weights do."""
-    moments = weight_files.stored(folder / MOMENTS)
+    moments = weight_files.arrays_in(folder / MOMENTS)
     fitting = {
-        name: moment for name, moment in moments.items() if saved.optimiser == optimiser or name.startswith(("steps", CRITIC))
+        name: moment for name, moment in moments.items() if saved.optimizer == optimizer or name.startswith(("steps", CRITIC))
     }
     return weight_files.load(folder / _weights_file(saved)), {name: moment.read() for name, moment in fitting.items()}
 
 
-def _weights_file(saved: Saved) -> str:
+def _weights_file(saved: CheckpointState) -> str:
     return ADAPTERS if saved.method == "lora" else weight_files.WEIGHTS
 
 
@@ -294,7 +294,7 @@ def _require_understood(folder: Path) -> None:
             )
 
 
-def _require_ours(folder: Path, saved: Saved, base: str) -> None:
+def _require_ours(folder: Path, saved: CheckpointState, base: str) -> None:
     """Raise CheckpointError for what belongs to another model."""
     if not is_of(saved, base):
         raise CheckpointError(
@@ -303,14 +303,14 @@ def _require_ours(folder: Path, saved: Saved, base: str) -> None:
         )
 
 
-def _verified(folder: Path) -> Saved:
+def _verified(folder: Path) -> CheckpointState:
     """Check every sum, then read state.json; raises CheckpointError."""
     try:
         listed = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
         for expected, name in listed:
             if _sum(folder / Path(name).name) != expected:
                 raise CheckpointError(f"{name} was damaged.")
-        saved = msgspec.json.decode((folder / STATE).read_bytes(), type=Saved)
+        saved = msgspec.json.decode((folder / STATE).read_bytes(), type=CheckpointState)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"It is incomplete: {error}.") from error
     if {_weights_file(saved), MOMENTS, STATE} - {name for _, name in listed}:

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from waggle.core.errors import ExportError
 from waggle.models.shared import lora, model_config, weight_files
-from waggle.models.storage.checkpoint import ADAPTERS, Saved
+from waggle.models.storage.checkpoint import ADAPTERS, CheckpointState
 from waggle.models.storage.hub_download import WORDS, model_of
 from waggle.rl.random_streams import generator
 
@@ -23,16 +23,16 @@ REMEDY = "Nothing was pushed."
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportSource:
     """What is exported: a checkpoint, the folder of the model it began from, and what that model is called."""
 
     checkpoint: Path
-    saved: Saved
+    saved: CheckpointState
     base: Path
     base_name: str
 
 
-def write(trained: Exported, folder: Path) -> None:
+def write(trained: ExportSource, folder: Path) -> None:
     """Make the folder, whole or not at all; raises ExportError where there is something already, or no room, and
     ModelError where what it began as is not there any more."""
     require_free(folder)
@@ -61,7 +61,7 @@ def require_free(folder: Path) -> None:
         raise ExportError(f"There is something in {folder} already.", "Choose a new folder: nothing is ever overwritten.")
 
 
-def _write_model(trained: Exported, folder: Path) -> None:
+def _write_model(trained: ExportSource, folder: Path) -> None:
     """Its weights, and the configuration that names their precision."""
     path, config = folder / weight_files.WEIGHTS, trained.base / CONFIG
     if trained.saved.method == "lora":
@@ -69,12 +69,12 @@ def _write_model(trained: Exported, folder: Path) -> None:
         shutil.copyfile(config, folder / CONFIG)
         return
     shutil.copyfile(trained.checkpoint / weight_files.WEIGHTS, path)  # to the bit as it was trained
-    (precision,) = {weight.precision for weight in weight_files.stored(path).values()}
+    (precision,) = {weight.precision for weight in weight_files.arrays_in(path).values()}
     table = model_config.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
     (folder / CONFIG).write_text(json.dumps(table, indent=2), encoding="utf-8")
 
 
-def _fuse(trained: Exported, path: Path) -> None:
+def _fuse(trained: ExportSource, path: Path) -> None:
     """The weights of the base with the saved adapters added, each in the precision that it has there."""
     base = weight_files.of_model(trained.base, model_config.read(trained.base).weights())
     learned = weight_files.load(trained.checkpoint / ADAPTERS)
@@ -89,7 +89,7 @@ def _fuse(trained: Exported, path: Path) -> None:
     weight_files.write(path, {name: (base[name].precision, base[name].shape) for name in base}, fused)
 
 
-def card(trained: Exported, name: str) -> str:
+def card(trained: ExportSource, name: str) -> str:
     """The README of an exported model: where it comes from, and what was done to it."""
     saved = trained.saved
     from_hub = f"base_model: {trained.base_name}\n" if "/" in trained.base_name else ""

@@ -43,7 +43,7 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
 
 
-class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HubFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of a commit: its size, and the sum that the hub names it by."""
 
     name: str
@@ -52,11 +52,11 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     git: str = ""  # of a small file: git's own name of its content
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DownloadPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is downloaded. Fixed when a download begins, so that it goes on with the same commit."""
 
     commit: str
-    files: tuple[File, ...]
+    files: tuple[HubFile, ...]
 
     @property
     def total(self) -> int:
@@ -87,7 +87,7 @@ def model_of(name: str, cache: Path) -> Model:
 def named(name: str, cache: Path) -> str:
     """A complete model for good: its name and its commit. Empty where nothing says which it is."""
     try:
-        return f"{name} {msgspec.json.decode((model_of(name, cache).folder / PLAN).read_bytes(), type=Plan).commit}"
+        return f"{name} {msgspec.json.decode((model_of(name, cache).folder / PLAN).read_bytes(), type=DownloadPlan).commit}"
     except (OSError, *UNREADABLE):
         return ""
 
@@ -184,7 +184,7 @@ class _Download:
         os.replace(unfinished, self._model.folder)
         return self._model.folder
 
-    def _plan(self, token: str | None) -> Plan:
+    def _plan(self, token: str | None) -> DownloadPlan:
         """Ask the hub which commit the name means, and what is in it."""
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
@@ -219,7 +219,7 @@ class _Download:
                 shutil.rmtree(self._model.unfinished, ignore_errors=True)
             raise
 
-    def _get(self, file: File, commit: str) -> None:
+    def _get(self, file: HubFile, commit: str) -> None:
         """Download what is missing of a file, and check it; one that is damaged is thrown away, and fetched once more."""
         part = self._model.unfinished / f"{file.name}.part"
         others = self._here - (part.stat().st_size if part.is_file() else 0)
@@ -240,7 +240,7 @@ class _Download:
         self._progress(others + here, self._total)
 
     @contextmanager
-    def _requested(self, file: File, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
+    def _requested(self, file: HubFile, commit: str, headers: dict[str, str]) -> "Iterator[httpx2.Response]":
         from huggingface_hub import hf_hub_url
         from huggingface_hub.utils import hf_raise_for_status, http_stream_backoff
 
@@ -257,7 +257,7 @@ def _words(folder: Path) -> object:
     return tokenizer.load(folder, rows=model_config.read(folder).vocab_size)
 
 
-def plan_of(info: "ModelInfo") -> Plan:
+def plan_of(info: "ModelInfo") -> DownloadPlan:
     """Which files of a model are needed; raises ModelError when it has not got them. Pickled weights are never needed."""
     there = {sibling.rfilename: sibling for sibling in info.siblings or ()}
     shards = sorted(name for name in there if SHARD.fullmatch(name)) if INDEX in there else []
@@ -270,14 +270,14 @@ def plan_of(info: "ModelInfo") -> Plan:
         if name not in there:
             raise ModelError(f"{info.id} has no {name}.", "Choose a complete transformers model.")
     names = [name for name in WORDS if name in there] + weights
-    return Plan(_known(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
+    return DownloadPlan(_known(info.sha, info.id), tuple(_file_of(there[name], info.id) for name in names))
 
 
-def _file_of(sibling: Any, repository: str) -> File:
+def _file_of(sibling: Any, repository: str) -> HubFile:
     size = _known(sibling.size, repository)
     if sibling.lfs is not None:
-        return File(sibling.rfilename, size, sha256=sibling.lfs.sha256)
-    return File(sibling.rfilename, size, git=_known(sibling.blob_id, repository))
+        return HubFile(sibling.rfilename, size, sha256=sibling.lfs.sha256)
+    return HubFile(sibling.rfilename, size, git=_known(sibling.blob_id, repository))
 
 
 def _known(value: T | None, repository: str) -> T:
@@ -286,10 +286,10 @@ def _known(value: T | None, repository: str) -> T:
     return value
 
 
-def _planned(unfinished: Path) -> Plan | None:
+def _planned(unfinished: Path) -> DownloadPlan | None:
     """What a download that was interrupted wanted. Without its plan, nobody knows of which commit the files are: they go."""
     try:
-        return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=Plan)
+        return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=DownloadPlan)
     except (FileNotFoundError, *UNREADABLE):
         if unfinished.is_dir():
             shutil.rmtree(unfinished)
@@ -297,7 +297,7 @@ def _planned(unfinished: Path) -> Plan | None:
         return None
 
 
-def _size(unfinished: Path, file: File) -> int:
+def _size(unfinished: Path, file: HubFile) -> int:
     """How much of a file is here; too much is none, because it is something else."""
     if (unfinished / file.name).is_file():
         return file.size
@@ -309,7 +309,7 @@ def _size(unfinished: Path, file: File) -> int:
     return size
 
 
-def _is_whole(path: Path, file: File) -> bool:
+def _is_whole(path: Path, file: HubFile) -> bool:
     if path.stat().st_size != file.size:
         return False
     if file.sha256:

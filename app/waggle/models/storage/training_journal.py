@@ -23,17 +23,17 @@ import zstandard
 
 from waggle.core.errors import UNREADABLE
 from waggle.core.paths import flush
-from waggle.models.storage.checkpoint import Saved, is_of
-from waggle.rl.batch import Floats, GroupBatch, StepMetrics, StepParams, nothing
+from waggle.models.storage.checkpoint import CheckpointState, is_of
+from waggle.rl.batch import Floats, StepMetrics, StepParams, TrainingGroup, nothing
 from waggle.rl.objective import Clip
 
 NAME = re.compile(r"^journal-r(\d{8})\Z")
 HEAD = struct.Struct("<I32s")
 LARGEST = 64 << 20  # bytes of one entry: what is longer was not written by us
-Learn = Callable[[Sequence[GroupBatch], StepParams], StepMetrics]
+Learn = Callable[[Sequence[TrainingGroup], StepParams], StepMetrics]
 
 
-class Lesson(msgspec.Struct, frozen=True, array_like=True):
+class JournaledGroup(msgspec.Struct, frozen=True, array_like=True):
     """One group as little-endian bytes: int32 tokens, float32 numbers."""
 
     prompt: bytes
@@ -44,11 +44,11 @@ class Lesson(msgspec.Struct, frozen=True, array_like=True):
     returns: bytes | None
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One round: the state after it, and the step that led there. No lessons: nothing was learned."""
 
-    saved: Saved
-    lessons: list[Lesson] = []
+    saved: CheckpointState
+    lessons: list[JournaledGroup] = []
     learning_rate: float = 0.0
     temperature: float = 1.0
     clip: tuple[float, float] = (0.0, 0.0)
@@ -56,10 +56,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     max_gradient_norm: float = 1.0
 
 
-def entry_of(saved: Saved, batches: Sequence[GroupBatch], params: StepParams | None) -> Entry:
+def entry_of(saved: CheckpointState, batches: Sequence[TrainingGroup], params: StepParams | None) -> JournalEntry:
     if params is None:
-        return Entry(saved=saved)
-    return Entry(
+        return JournalEntry(saved=saved)
+    return JournalEntry(
         saved=saved,
         lessons=[_lesson(batch) for batch in batches],
         learning_rate=params.learning_rate,
@@ -70,7 +70,7 @@ def entry_of(saved: Saved, batches: Sequence[GroupBatch], params: StepParams | N
     )
 
 
-def append(root: Path, after: int, entry: Entry) -> int:
+def append(root: Path, after: int, entry: JournalEntry) -> int:
     """Add an entry to the journal of the checkpoint of round `after`, for good; the bytes written. Raises OSError."""
     body = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(entry))
     line = HEAD.pack(len(body), hashlib.sha256(body).digest()) + body
@@ -90,7 +90,7 @@ def append(root: Path, after: int, entry: Entry) -> int:
     return len(line)
 
 
-def entries(root: Path, after: int, base: str) -> Iterator[Entry]:
+def entries(root: Path, after: int, base: str) -> Iterator[JournalEntry]:
     """What was learned after round `after`, one round behind the other; ends where something is missing or damaged."""
     for path in _files(root):
         for entry, _ in _read(path):
@@ -99,7 +99,7 @@ def entries(root: Path, after: int, base: str) -> Iterator[Entry]:
                 yield entry
 
 
-def learn_again(learn: Learn, entry: Entry, pause_point: Callable[[], None] = nothing) -> None:
+def learn_again(learn: Learn, entry: JournalEntry, pause_point: Callable[[], None] = nothing) -> None:
     """Take the step of an entry; raises Stopped from the pause point, before anything changed."""
     pause_point()
     if not entry.lessons:
@@ -159,12 +159,12 @@ def _round_of(path: Path) -> int:
     return int(path.name.removeprefix("journal-r"))
 
 
-def _read(path: Path) -> Iterator[tuple[Entry, int]]:
+def _read(path: Path) -> Iterator[tuple[JournalEntry, int]]:
     """Entries and the room each takes; ends at the first that is torn, damaged, or of a version that wrote otherwise."""
     for body, size in _parts(path):
         try:
             unpacked = zstandard.ZstdDecompressor().decompress(body, max_output_size=LARGEST)
-            entry = msgspec.msgpack.decode(unpacked, type=Entry)
+            entry = msgspec.msgpack.decode(unpacked, type=JournalEntry)
         except (zstandard.ZstdError, *UNREADABLE):
             return
         yield entry, size
@@ -197,8 +197,8 @@ def _ends_torn(path: Path, readable: int) -> bool:
     return len(body) < HEAD.unpack(head)[0] <= LARGEST and not unpacked.eof
 
 
-def _lesson(batch: GroupBatch) -> Lesson:
-    return Lesson(
+def _lesson(batch: TrainingGroup) -> JournaledGroup:
+    return JournaledGroup(
         prompt=batch.prompt.astype("<i4").tobytes(),
         completions=[tokens.astype("<i4").tobytes() for tokens in batch.completions],
         advantage=_floats(batch.advantage),
@@ -208,8 +208,8 @@ def _lesson(batch: GroupBatch) -> Lesson:
     )
 
 
-def _batch(lesson: Lesson) -> GroupBatch:
-    return GroupBatch(
+def _batch(lesson: JournaledGroup) -> TrainingGroup:
+    return TrainingGroup(
         prompt=np.frombuffer(lesson.prompt, "<i4").astype(np.int32),
         completions=tuple(np.frombuffer(tokens, "<i4").astype(np.int32) for tokens in lesson.completions),
         advantage=_numbers(lesson.advantage),

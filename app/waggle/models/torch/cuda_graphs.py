@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from waggle.core.errors import MemoryShort
-from waggle.models.torch.decoding import TorchRows
+from waggle.models.torch.decoding import TorchDecodingBatch
 from waggle.models.torch.memory import give_back_on_cards, memory_errors
 
 FIRST_COLUMNS = 64
@@ -24,16 +24,16 @@ Repeat = Callable[[Compute], torch.Tensor]  # has the same thing computed again 
 log = logging.getLogger(__name__)
 
 
-class Recordings:
+class CudaGraphs:
     """Those of one policy, one after another in the same memory: only the newest may be replayed."""
 
     def __init__(self) -> None:
         self._newest: torch.cuda.CUDAGraph | None = None
         self._possible = True
 
-    def begin(self) -> "Recording":
+    def begin(self) -> "GraphedStep":
         """Another one, of something else."""
-        return Recording(self)
+        return GraphedStep(self)
 
     def record(self, compute: Compute) -> tuple[torch.cuda.CUDAGraph, torch.Tensor] | None:
         """What can be replayed, and where its outcome is then; None where memory is too short for that, or where this card or its
@@ -51,7 +51,7 @@ class Recordings:
 
     def _recorded(self, compute: Compute) -> tuple[torch.cuda.CUDAGraph, torch.Tensor]:
         graph, memory = torch.cuda.CUDAGraph(), self._newest.pool() if self._newest else None
-        with memory_errors(), aside():
+        with memory_errors(), on_capture_stream():
             graph.capture_begin(pool=memory, capture_error_mode="thread_local")
             try:
                 output = compute()
@@ -64,10 +64,10 @@ class Recordings:
         return graph, output
 
 
-class Recording:
+class GraphedStep:
     """Computed at the first call, which makes ready whatever is made once; recorded at the second, and replayed from then on."""
 
-    def __init__(self, recordings: Recordings) -> None:
+    def __init__(self, recordings: CudaGraphs) -> None:
         self._recordings = recordings
         self._calls = 0
         self._recorded: tuple[torch.cuda.CUDAGraph, torch.Tensor] | None = None
@@ -77,7 +77,7 @@ class Recording:
         if self._calls == 2:
             self._recorded = self._recordings.record(compute)
         if self._recorded is None:
-            with aside():
+            with on_capture_stream():
                 return compute()
         graph, output = self._recorded
         graph.replay()
@@ -85,7 +85,7 @@ class Recording:
 
 
 @contextlib.contextmanager
-def aside() -> Iterator[None]:
+def on_capture_stream() -> Iterator[None]:
     """On the stream that recordings are made on: what lies before is waited for, and what comes after waits."""
     usual, own = torch.cuda.current_stream(), _stream(torch.cuda.current_device())
     own.wait_stream(usual)
@@ -102,7 +102,7 @@ def _stream(_device: int) -> torch.cuda.Stream:
     return torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
 
-class RecordedRows(TorchRows):
+class GraphDecodingBatch(TorchDecodingBatch):
     """The rows of one call of `sample` in steps that are all alike; `begin` gives what has those of one shape computed."""
 
     drop_below = 0.25  # a card has room for rows that ended, and leaving them out means another recording

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from waggle.models.shared.decoding import DROP_BELOW, prefilled_together
 from waggle.models.shared.packing import prompt_cells, prompt_row
-from waggle.models.torch.model import CausalLM
+from waggle.models.torch.model import TorchModel
 from waggle.models.torch.packing import Packing
-from waggle.models.torch.token_sampling import pick
-from waggle.rl.batch import Floats, Ids, SampleParams
+from waggle.models.torch.token_sampling import sample_tokens
+from waggle.rl.batch import Floats, Ids, SamplingParams
 
 
-class TorchRows:
-    """The rows of one call of `sample`; see `decoding.Rows`.
+class TorchDecodingBatch:
+    """The rows of one call of `sample`; see `shared.decoding.DecodingBatch`.
 
     The keys and values of a prompt are kept once for all G rows that answer it: fewer bytes to read for every token.
     """
@@ -23,7 +23,7 @@ class TorchRows:
     drop_below = DROP_BELOW
 
     def __init__(
-        self, model: CausalLM, device: torch.device, prompts: Sequence[Ids], group_size: int, params: SampleParams
+        self, model: TorchModel, device: torch.device, prompts: Sequence[Ids], group_size: int, params: SamplingParams
     ) -> None:
         self._model, self._device, self._params = model, device, params
         self._count = len(prompts) * group_size  # of rows at first
@@ -68,7 +68,7 @@ class TorchRows:
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
         noise = torch.from_numpy(uniforms).to(self._device)
-        self._picked, likely = pick(self._logits, noise, self._params.top_p)
+        self._picked, likely = sample_tokens(self._logits, noise, self._params.top_p)
         return self._picked.cpu().numpy(), likely.cpu().numpy()
 
     def keep(self, rows: NDArray[np.int64]) -> None:

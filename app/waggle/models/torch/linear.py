@@ -20,7 +20,7 @@ PIECE = 1 << 25  # numbers that are made ready at a time: whoever asks for a pau
 Weigh = Callable[[torch.Tensor], torch.Tensor]
 
 
-class Product:
+class FusedLinear:
     """Some linear layers, of the weights of a model: `prefix` and one of `parts` name each. They become views of one block."""
 
     def __init__(self, weights: Parameters, prefix: str, parts: Sequence[str], rank: int) -> None:
@@ -30,7 +30,7 @@ class Product:
         self._weight = _one_block(self._weights)
         biases = [bias for bias in self._biases if bias is not None]  # of all parts, or of none
         self._bias = _one_block(biases) if biases else None
-        self._lora = [_Adapter(weight, f"{prefix}{part}") for weight, part in zip(self._weights, parts, strict=True) if rank]
+        self._lora = [_LoraAdapter(weight, f"{prefix}{part}") for weight, part in zip(self._weights, parts, strict=True) if rank]
         self._ready: Weigh | None = None
         self._ready_lora: tuple[torch.Tensor, torch.Tensor] | None = (
             None  # A of all parts (sum of ranks, in), B (out, sum of ranks)
@@ -83,7 +83,7 @@ class Product:
         return whole.addmm_(F.linear(x, a), b, alpha=SCALE)
 
 
-class _Adapter:
+class _LoraAdapter:
     """A and B of one linear layer, in fp32."""
 
     def __init__(self, weight: torch.Tensor, module: str) -> None:

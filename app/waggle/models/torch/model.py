@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 
 from waggle.models.shared import lora, model_config
-from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, Configuration
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.model_config import EMBEDDING, HEAD, NORM, ModelConfig
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import read_model
 from waggle.models.torch import fused_head
-from waggle.models.torch.linear import Parameters, Product, ready_pieces
+from waggle.models.torch.linear import FusedLinear, Parameters, ready_pieces
 from waggle.models.torch.memory import give_back, memory_errors
 from waggle.models.torch.optimizers import tensor
 from waggle.rl.batch import nothing
@@ -30,7 +30,7 @@ Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Rope:
+class RotaryEmbedding:
     """The turns of T positions: `cos` and `sin` (T, 1, head width), the first half of `sin` negative."""
 
     cos: torch.Tensor
@@ -43,10 +43,10 @@ class Rope:
         return torch.addcmul(heads * self.cos, swapped, self.sin)
 
 
-class CausalLM:
+class TorchModel:
     """One model. Raises ModelError for a folder that holds none, or one of an unknown kind, and MemoryShort."""
 
-    def __init__(self, folder: Path, device: torch.device, training: Training) -> None:
+    def __init__(self, folder: Path, device: torch.device, training: TrainingMode) -> None:
         self.configuration = shape = model_config.read(folder)
         self.precision: torch.dtype = getattr(torch, training.precision)  # of products and activations
         self.recompute = training.recompute
@@ -59,7 +59,7 @@ class CausalLM:
                     tensor(weight).to(device, precision, copy=True), requires_grad=not adapted
                 )
             self._layers = [
-                _Layer(shape, self.weights, f"model.layers.{number}.", adapted=adapted)
+                _DecoderLayer(shape, self.weights, f"model.layers.{number}.", adapted=adapted)
                 for number in range(shape.num_hidden_layers)
             ]
         self.head = self.weights[EMBEDDING if shape.tie_word_embeddings else HEAD]  # (V, D)
@@ -124,11 +124,11 @@ class CausalLM:
         if self.recompute:
             give_back()
 
-    def _rope(self, positions: torch.Tensor) -> Rope:
+    def _rope(self, positions: torch.Tensor) -> RotaryEmbedding:
         """The turns of positions (T,)."""
         angles = positions[:, None, None] * self._frequencies  # (T, 1, width / 2)
         cos, sin = angles.cos(), angles.sin()
-        return Rope(torch.cat((cos, cos), -1).to(self.precision), torch.cat((-sin, sin), -1).to(self.precision))
+        return RotaryEmbedding(torch.cat((cos, cos), -1).to(self.precision), torch.cat((-sin, sin), -1).to(self.precision))
 
     def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
         """(N, D) of the last layer -> (N, V) in the precision of the products, divided by the temperature."""
@@ -163,26 +163,26 @@ class _Recomputed(torch.autograd.Function):
         return x.grad, None
 
 
-class _Layer:
+class _DecoderLayer:
     """One transformer layer. What is multiplied with the same input lies in one block of memory, for decoding."""
 
-    def __init__(self, shape: Configuration, weights: Parameters, prefix: str, *, adapted: bool) -> None:
+    def __init__(self, shape: ModelConfig, weights: Parameters, prefix: str, *, adapted: bool) -> None:
         self._shape = shape
         self._norms = (weights[f"{prefix}input_layernorm.weight"], weights[f"{prefix}post_attention_layernorm.weight"])
         of_heads = [f"{prefix}self_attn.{part}_norm.weight" for part in "qk"]
         self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 alone has them
         rank = lora.RANK if adapted else 0
-        self._qkv = Product(weights, f"{prefix}self_attn.", ("q_proj", "k_proj", "v_proj"), rank)
-        self._out = Product(weights, f"{prefix}self_attn.", ("o_proj",), rank)
-        self._gate_up = Product(weights, f"{prefix}mlp.", ("gate_proj", "up_proj"), rank)
-        self._down = Product(weights, f"{prefix}mlp.", ("down_proj",), rank)
+        self._qkv = FusedLinear(weights, f"{prefix}self_attn.", ("q_proj", "k_proj", "v_proj"), rank)
+        self._out = FusedLinear(weights, f"{prefix}self_attn.", ("o_proj",), rank)
+        self._gate_up = FusedLinear(weights, f"{prefix}mlp.", ("gate_proj", "up_proj"), rank)
+        self._down = FusedLinear(weights, f"{prefix}mlp.", ("down_proj",), rank)
         self.products = (self._qkv, self._out, self._gate_up, self._down)
 
     @property
     def adapters(self) -> dict[str, torch.nn.Parameter]:
         return {name: parameter for product in self.products for name, parameter in product.adapters.items()}
 
-    def __call__(self, number: int, x: torch.Tensor, rope: Rope, attend: Attend) -> torch.Tensor:
+    def __call__(self, number: int, x: torch.Tensor, rope: RotaryEmbedding, attend: Attend) -> torch.Tensor:
         normed = _norm(self._shape, self._norms[0], x)
         q, k, v = (part.view(len(x), -1, self._shape.head_dim) for part in self._qkv.each(normed))
         if self._head_norms:
@@ -192,5 +192,5 @@ class _Layer:
         return self._down.onto(x, F.silu(gate) * up)
 
 
-def _norm(shape: Configuration, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def _norm(shape: ModelConfig, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return F.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), shape.rms_norm_eps)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch.optim.adamw import adamw
 
 from waggle.core.errors import ModelError
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import is_bits
 from waggle.models.storage.checkpoint import Arrays
 from waggle.rl.random_streams import generator
@@ -23,7 +23,7 @@ ALL_BITS = (-(1 << 63), (1 << 63) - 1)
 Parameters = Mapping[str, torch.nn.Parameter]
 
 
-class Optimiser(Protocol):
+class Optimizer(Protocol):
     """Moves named parameters by their `.grad`."""
 
     def add(self, parameters: Parameters) -> None: ...
@@ -56,9 +56,9 @@ def tensor(values: NDArray[Any]) -> torch.Tensor:
     return result.view(torch.bfloat16) if is_bits(values) else result
 
 
-def make(training: Training, parameters: Parameters) -> Optimiser:
+def optimizer_for(training: TrainingMode, parameters: Parameters) -> Optimizer:
     """The optimiser of a way of training. AdamW never gets anything that rounding to bfloat16 could lose."""
-    if training.optimiser == "adafactor":
+    if training.optimizer == "adafactor":
         return Adafactor(parameters)
     return AdamW(parameters)
 

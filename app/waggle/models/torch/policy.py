@@ -15,20 +15,30 @@ import torch
 from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
-from waggle.models.shared.adaptive_batch import BatchSize
-from waggle.models.shared.decoding import Rows, decode
+from waggle.models.shared.adaptive_batch import AdaptiveBatch
+from waggle.models.shared.decoding import DecodingBatch, decode
 from waggle.models.shared.packing import group_row
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import is_bits, narrowed
 from waggle.models.storage.checkpoint import Arrays
 from waggle.models.torch import fused_head, optimizers
-from waggle.models.torch.cuda_graphs import RecordedRows, Recordings
-from waggle.models.torch.decoding import TorchRows
+from waggle.models.torch.cuda_graphs import CudaGraphs, GraphDecodingBatch
+from waggle.models.torch.decoding import TorchDecodingBatch
 from waggle.models.torch.memory import memory_errors
-from waggle.models.torch.model import CausalLM
+from waggle.models.torch.model import TorchModel
 from waggle.models.torch.optimizers import array, tensor
 from waggle.models.torch.packing import Packing
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.rl.batch import (
+    Floats,
+    Ids,
+    SampledCompletion,
+    SamplingParams,
+    StepMetrics,
+    StepParams,
+    TokenizedGroup,
+    TrainingGroup,
+    nothing,
+)
 from waggle.rl.objective import clipped, clipped_objective
 from waggle.rl.random_streams import generator
 
@@ -44,22 +54,22 @@ class TorchPolicy:
         folder: Path,
         *,
         device: str = "cpu",
-        training: Training | None = None,
+        training: TrainingMode | None = None,
         short: Callable[[str], None] = nothing,
     ) -> None:
-        self.training = training or Training()
+        self.training = training or TrainingMode()
         self._device = torch.device(device)
-        self._rows: Callable[..., Rows] = TorchRows
+        self._rows: Callable[..., DecodingBatch] = TorchDecodingBatch
         if self._device.type == "cuda":
             torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length and keeps each plan, and may give NaN
-            self._rows = partial(RecordedRows, Recordings().begin)
+            self._rows = partial(GraphDecodingBatch, CudaGraphs().begin)
         with memory_errors():
-            self._model = CausalLM(folder, self._device, self.training)
+            self._model = TorchModel(folder, self._device, self.training)
             self._parameters = self._model.trained
-            self._optimiser = optimizers.make(self.training, self._parameters)
+            self._optimizer = optimizers.optimizer_for(self.training, self._parameters)
         self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
         self._steps = 0
-        self._batch_size = BatchSize(self.training, self._model.bytes_per_token, short)
+        self._batch_size = AdaptiveBatch(self.training, self._model.bytes_per_token, short)
 
     @property
     def steps(self) -> int:
@@ -71,22 +81,22 @@ class TorchPolicy:
         return sum(weight.numel() for weight in self._model.weights.values())
 
     @torch.no_grad()
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
         return self._batch_size.sampled(prompts, uniforms, params, self._sample)
 
-    def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+    def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         group_size = len(uniforms) // len(prompts)
         short = self._batch_size.rows is not None  # then the weights serve as they are: what is made ready is a second copy
         ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
         if short:
-            self._rows = TorchRows  # and what was recorded gives its memory back
+            self._rows = TorchDecodingBatch  # and what was recorded gives its memory back
         with memory_errors(), ready:
             sampled = decode(self._rows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [sampled[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
 
         def measure(packing: Packing, hidden: torch.Tensor) -> torch.Tensor:
@@ -96,24 +106,26 @@ class TorchPolicy:
         return self._measured(texts, measure)
 
     @torch.no_grad()
-    def values(self, texts: Sequence[Written]) -> list[Floats]:
+    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         """See `sapo.seams.Policy.values`. Raises MemoryShort."""
         critic = self._critic
         if critic is None:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
         return self._measured(texts, lambda _, hidden: critic(self._model.normed(hidden).float())[:, 0])
 
-    def _measured(self, texts: Sequence[Written], measure: Callable[[Packing, torch.Tensor], torch.Tensor]) -> list[Floats]:
+    def _measured(
+        self, texts: Sequence[TokenizedGroup], measure: Callable[[Packing, torch.Tensor], torch.Tensor]
+    ) -> list[Floats]:
         """`measure(packing, hidden)` gives one number for each completion token; (N,) a group."""
 
-        def some(pieces: Sequence[Written]) -> Sequence[Floats]:
+        def some(pieces: Sequence[TokenizedGroup]) -> Sequence[Floats]:
             with memory_errors():
                 packing, hidden = self._hidden(pieces)
                 return packing.split(measure(packing, hidden))
 
         return self._batch_size.measured(texts, some)
 
-    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
         weights may be half changed, and the policy is to be opened again."""
         if self._critic is None and any(batch.returns is not None for batch in batches):
@@ -126,16 +138,16 @@ class TorchPolicy:
                 params.pause_point()
                 if not torch.isfinite(norm):
                     return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0, applied=False)
-                self._optimiser.step(params.learning_rate)
+                self._optimizer.step(params.learning_rate)
             self._steps += 1
         finally:
             self._forget_gradient()
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
 
-    def _gradient(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float]:
+    def _gradient(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[float, float]:
         """The gradient of all batches; their loss and clipped weight."""
 
-        def some(pieces: Sequence[GroupBatch]) -> tuple[float, float]:
+        def some(pieces: Sequence[TrainingGroup]) -> tuple[float, float]:
             params.pause_point()
             with memory_errors():
                 return self._learn(pieces, params)
@@ -156,11 +168,11 @@ class TorchPolicy:
         """
         critic = self._critic_parameters()
         weights = {name: _as_array(parameter) for name, parameter in self._parameters.items()}
-        moments = self._optimiser.moments({**self._parameters, **critic})
-        moments["steps"] = np.array(self._optimiser.steps(self._parameters), np.float32)
+        moments = self._optimizer.moments({**self._parameters, **critic})
+        moments["steps"] = np.array(self._optimizer.steps(self._parameters), np.float32)
         for name, parameter in critic.items():
             moments[name] = array(parameter)
-            moments["critic.steps"] = np.array(self._optimiser.steps(critic), np.float32)
+            moments["critic.steps"] = np.array(self._optimizer.steps(critic), np.float32)
         return weights, moments
 
     @torch.no_grad()
@@ -175,13 +187,13 @@ class TorchPolicy:
         with memory_errors():
             for name, parameter in self._parameters.items():
                 parameter.copy_(tensor(_fitted(weights.pop(name), parameter, name, steps)))
-            self._optimiser.restore(self._parameters, moments, int(moments.get("steps", steps)))
+            self._optimizer.restore(self._parameters, moments, int(moments.get("steps", steps)))
             self._drop_critic()
             if "critic.weight" in moments:
                 critic = self._make_critic()
                 for name, parameter in critic.items():
                     parameter.copy_(torch.from_numpy(moments.pop(name)))
-                self._optimiser.restore(critic, moments, int(moments["critic.steps"]))
+                self._optimizer.restore(critic, moments, int(moments["critic.steps"]))
         self._steps = steps
 
     def _make_critic(self) -> dict[str, torch.nn.Parameter]:
@@ -190,11 +202,11 @@ class TorchPolicy:
         torch.nn.init.zeros_(self._critic.weight)
         torch.nn.init.zeros_(self._critic.bias)
         parameters = self._critic_parameters()
-        self._optimiser.add(parameters)
+        self._optimizer.add(parameters)
         return parameters
 
     def _drop_critic(self) -> None:
-        self._optimiser.drop(self._critic_parameters())
+        self._optimizer.drop(self._critic_parameters())
         self._critic = None
 
     def _critic_parameters(self) -> dict[str, torch.nn.Parameter]:
@@ -202,7 +214,7 @@ class TorchPolicy:
             return {}
         return {f"critic.{name}": parameter for name, parameter in self._critic.named_parameters()}
 
-    def _learn(self, batches: Sequence[GroupBatch], params: StepParams) -> tuple[float, float]:
+    def _learn(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[float, float]:
         """Add some groups' gradient; their loss and clipped weight."""
         advantage = self._joined([batch.advantage for batch in batches])  # (N,)
         weight = self._joined([batch.weight for batch in batches])
@@ -230,7 +242,7 @@ class TorchPolicy:
     def _joined(self, arrays: Sequence[Floats]) -> torch.Tensor:
         return torch.from_numpy(np.concatenate(arrays)).to(self._device)
 
-    def _hidden(self, texts: Sequence[Written]) -> tuple[Packing, torch.Tensor]:
+    def _hidden(self, texts: Sequence[TokenizedGroup]) -> tuple[Packing, torch.Tensor]:
         """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""
         packing = Packing([group_row(text) for text in texts], self._device, self._model.precision, self._model.sharing_heads)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)

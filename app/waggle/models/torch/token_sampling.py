@@ -8,7 +8,7 @@ from waggle.rl.token_sampling import BLOCK, BLOCKS_FROM
 AT_ONCE = 1 << 20  # numbers of a large vocabulary's rows that a processor looks at together: they stay in its cache
 
 
-def pick(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
+def sample_tokens(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
     """(rows, V) at the temperature wanted, in any precision, and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
     if top_p >= 1.0 and logits.shape[1] < BLOCKS_FROM:
         return _from_all(logits.float(), uniforms)

@@ -1,4 +1,4 @@
-"""Gathering: look into the directory, pull from a few peers at random, judge what came, fill the pool. In the background."""
+"""The collector: reads the directory, pulls records of a few random peers, judges them, and fills the pool. In the background."""
 
 import asyncio
 import logging
@@ -13,146 +13,134 @@ import msgspec
 
 from waggle.core.errors import BadRecord, VerifierError
 from waggle.core.peer_id import short_id
-from waggle.network.exchange.pool import Pool
-from waggle.network.exchange.verification import Judged, Watch, judge
-from waggle.network.identity.duplicate_node import Twins
-from waggle.network.identity.membership import Admission
-from waggle.network.limits.bandwidth import PAY_S, Traffic
-from waggle.network.limits.rate_limits import Accounts, Payers
-from waggle.network.limits.reputation import Trust
+from waggle.network.exchange.node_context import NodeContext, PeerAccounts
+from waggle.network.exchange.pool import GroupPool
+from waggle.network.exchange.verification import VerifiedRecord, VerifierStopwatch, verify_record
+from waggle.network.identity.duplicate_node import DuplicateNodeDetector
+from waggle.network.limits.bandwidth import PAY_S
+from waggle.network.limits.rate_limits import Payers
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import GroupsArrived, IdentityTwice, News, RecordDropped
-from waggle.network.messages.options import SwarmOptions
+from waggle.network.messages.events import DuplicateIdentity, GroupsArrived, RecordRejected
 from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
 from waggle.network.transport.tasks import end
-from waggle.tasks.charter import Charter
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
-from waggle.tasks.sandbox.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
-REMEMBERED = 4096  # payloads tried: each is pulled once
-MAX_READ = 256  # announcements considered at one look
+REMEMBERED = 4096  # payloads: each is pulled once
+MAX_READ = 256  # announcements considered in one look
 REST_S = 15.0  # before a peer that did not answer is asked again, at the earliest
-SLOWER = 4.0  # times the tempo, while the pool holds plenty that promises to be of use
-MOST_PULLS = 32  # under way at once: slow peers fill places for seconds, and must not fill all
-MAX_PULL = 4 * 1024 * 1024  # bytes that one call brings, whatever was announced
-UNKNOWN = 2  # greeted at one look, beside K / 2 trusted peers
+SLOWER = 4.0  # times the tempo, while the pool holds many useful groups
+MAX_PULLS = 32  # at the same time: slow peers hold a place for seconds, and must not hold all
+MAX_PULL_BYTES = 4 * 1024 * 1024  # of one call, whatever was announced
+SLOW_PULL_S = 2.0  # a pull that takes longer is logged
+STRANGERS_PER_LOOK = 2  # connected strangers that are asked for a handshake, beside K / 2 trusted peers
 
 
-class Unanswered(NamedTuple):
-    """A payload that did not come: not asked for again until then (monotonic), after so many seconds of rest."""
+class FailedPull(NamedTuple):
+    """A payload that did not come: it is not asked for before `until` (monotonic), after `rest` seconds."""
 
     until: float
     sha256: bytes
     rest: float
 
 
-class Gathering:
-    """Fills `pool` and `trust`. Belongs to the loop's thread; judging runs in a thread of its own."""
+class RolloutCollector:
+    """Fills the pool. Belongs to the loop's thread; judging runs in a thread of its own.
+
+    `uploaded` gives the payload with a hash that a light client uploaded to this node, or b"". `own_expiry` is the expiry of our
+    newest announcement (unix milliseconds). `on_announcements` hears the current announcements of each look.
+    """
 
     def __init__(
         self,
-        options: SwarmOptions,
-        charter: Charter,
-        admission: Admission,
-        peer_id: bytes,
-        verifier: Verifier,
-        tell: Callable[[News], None],
-        clock: Callable[[], float],
+        context: NodeContext,
+        accounts: PeerAccounts,
+        pool: GroupPool,
+        depth: directory.DirectoryDepth,
         *,
-        pool: Pool,
-        trust: Trust,
-        traffic: Traffic,
-        depth: directory.Depth,
-        accounts: Accounts,
-        lodged: Callable[[bytes], bytes] = lambda sha256: b"",
-        mine: Callable[[], int] = lambda: 0,
+        uploaded: Callable[[bytes], bytes] = lambda sha256: b"",
+        own_expiry: Callable[[], int] = lambda: 0,
         on_announcements: Callable[[Mapping[bytes, Announcement]], None] = lambda announced: None,
-        is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._on_announcements = on_announcements
-        self._is_resting = is_resting  # whether this computer is to rest: then nothing is pulled or judged
-        self._options = options
-        self._charter = charter
-        self._digest = charter.digest
-        self._admission = admission
-        self._peer_id = peer_id
-        self._verifier = verifier
-        self._tell = tell
-        self._clock = clock
+        self._context = context
+        self._options = context.options
+        self._digest = context.charter.digest
+        self._reputations, self._bandwidth, self._rate_limits = accounts.reputations, accounts.bandwidth, accounts.rate_limits
         self._pool = pool
-        self._trust = trust
-        self._traffic = traffic
-        self._lodged = lodged
-        self._twins = Twins(mine)
         self._depth = depth
+        self._uploaded = uploaded
+        self._duplicate = DuplicateNodeDetector(own_expiry)
+        self._on_announcements = on_announcements
         self._random = random.Random()
-        self._tried: OrderedDict[directory.Payload, None] = OrderedDict()
-        self._unanswered: dict[bytes, Unanswered] = {}  # by origin
-        self._silent: dict[bytes, float] = {}  # peer id -> not greeted until, monotonic
+        self._tried: OrderedDict[directory.PayloadKey, None] = OrderedDict()
+        self._failed: dict[bytes, FailedPull] = {}  # by origin
+        self._no_handshake: dict[bytes, float] = {}  # peer id -> not asked for a handshake until, monotonic
         self._pulling: dict[bytes, asyncio.Task[None]] = {}
-        self._accounts = accounts
-        self._one_at_a_time, self._not_trusted = asyncio.Lock(), asyncio.Lock()
-        self._judging: asyncio.Future[Judged] | None = None
+        self._judging_line, self._strangers_line = asyncio.Lock(), asyncio.Lock()
+        self._judging: asyncio.Future[VerifiedRecord] | None = None
 
     async def run(self, connection: Transport) -> None:
-        """Look, pull, judge, wait; for ever."""
+        """Look, pull, judge, wait, until cancelled."""
         while True:
-            while not self._traffic.may_read():  # a limit that the person set
+            while not self._bandwidth.may_read_directory():  # a limit that the person set
                 await asyncio.sleep(PAY_S)
-            with suppress(PeerAway):  # the network starts again: the next look finds it
+            try:
                 await self._look(connection)
-            plenty = len(promising(self._pool.waiting(), self._trust.barren())) >= self._options.pool_capacity // 4
+            except PeerAway as away:  # the network restarts: the next look works again
+                log.debug("no look for groups of peers: %r", away)
+            barren = {peer.id for peer in self._reputations if peer.barren}
+            plenty = len(useful_groups(self._pool.waiting(), barren)) >= self._options.pool_capacity // 4
             await asyncio.sleep(self._options.tempo * (SLOWER if plenty else 1.0))
 
     async def finish(self) -> None:
-        """End the pulls, and wait for the judging under way: closing the verifier would end it in the middle."""
+        """End the pulls, and wait for the judging under way: closing the verifier would break it off."""
         await end(list(self._pulling.values()))
         if self._judging is not None:
-            await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer interests anybody
+            await asyncio.gather(self._judging, return_exceptions=True)  # a refusal no longer matters
 
     async def _look(self, connection: Transport) -> None:
-        self._finished()
-        greeted = await self._greet(connection)
-        announced = dict(greeted)
+        self._collect_finished_pulls()
+        by_handshake = await self._ask_for_handshakes(connection)
+        announced = dict(by_handshake)
         for origin, each in (await self._read(connection)).items():
             if origin not in announced or announced[origin].expires < each.expires:
                 announced[origin] = each
-        if self._peer_id in announced and self._twins.observe(announced[self._peer_id].expires):
+        own_id = self._context.identity.peer_id
+        if own_id in announced and self._duplicate.observe(announced[own_id].expires):
             log.info("another computer announces itself under our own identity")
-            self._tell(IdentityTwice())
-        self._trust.agree(announced)
-        now = self._clock()
-        current = {o: each for o, each in announced.items() if directory.is_current(each, self._charter, now)}
+            self._context.report(DuplicateIdentity())
+        self._reputations.clear_refusals(announced)
+        now = self._context.clock()
+        current = {o: each for o, each in announced.items() if directory.is_current(each, self._context.charter, now)}
         self._on_announcements(current)
-        if self._is_resting():
+        if self._context.is_resting():
             return
-        resting = {origin for origin in current if self._accounts.rest(self._trust.of(origin).payers)}
-        chosen = directory.choose(
+        resting = {origin for origin in current if self._rate_limits.used_up(self._reputations.of(origin).payers)}
+        chosen = directory.choose_peers(
             current,
-            avoid={self._peer_id, *self._pulling, *self._resters(connection, current), *self._trust.avoided(), *resting},
+            avoid={own_id, *self._pulling, *self._peers_to_skip(connection, current), *self._reputations.avoided(), *resting},
             tried=self._tried,
-            known=self._trust.trusted() | greeted.keys(),
+            known=self._reputations.trusted() | by_handshake.keys(),
             count=self._options.peers_per_pull,
             random=self._random,
-        )[: MOST_PULLS - len(self._pulling)]
+        )[: MAX_PULLS - len(self._pulling)]
         self._begin(connection, {origin: current[origin] for origin in chosen}, now)
 
     async def read(self, connection: Transport) -> dict[bytes, bytes]:
-        """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
+        """The signed announcements of one shard of the directory, charged to the bandwidth limit; raises PeerAway."""
         network = connection.dht
         entries = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
-        self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
+        self._bandwidth.charge_directory(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
         return entries
 
     async def _read(self, connection: Transport) -> dict[bytes, Announcement]:
-        """What the directory says, of a sample where that is much."""
+        """The announcements of one shard of the directory; a sample of them if there are many."""
         try:
             entries = await self.read(connection)
-        except PeerAway as away:  # too much in it, or nobody who holds it: those greeted are still there
+        except PeerAway as away:  # the shard is too large, or no peer that holds it answers: the handshakes remain
             log.debug("the directory was not read: %r", away)
             return {}
         announced = {origin: announcements.parse(blob) for origin, blob in entries.items()}
@@ -161,172 +149,189 @@ class Gathering:
         sample = self._random.sample(sorted(announced), min(len(announced), MAX_READ))
         return {origin: announced[origin] for origin in sample}
 
-    async def _greet(self, connection: Transport) -> dict[bytes, Announcement]:
-        """What trusted peers, and a few of those connected, say themselves."""
-        # Only of those connected: p2pd waits longer after each vain call, and `connection` calls the others now and then.
-        trusted, company = self._trust.trusted(), self._trust.welcome() - _lasting(self._silent)
-        callees = [
-            *self._some(company & trusted, self._options.peers_per_pull // 2),
-            *self._some(company - trusted, UNKNOWN),
+    async def _ask_for_handshakes(self, connection: Transport) -> dict[bytes, Announcement]:
+        """The announcements that some trusted and some other connected peers give in their handshakes."""
+        # Only connected peers: p2pd waits longer after each failed call. The transport calls the others now and then.
+        now = time.time()
+        welcome = {
+            peer.id for peer in self._reputations if peer.connection != "gone" and not (peer.choice or peer.is_doubted(now))
+        }
+        trusted, callees = self._reputations.trusted(), welcome - _still_resting(self._no_handshake)
+        sample = [
+            *self._sample(callees & trusted, self._options.peers_per_pull // 2),
+            *self._sample(callees - trusted, STRANGERS_PER_LOOK),
         ]
-        announcements_heard = await asyncio.gather(*(self._hear(connection, peer_id) for peer_id in callees))
-        return {peer_id: each for peer_id, each in zip(callees, announcements_heard, strict=True) if each is not None}
+        answers = await asyncio.gather(*(self._handshake(connection, peer_id) for peer_id in sample))
+        return {peer_id: each for peer_id, each in zip(sample, answers, strict=True) if each is not None}
 
-    async def _hear(self, connection: Transport, peer_id: bytes) -> Announcement | None:
+    async def _handshake(self, connection: Transport, peer_id: bytes) -> Announcement | None:
         try:
             blob = await connection.dht.greet(peer_id)
-            if not blob:  # it does not speak of itself
+            if not blob:  # it says nothing about itself
                 return None
-            greeting = handshake.read(blob)
-            refusal = handshake.refusal(greeting, self._digest)
+            answer = handshake.read(blob)
+            refusal = handshake.refusal(answer, self._digest)
             if refusal:
                 log.debug("peer %s takes no part here: %r", short_id(peer_id), refusal)
-            self._trust.greeted(peer_id, refusal)
-            if greeting.announced and greeting.charter == self._digest:
-                announced = announcements.read(greeting.announced, peer_id)
-                if self._admission.admits(peer_id, announced.certificate):
+            self._reputations.record_handshake(peer_id, refusal)
+            if answer.announced and answer.charter == self._digest:
+                announced = announcements.read(answer.announced, peer_id)
+                if self._context.membership.admits(peer_id, announced.certificate):
                     return announced
                 log.info("the announcement of peer %s is refused: its certificate does not hold here now", short_id(peer_id))
-                self._silent[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
+                self._no_handshake[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
         except PeerAway as away:  # the directory may know of it
-            log.debug("peer %s did not answer a greeting: %r; next try in %g s", short_id(peer_id), away, REST_S)
-            self._silent[peer_id] = time.monotonic() + REST_S
-        except BadRecord as bad:  # counted and told; the others are heard
-            self._silent[peer_id] = time.monotonic() + REST_S
+            log.debug("peer %s gave no handshake: %r; next try in %g s", short_id(peer_id), away, REST_S)
+            self._no_handshake[peer_id] = time.monotonic() + REST_S
+        except BadRecord as bad:  # counted against the peer and reported; the others are asked all the same
+            self._no_handshake[peer_id] = time.monotonic() + REST_S
             self._reject(peer_id, bad.title)
         return None
 
-    def _some(self, peers: set[bytes], count: int) -> list[bytes]:
+    def _sample(self, peers: set[bytes], count: int) -> list[bytes]:
         return self._random.sample(sorted(peers), min(len(peers), count))
 
     def _begin(self, connection: Transport, chosen: dict[bytes, Announcement], now: float) -> None:
-        """Pull from them at once, in the background: a slow one holds up neither the others nor the next look.
+        """Start pulls from these peers in the background: a slow one delays neither the others nor the next look.
 
-        What was announced is only said: each is paid for as the largest until it is here. Who cannot is chosen at a later look.
+        An announced size is only a claim, so each pull is charged as the largest until it has come. A peer that cannot pay
+        is chosen in a later look.
         """
         for origin, announced in chosen.items():
-            payers = self._trust.of(origin).payers
-            if self._accounts.pulls.has(payers):
-                self._accounts.pulls.charge(payers, MAX_PULL)
+            payers = self._reputations.of(origin).payers
+            if self._rate_limits.pulls.has(payers):
+                self._rate_limits.pulls.charge(payers, MAX_PULL_BYTES)
                 self._pulling[origin] = asyncio.create_task(self._pull_one(connection, origin, announced, payers, now))
 
-    def _finished(self) -> None:
-        """Forget the pulls that have ended; raises what only a fault of ours can raise in one."""
+    def _collect_finished_pulls(self) -> None:
+        """Remove the pulls that have ended; raises what only a bug of ours can raise in one."""
         for origin in [origin for origin, pull in self._pulling.items() if pull.done()]:
             self._pulling.pop(origin).result()
 
     async def _pull_one(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers, now: float) -> None:
-        with suppress(PeerAway):  # the network has just ended: the next look finds it again
+        with suppress(PeerAway):  # our own network just ended: the next look finds it again
             try:
                 blob = await self._pull(connection, origin, announced, payers)
             finally:
-                self._accounts.pulls.charge(payers, -MAX_PULL)  # what came is paid for
+                self._rate_limits.pulls.charge(payers, -MAX_PULL_BYTES)  # `_pull` charged what really came
             if not blob:
                 return
-            # Of all others one at most stands in line with those of trusted peers, which so wait for two records only.
-            line = nullcontext() if self._trust.of(origin).trusted else self._not_trusted
-            async with line, self._one_at_a_time:  # the round's own judging never waits for more than one of ours
+            # At most one stranger waits in the line of the trusted peers, so these wait for two records at most.
+            line = nullcontext() if self._reputations.of(origin).trusted else self._strangers_line
+            async with line, self._judging_line:  # the round's own judging never waits for more than one record
                 await self._accept(connection, origin, announced, blob, now)
 
     async def _pull(self, connection: Transport, origin: bytes, announced: Announcement, payers: Payers) -> bytes:
-        while not self._traffic.may_receive():  # a limit that the person set
+        while not self._bandwidth.may_receive():  # a limit that the person set
             await asyncio.sleep(PAY_S)
-        blob = self._lodged(announced.sha256) or await fetch(  # by a light client, with us
-            connection, self._traffic, origin=origin, via=announced.via, sha256=announced.sha256,
-            seconds=self._options.patience, certificate=self._admission.certificate(),
-            paid=lambda size: self._accounts.pulls.charge(payers, size),
+        began = time.monotonic()
+        blob = self._uploaded(announced.sha256) or await fetch(
+            connection, self._bandwidth, origin=origin, via=announced.via, sha256=announced.sha256,
+            seconds=self._options.patience, certificate=self._context.membership.certificate(),
+            paid=lambda size: self._rate_limits.pulls.charge(payers, size),
         )  # fmt: skip
+        seconds = time.monotonic() - began
         if not blob:
-            before = self._unanswered.get(origin)
+            before = self._failed.get(origin)
             rest = 2 * before.rest if before and before.sha256 == announced.sha256 else REST_S
-            log.debug("a payload of peer %s did not come; next try in %g s at the earliest", short_id(origin), rest)
-            self._unanswered[origin] = Unanswered(time.monotonic() + rest, announced.sha256, rest)
+            log.debug(
+                "a payload of peer %s did not come within %.1f s; next try in %g s at the earliest",
+                short_id(origin),
+                seconds,
+                rest,
+            )
+            self._failed[origin] = FailedPull(time.monotonic() + rest, announced.sha256, rest)
+        elif seconds > SLOW_PULL_S:
+            log.debug("peer %s is slow: %d bytes took %.1f s", short_id(origin), len(blob), seconds)
         return blob
 
     async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
-        """Judge it as of `now`, when it was chosen: a queue before it must not make it too old."""
-        payers, watch = (await standing_of(origin, self._trust, connection)).payers, Watch()
-        if self._is_resting() or not self._accounts.work.has(payers):  # since it was chosen; it may be chosen again
-            why = "this computer rests" if self._is_resting() else "its share of judging is used up"
-            log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), why)
+        """Judge a record as of `now`, when it was chosen: waiting in line must not make it too old."""
+        payers, watch = (await standing_of(origin, self._reputations, connection)).payers, VerifierStopwatch()
+        if self._context.is_resting() or not self._rate_limits.work.has(payers):  # since it was chosen
+            reason = "this computer rests" if self._context.is_resting() else "its share of judging is used up"
+            log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), reason)
             return
         self._remember((origin, announced.sha256))
         work = asyncio.to_thread(
-            judge, blob, announced, origin=origin, charter=self._charter, verifier=self._verifier, now=now, watch=watch
-        )
+            verify_record, blob, announced, origin=origin, charter=self._context.charter, verifier=self._context.verifier,
+            now=now, watch=watch,
+        )  # fmt: skip
         self._judging = asyncio.ensure_future(work)
         try:
-            judged = await asyncio.shield(self._judging)
-        except BadRecord as bad:  # counted and told; the swarm goes on
+            verified = await asyncio.shield(self._judging)
+        except BadRecord as bad:  # counted against the peer and reported
             self._reject(origin, bad.title)
             return
-        except VerifierError as error:  # our own trouble, which the verifier has told: nobody is to blame
+        except VerifierError as error:  # our own trouble, which the verifier has reported: no peer is to blame
             log.info("a record of peer %s was not judged: %s", short_id(origin), error.title)
             return
-        finally:  # also for a verifier that ended over what was sent
-            self._accounts.work.charge(payers, watch.seconds)
-        if judged.reserved:
-            self._reject(origin, "reserved question", judged.reserved)
-        self._keep(origin, judged)
+        finally:  # also if the record ended the verifier
+            self._rate_limits.work.charge(payers, watch.seconds)
+        if verified.reserved:
+            self._reject(origin, "reserved question", verified.reserved)
+        self._add_to_pool(origin, verified)
 
-    def _keep(self, origin: bytes, judged: Judged) -> None:
-        standing = self._trust.of(origin)
-        if standing.choice:  # a person has just decided
+    def _add_to_pool(self, origin: bytes, verified: VerifiedRecord) -> None:
+        peer = self._reputations.of(origin)
+        if peer.choice:  # the person has just decided
             log.info("the groups of peer %s are dropped: the person muted or blocked it", short_id(origin))
             return
-        source = standing.party
-        fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=source) for group in judged.groups))
+        fresh = tuple(self._pool.add(msgspec.structs.replace(group, source=peer.party) for group in verified.groups))
+        if len(fresh) < len(verified.groups):
+            log.debug("%d groups of peer %s are dropped: they came before", len(verified.groups) - len(fresh), short_id(origin))
         if fresh:
-            record = judged.record
-            self._trust.received(origin, record.round, record.model, fresh)
-            self._tell(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
+            record = verified.record
+            self._reputations.record_groups(origin, record.round, record.model, fresh)
+            self._context.report(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
         log.info("a message of peer %s is refused: %s", short_id(origin), reason)
-        self._trust.rejected(origin, reason, count)
-        if not self._trust.of(origin).trusted:  # then nothing else of it is worth a risk
+        self._reputations.record_rejection(origin, reason, count)
+        if not self._reputations.of(origin).trusted:  # the rest of what it sent is not worth the risk
             self._pool.drop(origin)
-        self._tell(RecordDropped(origin=origin, reason=reason))
+        self._context.report(RecordRejected(origin=origin, reason=reason, count=count))
 
-    def _remember(self, payload: directory.Payload) -> None:
+    def _remember(self, payload: directory.PayloadKey) -> None:
         self._tried[payload] = None
         if len(self._tried) > REMEMBERED:
             self._tried.popitem(last=False)
 
-    def _resters(self, connection: Transport, current: Mapping[bytes, Announcement]) -> list[bytes]:
-        self._unanswered = {origin: each for origin, each in self._unanswered.items() if origin in current}
-        called = {origin: current[origin].via or (origin,) for origin in self._unanswered}
+    def _peers_to_skip(self, connection: Transport, current: Mapping[bytes, Announcement]) -> list[bytes]:
+        self._failed = {origin: each for origin, each in self._failed.items() if origin in current}
+        givers_of = {origin: current[origin].via or (origin,) for origin in self._failed}
         here = {
             origin
-            for origin, givers in called.items()
-            if not connection.calls or any(self._trust.of(giver).connection != "gone" for giver in givers)
+            for origin, givers in givers_of.items()
+            if not connection.calls or any(self._reputations.of(giver).connection != "gone" for giver in givers)
         }
-        return resters(self._unanswered, current, here, time.monotonic())
+        return peers_to_skip(self._failed, current, here, time.monotonic())
 
 
-def resters(
-    unanswered: Mapping[bytes, Unanswered], current: Mapping[bytes, Announcement], here: Collection[bytes], now: float
+def peers_to_skip(
+    failed: Mapping[bytes, FailedPull], current: Mapping[bytes, Announcement], here: Collection[bytes], now: float
 ) -> list[bytes]:
-    """What did not come: left alone for a while, ever longer, and then until whoever gives it is connected, or else is offered.
+    """The origins not to ask at `now` (monotonic): those that rest, and afterwards those whose giver is not connected.
 
-    p2pd waits longer after each vain call to a peer, up to minutes, before it makes the next: a swarm that was cut in two
-    would wait as long when it is whole again.
+    `here` holds the origins of which a giver is connected. An origin that offers another payload is asked in any case. p2pd waits
+    longer after each failed call to a peer, up to minutes: without this, a swarm that was split would stay so as long when the
+    parts can reach each other again.
     """
     return [
         origin
-        for origin, each in unanswered.items()
+        for origin, each in failed.items()
         if now < each.until or (origin not in here and each.sha256 == current[origin].sha256)
     ]
 
 
-def promising(waiting: Iterable[JudgedGroup], barren: Collection[bytes]) -> list[JudgedGroup]:
-    """What a round may count on: neither a flood under new names nor what was never of use makes it stop looking for more."""
+def useful_groups(waiting: Iterable[JudgedGroup], barren: Collection[bytes]) -> list[JudgedGroup]:
+    """The waiting groups that a round can count on: neither newcomers' nor those of peers whose groups taught nothing so far."""
     return [group for group in waiting if group.source != NEWCOMERS and group.group.origin not in barren]
 
 
-def _lasting(rests: dict[bytes, float]) -> set[bytes]:
-    """Who still rests; the others are forgotten."""
+def _still_resting(rests: dict[bytes, float]) -> set[bytes]:
+    """The peers that still rest; removes the others."""
     now = time.monotonic()
-    for over in [peer_id for peer_id, until in rests.items() if until <= now]:
-        del rests[over]
+    for peer_id in [peer_id for peer_id, until in rests.items() if until <= now]:
+        del rests[peer_id]
     return set(rests)

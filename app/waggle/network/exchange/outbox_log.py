@@ -1,4 +1,4 @@
-"""What left this computer last, as it was: the newest messages, for the person whose computer it is. In memory only."""
+"""The newest messages that left this computer, byte for byte, so that the person can read them. In memory only."""
 
 import json
 from collections import deque
@@ -13,30 +13,30 @@ from waggle.network.messages import rollout_record
 from waggle.network.messages.rollout_record import MAX_RAW
 
 MAX_MESSAGES = 10
-Kind = Literal["groups", "announcement", "greeting", "charter", "sheet"]
+MessageKind = Literal["groups", "announcement", "greeting", "charter", "sheet"]
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """`content` are the bytes that went out; `to` is a peer id, empty for the directory and for whoever asks."""
+class OutgoingMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """`content` is the bytes that went out; `to` is a peer id, or empty: to the directory, or to any peer that asks."""
 
     at: float
-    kind: Kind
+    kind: MessageKind
     to: bytes
     content: bytes
 
 
-class Sent:
+class OutboxLog:
     """The last few messages, newest first. Belongs to the loop's thread."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._messages: deque[Message] = deque(maxlen=MAX_MESSAGES)
+        self._messages: deque[OutgoingMessage] = deque(maxlen=MAX_MESSAGES)
 
-    def note(self, kind: Kind, content: bytes, to: bytes = b"") -> bytes:
-        """Remember a message that goes out; returns it. The same words said again count as one message, the newer one."""
+    def add(self, kind: MessageKind, content: bytes, to: bytes = b"") -> bytes:
+        """Remember a message that goes out and return its content. A repeated message counts once, as the newer one."""
         if not content:
             return content
-        message = Message(at=self._clock(), kind=kind, to=to, content=content)
+        message = OutgoingMessage(at=self._clock(), kind=kind, to=to, content=content)
         repeated = next(
             (earlier for earlier in self._messages if (earlier.kind, earlier.to, earlier.content) == (kind, to, content)), None
         )
@@ -45,12 +45,13 @@ class Sent:
         self._messages.appendleft(message)
         return content
 
-    def newest(self) -> tuple[Message, ...]:
+    def newest(self) -> tuple[OutgoingMessage, ...]:
+        """The messages, newest first."""
         return tuple(self._messages)
 
 
-def readable(message: Message) -> str:
-    """Every value of a message, unpacked but otherwise as it was sent: JSON, with bytes in hex."""
+def readable(message: OutgoingMessage) -> str:
+    """Every value of a message as it was sent, as JSON with bytes in hex."""
     match message.kind:
         case "charter":
             return message.content.decode("utf-8", "replace")
@@ -68,8 +69,8 @@ def _unpacked(frame: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(frame, max_output_size=MAX_RAW)
 
 
-def written_by_hand(message: Message) -> bool:
-    """Whether a person's own answer is in it."""
+def written_by_hand(message: OutgoingMessage) -> bool:
+    """Whether the message contains an answer that a person wrote."""
     return message.kind == "groups" and rollout_record.written_by_hand(message.content)
 
 

@@ -1,27 +1,31 @@
-"""The pool: judged groups of peers that teach something, waiting to be trained on. Bounded in all, per peer and in age."""
+"""The pool: judged groups of peers that teach something and wait to be trained on. Bounded in total, per party and in age."""
 
+import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from waggle.network.limits.rate_limits import of_most
+from waggle.core.peer_id import short_id
+from waggle.network.limits.rate_limits import of_largest_holder
 from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.rl.advantage import CRUMB_SPAN, teaches
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import QuestionId
 from waggle.tasks.rollout_group import JudgedGroup
 
-CAPACITY = 256
-REMEMBERED = 20_000  # groups that were here before: each is trained on at most once
+log = logging.getLogger(__name__)
+
+CAPACITY = 256  # groups
+REMEMBERED = 20_000  # groups that were here before, so that each is trained on at most once
 
 Key = tuple[bytes, QuestionId]
 
 
-class Pool:
-    """At most `capacity` groups, a quarter of them from any one source: a peer, or all peers of one address range.
+class GroupPool:
+    """At most `capacity` groups, at most a quarter of them from any one party (a peer, or all peers of one address range).
 
-    Thread-safe: the round takes, the network adds.
+    Thread-safe: the network adds, the round takes.
     """
 
     def __init__(
@@ -47,7 +51,10 @@ class Pool:
             return len(self._waiting)
 
     def add(self, groups: Iterable[JudgedGroup]) -> list[JudgedGroup]:
-        """Return those never met before, and keep those of them that teach. Where room is short, whoever has most gives way."""
+        """Add the groups that teach something; returns all that were never here before.
+
+        If there is no room, the party with the most groups loses its oldest.
+        """
         with self._lock:
             self._forget_old()
             fresh = [group for group in groups if self._meet(group.key)]
@@ -57,13 +64,13 @@ class Pool:
             return fresh
 
     def waiting(self) -> tuple[JudgedGroup, ...]:
-        """Everything that waits now, oldest first."""
+        """All waiting groups, oldest first."""
         with self._lock:
             self._forget_old()
             return tuple(self._waiting.values())
 
     def take(self, groups: Sequence[JudgedGroup]) -> None:
-        """Remove these; those that are no longer here are passed over."""
+        """Remove groups; those that are no longer here are ignored."""
         with self._lock:
             for group in groups:
                 self._waiting.pop(group.key, None)
@@ -71,8 +78,11 @@ class Pool:
     def drop(self, origin: bytes) -> None:
         """Remove all groups of a peer."""
         with self._lock:
-            for key in [key for key in self._waiting if key[0] == origin]:
+            keys = [key for key in self._waiting if key[0] == origin]
+            for key in keys:
                 del self._waiting[key]
+        if keys:
+            log.debug("%d waiting groups of peer %s leave the pool", len(keys), short_id(origin))
 
     def _meet(self, key: Key) -> bool:
         if key in self._met:
@@ -86,16 +96,21 @@ class Pool:
         if len(self._from(source)) > self._per_source:
             self._drop_oldest_of_most(self._from(source))
         if len(self._waiting) > self._capacity:
-            self._drop_oldest_of_most(of_most((key, group.source or key[0], 1) for key, group in self._waiting.items()))
+            self._drop_oldest_of_most(of_largest_holder((key, group.source or key[0], 1) for key, group in self._waiting.items()))
 
     def _from(self, source: str | bytes) -> list[Key]:
         return [key for key, group in self._waiting.items() if (group.source or key[0]) == source]
 
     def _drop_oldest_of_most(self, keys: Sequence[Key]) -> None:
-        """The oldest group of the peer that has most of these."""
-        del self._waiting[of_most((key, key[0], 1) for key in keys)[0]]
+        """Drop the oldest group of the peer that has most of these."""
+        key = of_largest_holder((key, key[0], 1) for key in keys)[0]
+        del self._waiting[key]
+        log.debug("the pool has no room: the oldest group of peer %s is dropped", short_id(key[0]))
 
     def _forget_old(self) -> None:
         oldest = oldest_epoch(self._charter, self._clock())
-        for key in [key for key in self._waiting if key[1].epoch < oldest]:
+        keys = [key for key in self._waiting if key[1].epoch < oldest]
+        for key in keys:
             del self._waiting[key]
+        if keys:
+            log.debug("%d groups leave the pool: they are too old", len(keys))

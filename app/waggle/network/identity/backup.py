@@ -1,6 +1,7 @@
-"""A backup of an identity: one text file that only its passphrase opens, and what is put back from it without losing anything.
+"""A backup of an identity: one text file that only its passphrase opens, and restoring from it without losing a key.
 
-The key is scrypt's of the passphrase; the name and the peer id stand readable above, and cannot be changed unnoticed.
+scrypt makes the encryption key from the passphrase. Name and peer id are readable in the file; they are authenticated, so a
+change is noticed.
 """
 
 import base64
@@ -24,22 +25,22 @@ from waggle.network.identity.keys import Identity, name_of
 SHORTEST = 8  # characters of a passphrase
 MAX_BYTES = 4096
 SALT, NONCE = 16, 12
-COST = {"n": 1 << 15, "r": 8, "p": 1}  # about a tenth of a second, and 32 MB, for each guess
+COST = {"n": 1 << 15, "r": 8, "p": 1}  # scrypt: about 0.1 s and 32 MB for each guess
 HEAD = "Waggle identity, encrypted with a passphrase (version 1)"
 _FORM = re.compile(rf"{re.escape(HEAD)}\nname: ([^\n]{{1,60}})\npeer: ([0-9A-Za-z]{{1,64}})\n\n([0-9A-Za-z+/=\n]{{1,1000}})\n?")
 COPY_AGAIN = "Take another copy of the backup, if there is one."
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What a backup held: the content of a key file, and whose it is."""
+class OpenedBackup:
+    """The content of a backup: a key file, and its peer id."""
 
     content: bytes
     peer_id: bytes
 
 
 def seal(who: Identity, passphrase: str) -> bytes:
-    """The backup of a key file; raises IdentityError for a passphrase that is too short, and where the file is gone."""
+    """The backup of a key file; raises IdentityError if the passphrase is too short, or the file is gone."""
     if len(passphrase) < SHORTEST:
         raise IdentityError(f"A passphrase has at least {SHORTEST} characters.", "Four words that nobody would guess are good.")
     try:
@@ -52,8 +53,8 @@ def seal(who: Identity, passphrase: str) -> bytes:
     return f"{head}\n{base64.encodebytes(salt + nonce + sealed).decode()}".encode()
 
 
-def open_(blob: bytes, passphrase: str) -> Opened:
-    """What a backup holds; raises IdentityError for another passphrase, and for what is no backup or was changed."""
+def unseal(blob: bytes, passphrase: str) -> OpenedBackup:
+    """Decrypt a backup; raises IdentityError for a wrong passphrase, and for a file that is no backup or was changed."""
     match = _FORM.fullmatch(blob[:MAX_BYTES].decode("utf-8", "replace").replace("\r\n", "\n"))
     if match is None:
         raise IdentityError("This is no backup of an identity.", "It begins with the words: Waggle identity.")
@@ -68,7 +69,7 @@ def open_(blob: bytes, passphrase: str) -> Opened:
         raise IdentityError("This backup is damaged.", COPY_AGAIN) from error
     if keys.identity_of(Path("backup"), content).peer_id != peer_id:
         raise IdentityError("This backup holds another key than it says.", COPY_AGAIN)
-    return Opened(content, peer_id)
+    return OpenedBackup(content, peer_id)
 
 
 def write(path: Path, who: Identity, passphrase: str) -> None:
@@ -81,24 +82,24 @@ def write(path: Path, who: Identity, passphrase: str) -> None:
         raise IdentityError(f"There is something at {path} already.", "Choose another name: nothing is overwritten.") from error
     except OSError as error:
         raise IdentityError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
-    if open_(written, passphrase).peer_id != who.peer_id:
+    if unseal(written, passphrase).peer_id != who.peer_id:
         raise IdentityError("The backup that was written does not open.", "Choose another place.")
 
 
-def read(path: Path, passphrase: str) -> Opened:
-    """What the backup at a path holds; raises IdentityError."""
+def read(path: Path, passphrase: str) -> OpenedBackup:
+    """Decrypt the backup at a path; raises IdentityError."""
     try:
         with path.open("rb") as file:
             blob = file.read(MAX_BYTES)
     except OSError as error:
         raise IdentityError(f"{path} cannot be opened: {error.strerror}.", "Choose another file.") from error
-    return open_(blob, passphrase)
+    return unseal(blob, passphrase)
 
 
-def put_back(path: Path, content: bytes | None) -> Path | None:
-    """Make this the key file, and return where the one before lies now; without content a new key is made there later.
+def restore_key_file(path: Path, content: bytes | None) -> Path | None:
+    """Replace the key file, and return the path of the old one. Without content the next start makes a new key.
 
-    Raises IdentityError; then the key file is as it was.
+    Raises IdentityError; then the key file is unchanged.
     """
     beside = path.with_suffix(".new")
     aside = path.with_name(f"{path.stem}.{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}.{os.urandom(2).hex()}.key")
@@ -111,7 +112,7 @@ def put_back(path: Path, content: bytes | None) -> Path | None:
                 os.fsync(file.fileno())
         had = path.exists()
         if had:
-            _call(path, aside, as_well=content is not None)
+            _give_name(path, aside, as_well=content is not None)
         if content is not None:
             os.replace(beside, path)
     except OSError as error:
@@ -123,10 +124,10 @@ def put_back(path: Path, content: bytes | None) -> Path | None:
     return aside if had else None
 
 
-def _call(path: Path, other: Path, *, as_well: bool) -> None:
-    """Give a key file another name; where that is known, `as_well` as its own: a kill must not leave a home without any."""
-    if as_well and os.name != "nt":  # there what may not be written gives way to nothing
-        with suppress(OSError):  # a disk that knows no second names
+def _give_name(path: Path, other: Path, *, as_well: bool) -> None:
+    """Give a key file another name. With `as_well` it keeps its own name too, so that a kill leaves no home without a key."""
+    if as_well and os.name != "nt":  # Windows does not replace a read-only file
+        with suppress(OSError):  # a file system without hard links
             os.link(path, other)
             return
     os.rename(path, other)

@@ -1,23 +1,23 @@
-"""Notices that another computer announces with our own identity: two copies of one key hold each other back."""
+"""Detects that another computer uses our identity: two nodes with one key overwrite each other's announcements."""
 
 from collections.abc import Callable
 
 
-class Twins:
-    """`mine` gives the expiry of our newest announcement, in unix milliseconds; 0 before the first."""
+class DuplicateNodeDetector:
+    """`own_expiry` gives the expiry of our newest announcement, in unix milliseconds; 0 before the first."""
 
-    def __init__(self, mine: Callable[[], int]) -> None:
-        self._mine = mine
+    def __init__(self, own_expiry: Callable[[], int]) -> None:
+        self._own_expiry = own_expiry
         self._newer: set[int] = set()
         self._reported = False
 
     def observe(self, expires: int) -> bool:
-        """Whether, by this announcement under our name, it has just become certain.
+        """Note the expiry of an announcement under our peer id. Returns True once, when a duplicate is certain.
 
-        What was announced later than our newest was not announced by us. One such may be of our own last life, when the clock
-        was set back since; that one stays as it is, while a living twin announces again.
+        An announcement that expires after our newest is not ours. A single one may be from an earlier run, if the clock was set
+        back since: it does not change. A running duplicate announces again.
         """
-        if not self._mine() or expires <= self._mine() or self._reported:
+        if not self._own_expiry() or expires <= self._own_expiry() or self._reported:
             return False
         self._newer.add(expires)
         self._reported = len(self._newer) >= 2

@@ -1,4 +1,4 @@
-"""Friendly names: two words that a peer id always gives, for people; never unique, never trusted."""
+"""Friendly names: two words for a peer id, the same everywhere. They are neither unique nor trusted."""
 
 _ADJECTIVES = (
     "Amber Ample Ashen Autumn Azure Bold Brave Breezy Bright Brisk Bronze Calm Cedar Clever Cloudy Copper Coral Cosy "

@@ -1,4 +1,4 @@
-"""Who this node is: an Ed25519 key in the file format p2pd reads, and the peer id that contains the public key."""
+"""The identity of a node: an Ed25519 key in p2pd's file format, and the peer id, which contains the public key."""
 
 import contextlib
 import hashlib
@@ -23,31 +23,31 @@ MOVE_AWAY = "Restore it from a copy, or move it away: Waggle then makes a new id
 
 @dataclass(frozen=True)
 class Identity:
-    """A key and the file it lies in; p2pd reads the file itself."""
+    """A key and its file. p2pd reads the file itself."""
 
     path: Path
     peer_id: bytes  # 38 bytes
     key: Ed25519PrivateKey
 
     def sign(self, domain: bytes, message: bytes) -> bytes:
-        """64 bytes over domain | peer id | message. Domains keep a signature for one use from passing in another."""
+        """A 64-byte signature of domain | peer id | message. The domain makes a signature for one use invalid for another."""
         return self.key.sign(domain + self.peer_id + message)
 
 
 def verify(peer_id: bytes, domain: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether the key inside `peer_id` signed `message` in this domain. Total: nonsense is simply not signed."""
+    """Whether the key in `peer_id` signed `message` in this domain. Never raises: malformed input is not signed."""
     if not is_peer_id(peer_id):
         return False
     try:
         public = Ed25519PublicKey.from_public_bytes(peer_id[len(PEER_ID_PREFIX) :])
         public.verify(signature, domain + peer_id + message)
-    except (InvalidSignature, ValueError):  # ValueError: bytes that are no public key; both mean "not signed"
+    except (InvalidSignature, ValueError):  # ValueError: not a public key; both mean "not signed"
         return False
     return True
 
 
 def load_or_create(path: Path) -> Identity:
-    """Read the key file, or make one (mode 0400) where none is. Never overwrites; raises IdentityError."""
+    """Read the key file, or make one (mode 0400). Never overwrites a file; raises IdentityError."""
     try:
         return identity_of(path, path.read_bytes())
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def load_or_create(path: Path) -> Identity:
 
 
 def name_of(peer_id: bytes) -> str:
-    """Two words for people, such as "Brisk Otter". Many peers may share a name."""
+    """The friendly name of a peer, such as "Brisk Otter". Many peers may share a name."""
     digest = hashlib.sha256(b"waggle/name/1\0" + peer_id).digest()
     first, second = (int.from_bytes(part, "big") for part in (digest[:8], digest[8:16]))
     return f"{ADJECTIVES[first % len(ADJECTIVES)]} {CREATURES[second % len(CREATURES)]}"
@@ -78,7 +78,7 @@ def _create(path: Path) -> Identity:
             _name(beside, path)
         finally:
             beside.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # a disk that knows no rights
+        with contextlib.suppress(OSError):  # a file system without permissions
             path.chmod(0o400)
         return identity_of(path, path.read_bytes())
     except OSError as error:
@@ -86,12 +86,12 @@ def _create(path: Path) -> Identity:
 
 
 def _name(beside: Path, path: Path) -> None:
-    """Give a whole file its name, where none has it: of two starts at once both go on with the same key."""
+    """Give a complete file its name unless another file has it, so that two starts at once use the same key."""
     try:
         os.link(beside, path)
     except FileExistsError:
         return
-    except OSError:  # a disk that knows no second names
+    except OSError:  # a file system without hard links
         if not path.exists():
             beside.rename(path)
 

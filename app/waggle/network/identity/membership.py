@@ -1,8 +1,8 @@
-"""Admission: who may take part in a swarm. Everybody, or whoever holds the key that a private swarm's invites carry.
+"""Membership: who may take part in a swarm. In a public swarm every node; in a private one the holders of its key.
 
-A holder signs itself a certificate (charter, peer id, expiry) and shows it with announcements and pulls, and as a gateway. An
-invite cannot be taken back: to shut somebody out, the others begin a new charter. What stands in the directory is no secret,
-only the texts are.
+The invites of a private swarm carry the key. A holder signs a certificate for itself (charter, peer id, expiry) and shows it with
+announcements, with pulls, and as a gateway. An invite cannot be revoked: to exclude a member, the others begin a new charter. The
+directory is not secret; only the texts are.
 """
 
 import os
@@ -21,19 +21,19 @@ from waggle.tasks.charter import Charter
 
 DOMAIN = b"waggle/admission/1\0"
 KEY_BYTES = 32
-CERTIFICATE_BYTES = 72  # 8 of expiry, 64 of signature
+CERTIFICATE_BYTES = 72  # expiry (8) and signature (64)
 LIFETIME_S = 86_400.0
-MAX_LIFETIME_S = 2 * LIFETIME_S  # accepted: clocks differ, and a certificate that never ends would outlive its key's swarm
-ASK = "Ask a member for an invite: its link carries the key."
+MAX_LIFETIME_S = 2 * LIFETIME_S  # accepted: clocks differ, and certificates must end
+ASK_FOR_INVITE = "Ask a member for an invite: its link carries the key."
 
 _EXPIRY = struct.Struct(">Q")  # unix seconds
 
 
-class Admission:
-    """Makes the certificates of `peer_id` and checks those of others. Without a key it only checks, as a seed does."""
+class Membership:
+    """Makes the certificates of `peer_id` and checks those of peers. Without a key it only checks, as a seed does."""
 
     def __init__(self, charter: Charter, peer_id: bytes, key: bytes = b"", clock: Callable[[], float] = time.time) -> None:
-        self._gate = bytes.fromhex(charter.admission_key)
+        self._public_key = bytes.fromhex(charter.admission_key)
         self._digest = charter.digest
         self._peer_id = peer_id
         self._key = key
@@ -41,17 +41,17 @@ class Admission:
         self._own, self._renewed_at = b"", 0.0
 
     def certificate(self) -> bytes:
-        """One that others accept for a day yet; empty in a public swarm, and without a key."""
-        if not self._gate or not self._key:
+        """A certificate that is valid for at least half a day; b"" in a public swarm, and without a key."""
+        if not self._public_key or not self._key:
             return b""
         now = self._clock()
         if not self._renewed_at <= now < self._renewed_at + LIFETIME_S / 2:
-            self._own, self._renewed_at = issue(self._key, self._digest, self._peer_id, now + LIFETIME_S), now
+            self._own, self._renewed_at = issue_certificate(self._key, self._digest, self._peer_id, now + LIFETIME_S), now
         return self._own
 
     def admits(self, peer_id: bytes, certificate: bytes) -> bool:
-        """Whether this peer may take part. Total: nonsense is simply no certificate."""
-        if not self._gate:
+        """Whether this peer may take part. Never raises: malformed input is no certificate."""
+        if not self._public_key:
             return True
         if len(certificate) != CERTIFICATE_BYTES:
             return False
@@ -60,46 +60,46 @@ class Admission:
         if not now < expires <= now + MAX_LIFETIME_S:
             return False
         try:
-            public = Ed25519PublicKey.from_public_bytes(self._gate)
+            public = Ed25519PublicKey.from_public_bytes(self._public_key)
             public.verify(certificate[8:], _signed(self._digest, peer_id, certificate[:8]))
-        except (InvalidSignature, ValueError):  # ValueError: a charter whose key is none admits nobody
+        except (InvalidSignature, ValueError):  # ValueError: the charter's key is malformed, so no certificate is valid
             return False
         return True
 
 
 def new_key() -> bytes:
-    """The key of a new private swarm; its charter names `public_of` it."""
+    """The key of a new private swarm; its charter contains `public_key_of` it."""
     return os.urandom(KEY_BYTES)
 
 
-def public_of(key: bytes) -> str:
-    """What a charter says of a key, in hex."""
+def public_key_of(key: bytes) -> str:
+    """The public key in hex, as the charter contains it."""
     return Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
-def issue(key: bytes, charter: bytes, peer_id: bytes, expires: float) -> bytes:
-    """A certificate for one peer, until unix time `expires`."""
+def issue_certificate(key: bytes, charter: bytes, peer_id: bytes, expires: float) -> bytes:
+    """A certificate for one peer, valid until unix time `expires`."""
     until = _EXPIRY.pack(int(expires))
     return until + Ed25519PrivateKey.from_private_bytes(key).sign(_signed(charter, peer_id, until))
 
 
-def require(charter: Charter, key: bytes) -> None:
-    """Raise SwarmError where a member of this swarm needs another key than this one."""
+def require_key(charter: Charter, key: bytes) -> None:
+    """Raise SwarmError if this is not the key of the swarm, and the swarm is private."""
     if not charter.is_private:
         return
     if not key:
-        raise SwarmError(f"{charter.name} is a private swarm, and its key is not here.", ASK)
-    if len(key) != KEY_BYTES or public_of(key) != charter.admission_key:
-        raise SwarmError(f"The key that is here does not open {charter.name}.", ASK)
+        raise SwarmError(f"{charter.name} is a private swarm, and its key is not here.", ASK_FOR_INVITE)
+    if len(key) != KEY_BYTES or public_key_of(key) != charter.admission_key:
+        raise SwarmError(f"The key that is here does not open {charter.name}.", ASK_FOR_INVITE)
 
 
 def write_key(path: Path, key: bytes) -> None:
-    """Put a key where only this person can read it; raises OSError."""
+    """Write a key to a file that only this user can read; raises OSError."""
     paths.put(path, key, mode=0o600)
 
 
 def read_key(path: Path) -> bytes:
-    """The key in a file; empty where there is none. Raises SwarmError for a file that cannot be read."""
+    """The key in a file; b"" if there is no file. Raises SwarmError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(KEY_BYTES + 1)

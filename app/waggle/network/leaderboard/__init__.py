@@ -1,1 +1,1 @@
-"""How models of a swarm compare: answer sheets exchanged, and scored on this computer."""
+"""The comparison of a swarm's models: answer sheets are exchanged, and scored on this computer."""

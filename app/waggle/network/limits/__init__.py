@@ -1,1 +1,1 @@
-"""What any one peer may cost or count: rate limits, bandwidth, address ranges, reputation."""
+"""What one peer may cost this node, and what the node thinks of it: rate limits, bandwidth, address ranges, reputation."""

@@ -1,28 +1,28 @@
-"""Sources: where a peer comes from, so that whoever owns one address range cannot pass for a crowd. Pure."""
+"""The address range that a peer comes from, so that the owner of one range cannot pass for a crowd. Pure."""
 
 import ipaddress
 from typing import Literal
 
-Route = Literal["direct", "lan", "relay", "gone"]  # straight, straight within one's own network, through a seed, not at all
-RELAYED = "relay"  # all relayed peers share one source: their own addresses are not seen
-HIDDEN = "hidden"  # and so do light clients at home or behind a web server on this computer, which cannot be told apart
-IPV4_BITS, IPV6_BITS = 24, 48  # what one subscriber or one rented machine easily has to itself
-# A provider gives these to its subscribers, who are strangers to each other: they count like public ones, not as home. Tailscale
-# takes them too, spread over the whole block: one's own computers there are of many ranges then, and hardly bound each other.
+Route = Literal["direct", "lan", "relay", "gone"]  # direct, direct on the local network, through a seed, not connected
+RELAYED = "relay"  # all relayed peers count as one range, because their own addresses are not visible
+HIDDEN = "hidden"  # likewise light clients at home, or behind a web server on this computer: they look the same
+IPV4_BITS, IPV6_BITS = 24, 48  # one subscriber or one rented machine easily has a whole range of this size
+# Carrier-grade NAT (RFC 6598): the subscribers are strangers to each other, so these addresses count like public ones.
+# Tailscale uses the block too, spread over all of it, so a person's own computers there hardly limit each other.
 CARRIERS = ipaddress.ip_network("100.64.0.0/10")
 
 
 def source_of(address: str, *, relayed: bool) -> str:
-    """The address range of a multiaddress in words; empty where a peer counts for itself.
+    """The address range of a multiaddress as text; empty if the peer counts for itself.
 
-    That is at home, in a classroom and on this computer: there, everybody has the same range. So it is for all who come through a
-    container's bridge, which hides their own addresses: it cannot be told from a home whose router uses the same block.
+    A peer counts for itself at home, in a classroom and on this computer, where all have the same range. Peers behind a
+    container's bridge count for themselves too: it looks like a home whose router uses the same block.
     """
     if relayed:
         return RELAYED
     try:
         ip = ipaddress.ip_address(address.split("/")[2])
-    except (IndexError, ValueError):  # a name instead of a number, which p2pd does not give for a connection: nothing known
+    except (IndexError, ValueError):  # a host name, which p2pd does not give for a connection: nothing is known
         return RELAYED
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if not ip.is_global and ip not in CARRIERS:
@@ -31,6 +31,6 @@ def source_of(address: str, *, relayed: bool) -> str:
 
 
 def owner_of(source: str, peer_id: bytes) -> tuple[str | bytes, str | bytes]:
-    """As whom a peer from there is counted, and together with whom: a range has one owner, and relayed ones could all be one."""
+    """The party that a peer counts as, and the crowd it counts with. A range has one owner; all relayed peers may be one."""
     own = peer_id if source in ("", RELAYED) else source
     return own, RELAYED if source == RELAYED else own

@@ -1,29 +1,30 @@
-"""Counts payload bytes in both directions over the last few seconds, and holds each direction, the directory too, to a limit."""
+"""Counts payload bytes in both directions over the last seconds, and holds each direction, and the directory, to a limit."""
 
 import time
 from collections import deque
 from collections.abc import Callable
 
 WINDOW_S = 5.0
-PAY_S = 0.25  # between two looks whether a limit lets more through
-DIRECTORY = 0.25  # of a limit: so much of it the directory may take, as much light clients, and the rest is for groups
-SOURCE = 0.25  # of what goes out, and of what the directory sends: so much one peer or address range has, where others ask
-WAITS_S = 300.0  # for which somebody who was given nothing holds the others to that: most come again sooner
-OUT, IN, ANNOUNCED, READ, LODGED = range(5)
+PAY_S = 0.25  # between two checks whether a limit lets more through
+DIRECTORY = 0.25  # the part of a limit that the directory may use, and that light clients may use; the rest is for groups
+SHARE = 0.25  # the part of what goes out, and of what the directory sends, that one peer or address range gets if others ask
+# So long a receiver that got nothing has precedence over those that got something: most ask again sooner.
+WAITS_S = 300.0
+OUT, IN, DIRECTORY_OUT, DIRECTORY_IN, UPLOADS_IN = range(5)
 
 
-class _Turns:
-    """Who had a part gives way to those who had none, until that is paid for; not to its like."""
+class _FairTurns:
+    """A source that had its share gives way to waiting sources that had none, until its share is paid for."""
 
     def __init__(self) -> None:
-        self._had: dict[bytes, float] = {}  # until when that is paid for
-        self._waiting: dict[bytes, float] = {}  # until when others give way for it
+        self._had: dict[bytes, float] = {}  # source -> until when its share is being paid for
+        self._waiting: dict[bytes, float] = {}  # source -> until when others give way to it
 
     def forgive(self) -> None:
         self._had.clear()
 
     def may(self, source: bytes, now: float) -> bool:
-        self._had, self._waiting = _lasting(self._had, now), _lasting(self._waiting, now)
+        self._had, self._waiting = _unexpired(self._had, now), _unexpired(self._waiting, now)
         return not (source in self._had and self._waiting.keys() - self._had.keys())
 
     def wait(self, source: bytes, now: float) -> None:
@@ -34,88 +35,89 @@ class _Turns:
         self._had[source] = until
 
 
-class Traffic:
-    """Sums of the last five seconds. Belongs to one thread.
+class BandwidthLimiter:
+    """Sums of the last five seconds, and a limit. Belongs to one thread.
 
-    `limit` is in bytes a second, each way; None: none. What is larger than a second's worth is paid for afterwards.
+    `limit` is in bytes per second, each way; None: no limit. What is larger than one second's worth is paid for afterwards.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._moved: deque[tuple[float, int, int]] = deque()
+        self._moved: deque[tuple[float, int, int]] = deque()  # time, bytes out, bytes in
         self._limit: float | None = None
-        self._sent_turns, self._lodged_turns = _Turns(), _Turns()  # payloads that went to a source, and that one left here
+        self._send_turns, self._upload_turns = _FairTurns(), _FairTurns()
         self._forgive()
 
     def _forgive(self) -> None:
-        self._free_at = [0.0] * 5  # when what went out, what came in, and what of each had only a part of it is paid for
-        self._directory_debts: dict[bytes, float] = {}  # who was told of the directory, until that is paid for
-        self._sent_turns.forgive()
-        self._lodged_turns.forgive()
+        self._free_at = [0.0] * 5  # by direction or part of one: when it is paid for
+        self._directory_debts: dict[bytes, float] = {}  # receiver of directory entries -> until when these are paid for
+        self._send_turns.forgive()
+        self._upload_turns.forgive()
 
     @property
     def limit(self) -> float | None:
+        """Bytes per second, each way; None: no limit."""
         return self._limit
 
     @limit.setter
     def limit(self, limit: float | None) -> None:
-        """What went over another limit is forgotten: at a low one it would hold everything up for minutes more."""
+        """Debts under another limit are forgotten: under a low one they would block everything for minutes."""
         if limit != self._limit:
             self._limit = limit
             self._forgive()
 
-    def sent(self, to: bytes, size: int) -> None:
-        """Count bytes that went out to this source, and take them from what may go out next."""
+    def count_sent(self, receiver: bytes, size: int) -> None:
+        """Count bytes that went to a receiver, and charge them."""
         self._moved.append((self._clock(), size, 0))
         self._pay(OUT, size)
         if self.limit is not None:
-            self._sent_turns.take(to, self._clock() + size / (SOURCE * self.limit))
+            self._send_turns.take(receiver, self._clock() + size / (SHARE * self.limit))
 
-    def received(self, size: int) -> None:
-        """Count bytes that came in."""
+    def count_received(self, size: int) -> None:
+        """Count bytes that came in. They are charged by `charge_received`."""
         self._moved.append((self._clock(), 0, size))
 
-    def may_send(self, to: bytes) -> bool:
-        """Whether anything may go out to this source now: whoever asks most often must not have it all while others wait."""
-        if self.limit is None or (self._sent_turns.may(to, self._clock()) and self._may(OUT, 0)):
+    def may_send(self, receiver: bytes) -> bool:
+        """Whether a payload may go to this receiver now. One that asks often does not get everything while others wait."""
+        if self.limit is None or (self._send_turns.may(receiver, self._clock()) and self._may(OUT, 0)):
             return True
-        self._sent_turns.wait(to, self._clock())
+        self._send_turns.wait(receiver, self._clock())
         return False
 
     def may_receive(self) -> bool:
-        """Whether anything may be asked for now."""
+        """Whether a payload may be asked for now."""
         return self._may(IN, 0)
 
-    def pay(self, size: int) -> None:
-        """Take what came in, whatever it was said to be, from what may be asked for next."""
+    def charge_received(self, size: int) -> None:
+        """Charge bytes that came in, whatever size was announced."""
         self._pay(IN, size)
 
-    def may_tell(self, source: bytes, size: int) -> bool:
-        """Whether so much of the directory may go out to whoever this is now; it is then taken from what may go out next."""
-        self._directory_debts = _lasting(self._directory_debts, self._clock())
-        if source in self._directory_debts or not self._may_in_part(ANNOUNCED, OUT, size):
+    def may_send_directory(self, receiver: bytes, size: int) -> bool:
+        """Whether `size` bytes of the directory may go to this receiver now; if so they are charged."""
+        self._directory_debts = _unexpired(self._directory_debts, self._clock())
+        if receiver in self._directory_debts or not self._may_in_part(DIRECTORY_OUT, OUT, size):
             return False
         if self.limit is not None:
-            self._directory_debts[source] = self._clock() + size / (SOURCE * DIRECTORY * self.limit)
+            self._directory_debts[receiver] = self._clock() + size / (SHARE * DIRECTORY * self.limit)
         return True
 
-    def may_lodge(self, source: bytes, size: int) -> bool:
-        """Whether so much may come from light clients here now; it is then taken from what may come next."""
+    def may_accept_upload(self, source: bytes, size: int) -> bool:
+        """Whether a light client may upload `size` bytes now; if so they are charged."""
         if self.limit is None:
             return True
-        if self._lodged_turns.may(source, self._clock()) and self._may_in_part(LODGED, IN, size):
-            self._lodged_turns.take(source, self._clock() + size / (SOURCE * DIRECTORY * self.limit))
+        if self._upload_turns.may(source, self._clock()) and self._may_in_part(UPLOADS_IN, IN, size):
+            self._upload_turns.take(source, self._clock() + size / (SHARE * DIRECTORY * self.limit))
             return True
-        self._lodged_turns.wait(source, self._clock())
+        self._upload_turns.wait(source, self._clock())
         return False
 
-    def may_read(self) -> bool:
-        """Whether the directory may be looked into now."""
-        return self._may(READ, 0)
+    def may_read_directory(self) -> bool:
+        """Whether the directory may be read now."""
+        return self._may(DIRECTORY_IN, 0)
 
-    def read(self, size: int) -> None:
-        """Take what came of the directory from what may come next."""
-        self._pay(READ, size / DIRECTORY)
+    def charge_directory(self, size: int) -> None:
+        """Charge bytes that reading the directory brought."""
+        self._pay(DIRECTORY_IN, size / DIRECTORY)
         self._pay(IN, size)
 
     def _may_in_part(self, part: int, way: int, size: int) -> bool:
@@ -146,5 +148,5 @@ class Traffic:
         return up / WINDOW_S, sum(received for _, _, received in self._moved) / WINDOW_S
 
 
-def _lasting(until: dict[bytes, float], now: float) -> dict[bytes, float]:
-    return {each: end for each, end in until.items() if end > now}
+def _unexpired(until: dict[bytes, float], now: float) -> dict[bytes, float]:
+    return {source: end for source, end in until.items() if end > now}

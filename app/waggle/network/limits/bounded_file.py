@@ -1,4 +1,4 @@
-"""A file of what was learned: read up to a bound, written whole or not at all, set aside where it cannot be read."""
+"""A small file of learned values: read up to a bound, written atomically, set aside if it cannot be read."""
 
 import logging
 import os
@@ -15,22 +15,22 @@ log = logging.getLogger(__name__)
 
 
 def read(path: Path, decode: Callable[[bytes], T], most_bytes: int) -> T | None:
-    """What is in the file; None for one that cannot be read, which is kept beside it so that nothing in it is lost."""
+    """The decoded file; None if it cannot be read. Such a file is kept as `.damaged`, so that nothing in it is lost."""
     try:
         with path.open("rb") as file:
             return decode(file.read(most_bytes))
-    except (OSError, *UNREADABLE) as error:  # it is learned anew
+    except (OSError, *UNREADABLE) as error:  # its values are learned again
         log.info("%s cannot be read: %s", path, error)
     try:
         os.replace(path, path.with_suffix(".damaged"))
-    except OSError as error:  # it is written over, then
+    except OSError as error:  # the next write replaces it
         log.info("%s cannot be set aside: %s", path, error)
     return None
 
 
 def write(path: Path, content: bytes) -> None:
-    """Put this in the file's place."""
+    """Replace the file."""
     try:
         paths.put(path, content)
-    except OSError as error:  # a full disk costs what was learned since, not the swarm
+    except OSError as error:  # on a full disk only recent values are lost; the node works on
         log.info("%s cannot be written: %s", path, error)

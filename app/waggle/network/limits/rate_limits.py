@@ -1,4 +1,4 @@
-"""A quota: how much each peer, or address range, may ask of us, so that a flood costs its sender and nobody else."""
+"""Rate limits: how much each peer, or address range, may cost this node, so that a flood costs only its sender."""
 
 import time
 from collections import Counter, OrderedDict
@@ -8,23 +8,23 @@ from typing import TypeVar
 from waggle.network.limits.address_ranges import HIDDEN, RELAYED
 from waggle.tasks.rollout_group import NEWCOMERS
 
-Party = str | bytes  # whoever is counted together: an address range, a crowd, one peer
+Party = str | bytes  # what is counted together: an address range, a crowd, or one peer
 Key = TypeVar("Key")
-Payers = tuple[Party, Party]  # who answers for something, and all together with whom it does
+Payers = tuple[Party, Party]  # who pays, and the crowd that pays with it
 
-PULL_RATE, PULL_BURST = 0.5e6, 8e6  # bytes pulled of one payer: many times what an honest one has to give
-WORK_RATE, WORK_BURST = 1 / 20, 2.0  # seconds of the verifier's: an honest record takes a twentieth of one
-TOGETHER = 4.0  # times as much of both: all from one place
-FRIENDS = frozenset({f"trusted {RELAYED}", f"trusted {NEWCOMERS}"})  # those trusted who are of no address range, unless gone
-MORE = 2.5  # times as much as any other crowd, for these: half of the verifier's time
-LITTLE = 64  # parts of what all of a crowd may have, one of which a peer may have before it counts as greedy
-REMEMBERED = 4096  # peers; whoever is forgotten starts with a full bucket
+PULL_RATE, PULL_BURST = 0.5e6, 8e6  # bytes pulled of one payer: many times what an honest one publishes
+WORK_RATE, WORK_BURST = 1 / 20, 2.0  # seconds of the verifier: an honest record takes a twentieth of one
+TOGETHER = 4.0  # a crowd has this many times the limit of one payer
+FRIENDS = frozenset({f"trusted {RELAYED}", f"trusted {NEWCOMERS}"})  # crowds of trusted peers without an address range
+MORE = 2.5  # times as much as any other crowd for FRIENDS: half of the verifier's time
+LITTLE = 64  # a peer that took more than one such part of a crowd's burst counts as greedy
+REMEMBERED = 4096  # peers; a forgotten one starts with a full bucket
 
 
-def of_most(holdings: Iterable[tuple[Key, Party, int]]) -> list[Key]:
-    """All that belongs to whoever has most, in its order; of each thing, to whom it belongs and how much it is.
+def of_largest_holder(holdings: Iterable[tuple[Key, Party, int]]) -> list[Key]:
+    """The keys of the party that holds most, in their order; each holding is (key, party, size).
 
-    Where room is short, it gives way: neither a flood nor a crowd pushes others out.
+    If room is short, this party gives way, so neither a flood nor a crowd pushes others out.
     """
     things, sums = list(holdings), Counter[Party]()
     for _, owner, size in things:
@@ -33,93 +33,93 @@ def of_most(holdings: Iterable[tuple[Key, Party, int]]) -> list[Key]:
     return [key for key, owner, _ in things if owner == most]
 
 
-class Quota:
-    """A token bucket a peer: `burst` at once, `rate` a second in the long run. Belongs to one thread."""
+class RateLimit:
+    """A token bucket for each peer: `burst` at once, `rate` per second in the long run. Belongs to one thread."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
-        self._buckets: OrderedDict[Party, tuple[float, float]] = OrderedDict()  # who -> (left, at)
+        self._buckets: OrderedDict[Party, tuple[float, float]] = OrderedDict()  # party -> (balance, when)
 
-    def has(self, who: Party, cost: float = 1.0) -> bool:
-        """Whether somebody may have so much now."""
-        return cost <= self._balance(who)
+    def has(self, party: Party, cost: float = 1.0) -> bool:
+        """Whether the party can pay this cost now."""
+        return cost <= self._balance(party)
 
-    def allows(self, who: Party, cost: float = 1.0) -> bool:
-        """Whether somebody may have so much now; if so it is counted."""
-        allowed = self.has(who, cost)
-        self.charge(who, cost if allowed else 0.0)
+    def allows(self, party: Party, cost: float = 1.0) -> bool:
+        """Whether the party can pay this cost now; if so it is charged."""
+        allowed = self.has(party, cost)
+        self.charge(party, cost if allowed else 0.0)
         return allowed
 
-    def charge(self, who: Party, cost: float) -> None:
-        """Count so much, also where it is more than is left: that is paid off before there is any more."""
-        self._buckets[who] = (self._balance(who) - cost, self._clock())
-        self._buckets.move_to_end(who)
+    def charge(self, party: Party, cost: float) -> None:
+        """Charge a cost, even beyond the balance: the party then waits until that is paid off."""
+        self._buckets[party] = (self._balance(party) - cost, self._clock())
+        self._buckets.move_to_end(party)
         if len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)
 
-    def _balance(self, who: Party) -> float:
+    def _balance(self, party: Party) -> float:
         now = self._clock()
-        balance, at = self._buckets.get(who, (self._burst, now))
+        balance, at = self._buckets.get(party, (self._burst, now))
         return min(self._burst, balance + (now - at) * self._rate)
 
 
-def all_allow(*charges: tuple[Quota, Party, float]) -> bool:
-    """Whether each of these quotas has so much left for whom it is asked; it is counted in all of them, or in none."""
-    allowed = all(quota.has(who, cost) for quota, who, cost in charges)
-    for quota, who, cost in charges if allowed else ():
-        quota.allows(who, cost)
+def all_allow(*charges: tuple[RateLimit, Party, float]) -> bool:
+    """Whether every limit lets its party pay its cost; then all are charged, else none."""
+    allowed = all(limit.has(party, cost) for limit, party, cost in charges)
+    for limit, party, cost in charges if allowed else ():
+        limit.allows(party, cost)
     return allowed
 
 
-class Joint:
-    """A quota of each payer, and `times` as much of all together with whom it pays. Paid for afterwards, by both.
+class JointRateLimit:
+    """A rate limit for each payer, and one of `times` as much for its crowd. Both are charged afterwards.
 
-    So whoever took too much rests by itself first, and a crowd of made-up names rests as a whole.
+    A payer that took too much rests by itself first; a crowd of made-up names rests as a whole.
     """
 
     def __init__(self, rate: float, burst: float, times: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._own, self._all = Quota(rate, burst, clock), Quota(times * rate, times * burst, clock)
+        self._own, self._crowd = RateLimit(rate, burst, clock), RateLimit(times * rate, times * burst, clock)
 
     def has(self, payers: Payers) -> bool:
-        """Whether neither has to pay off anything first."""
-        own, together = payers
-        return self._own.has(own, 0) and self._all.has(together, 0)
+        """Whether neither the payer nor its crowd has anything to pay off first."""
+        own, crowd = payers
+        return self._own.has(own, 0) and self._crowd.has(crowd, 0)
 
     def charge(self, payers: Payers, cost: float) -> None:
-        """Count so much, which may be more than is left."""
-        own, together = payers
+        """Charge a cost, even beyond the balance."""
+        own, crowd = payers
         self._own.charge(own, cost)
-        self._all.charge(together, cost / MORE if together in FRIENDS else cost)
+        self._crowd.charge(crowd, cost / MORE if crowd in FRIENDS else cost)
 
 
-class Accounts:
-    """What peers have had: bytes pulled of them, and the verifier's seconds. Nobody knows either before it is spent."""
+class PeerRateLimits:
+    """The limits on bytes pulled of peers, and on the verifier's seconds for them. Both are known only after they are spent."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.pulls = Joint(PULL_RATE, PULL_BURST, TOGETHER, clock)
-        self.work = Joint(WORK_RATE, WORK_BURST, TOGETHER, clock)
+        self.pulls = JointRateLimit(PULL_RATE, PULL_BURST, TOGETHER, clock)
+        self.work = JointRateLimit(WORK_RATE, WORK_BURST, TOGETHER, clock)
 
-    def rest(self, payers: Payers) -> bool:
-        """Whether they have had their part of either."""
+    def used_up(self, payers: Payers) -> bool:
+        """Whether the payers have used up their share of either."""
         return not (self.pulls.has(payers) and self.work.has(payers))
 
 
-class Shares:
-    """The same for address ranges. Peers of no range count as one, whoever they are: all relayed ones, and all hidden ones.
+class AddressRangeRateLimit:
+    """A rate limit for each address range. Peers without a range count as one: all relayed ones, and all hidden ones.
 
-    There, a peer has a quarter at most, and half of what is there is kept for whoever had little lately: a seed has room for
-    so many relayed names that together they hardly have more than is meant for such. So a few greedy ones shut out nobody.
+    Of such a crowd's share one peer gets at most a quarter, and half is reserved for peers that took little lately: a seed has so
+    many relayed peers that together they hardly take more than that. So a few greedy peers cannot shut out the others.
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._ranges = Quota(rate, burst, clock)
-        self._quarters = Quota(rate / 4, burst / 4, clock)
-        self._little, self._reserve = Quota(rate / LITTLE, burst / LITTLE, clock), burst / 2
+        self._ranges = RateLimit(rate, burst, clock)
+        self._quarters = RateLimit(rate / 4, burst / 4, clock)
+        self._little, self._reserve = RateLimit(rate / LITTLE, burst / LITTLE, clock), burst / 2
 
     def allows(self, peer_id: bytes, source: str, cost: float) -> bool:
-        """Whether a peer that comes from `source` (empty: counts for itself) may have so much now; if so it is counted."""
+        """Whether a peer from the address range `source` (empty: it counts for itself) can pay now; if so it is charged."""
         if source not in (RELAYED, HIDDEN):
             return self._ranges.allows(source.encode() or peer_id, cost)
         reserve = 0.0 if self._little.has(peer_id, cost) else self._reserve

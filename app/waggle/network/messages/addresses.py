@@ -1,8 +1,7 @@
-"""Addresses: where a peer can be dialled, as a multiaddress that ends in its peer id, and where a gateway is.
+"""Checks addresses: multiaddresses that end in a peer id, and the web addresses of gateways.
 
-hivemind knows all multiaddresses that pass here.
-
-Left out: the many protocols of multiaddresses by which no Waggle node listens (onion, unix sockets, dnsaddr).
+hivemind understands every multiaddress that passes here. Not accepted are the protocols on which no Waggle node listens (onion,
+unix sockets, dnsaddr).
 """
 
 import ipaddress
@@ -26,7 +25,7 @@ _GATEWAY = re.compile(
     r"wss?://(?P<host>[0-9A-Za-z.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[1-9][0-9]{0,4}))?"
     r"(?:/[0-9A-Za-z._~-]{1,64}){0,4}/gateway(?:#(?P<peer>[0-9A-Za-z]{1,64}))?"
 )
-_LABEL = r"(?!..--)[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?"  # of a host name; names beyond ASCII are not known below either
+_LABEL = r"(?!..--)[0-9A-Za-z](?:[0-9A-Za-z-]{0,61}[0-9A-Za-z])?"  # of a host name; the libraries below accept ASCII only
 _NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
 
 
@@ -42,13 +41,13 @@ def is_address(text: str) -> bool:
     """Whether this is a full multiaddress with the peer id of an Ed25519 key."""
     try:
         _peer_of(text)
-    except ValueError:  # it is none: that is the answer
+    except ValueError:  # it is not one, which is the answer
         return False
     return True
 
 
 def own_port(addresses: Iterable[str]) -> int:
-    """The TCP port that a node with these addresses listens on, 0 where none says: that of a circuit is somebody else's."""
+    """The TCP port that a node with these addresses listens on; 0 if unknown. The port in a circuit is the relay's."""
     for address in addresses:
         parts = address.split("/")
         if parts[3] == "tcp" and "p2p-circuit" not in parts:
@@ -57,11 +56,11 @@ def own_port(addresses: Iterable[str]) -> int:
 
 
 def is_gateway(text: str) -> bool:
-    """Whether this is a gateway's address, with or without the peer id that it must have: a link can ask for no other page."""
+    """Whether this is a gateway's address, with or without its peer id. Nothing else passes, so a link can name no other page."""
     match = _GATEWAY.fullmatch(text)
     try:
         return match is not None and int(match["port"] or 1) <= PORTS and _is_web_host(match["host"]) and _has_peer(match["peer"])
-    except ValueError:  # it is none: that is the answer
+    except ValueError:  # it is not one, which is the answer
         return False
 
 
@@ -85,7 +84,7 @@ def _peer_of(address: str) -> bytes:
 
 
 def _is_host(kind: str, host: str) -> bool:
-    """Raises ValueError, or says False, where `host` is none."""
+    """Whether `host` is a host of this kind; may raise ValueError instead of returning False."""
     match kind:
         case "ip4":
             return bool(ipaddress.IPv4Address(host))

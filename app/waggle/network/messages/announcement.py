@@ -1,4 +1,4 @@
-"""The announcement: about 200 signed bytes in the directory that say which payload a node has to offer."""
+"""The announcement: about 200 signed bytes in the directory that say which payload a node offers."""
 
 from typing import Annotated
 
@@ -11,25 +11,25 @@ from waggle.network.identity.membership import CERTIFICATE_BYTES
 from waggle.network.messages import rollout_record
 from waggle.tasks.charter import PROTOCOL
 
-LIFETIME_S = 300  # of an announcement; it is renewed while it is true
+LIFETIME_S = 300  # of an announcement; it is renewed while it is valid
 RENEW_S = LIFETIME_S / 4
-MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader's clock may be ten minutes late before it sees nobody
-MAX_BITS = 12  # of the directory's shards: 4,096 of them, a million peers
-DOMAIN = b"waggle/announce/1\0"  # apart from libp2p's own signatures with the same key
+MAX_LIFETIME_S = LIFETIME_S + 600  # accepted: a reader whose clock is up to ten minutes slow still sees the swarm
+MAX_BITS = 12  # of a shard's number: 4,096 shards, for about a million peers
+DOMAIN = b"waggle/announce/1\0"  # separates these signatures from libp2p's with the same key
 MAX_BYTES = 480  # with the signature
-MOST_FORGED = 8  # in one answer, before the rest of it is not looked at
+MOST_FORGED = 8  # forged ones in one answer, before the rest of it is ignored
 
 SHA256_BYTES = 32
 Digest = Annotated[bytes, msgspec.Meta(min_length=SHA256_BYTES, max_length=SHA256_BYTES)]
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
 
 
-class Forged(BadRecord):
-    """Not what its origin signed, or not for this place. No honest replica keeps such a one, and to find out takes a while."""
+class ForgedAnnouncement(BadRecord):
+    """Not signed by its origin, or not for this place. No honest replica stores such an announcement, and checking takes time."""
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, forbid_unknown_fields=True):
-    """What a node offers. `charter` and `expires` are in it, so that one signature binds place and lifetime as well."""
+    """What a node offers. It contains `charter` and `expires`, so that one signature covers place and lifetime as well."""
 
     v: Annotated[int, msgspec.Meta(ge=PROTOCOL, le=PROTOCOL)] = PROTOCOL
     charter: Digest
@@ -40,11 +40,11 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, array_like=True, f
     specialties: Annotated[int, msgspec.Meta(ge=0)]  # bitmask; msgpack ends at 64 bits
     model: Annotated[str, msgspec.Meta(max_length=rollout_record.MAX_MODEL)]
     expires: Annotated[int, msgspec.Meta(ge=0, lt=1 << 50)]  # unix milliseconds; the directory entry's own expiry
-    depth: Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)] = 0  # of the directory, where its origin stands
-    # Who gives the payload out instead of the origin, which cannot be called.
+    depth: Annotated[int, msgspec.Meta(ge=0, le=MAX_BITS)] = 0  # of the directory, as its origin sees it
+    # The gateways that give out the payload of an origin that cannot be called.
     via: Annotated[tuple[PeerId, ...], msgspec.Meta(max_length=2)] = ()
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)] = b""  # of a private swarm
-    # Sha256 of its newest answer sheet; empty: it publishes none.
+    # Sha256 of the origin's newest answer sheet; empty: it publishes none.
     sheet: Annotated[bytes, msgspec.Meta(max_length=SHA256_BYTES)] = b""
 
     @property
@@ -63,23 +63,23 @@ def signed(announcement: Announcement, identity: Identity) -> bytes:
 
 
 def read(blob: bytes, origin: bytes) -> Announcement:
-    """Check form and signature of what stands under `origin`'s name; raises BadRecord, which Forged is too, and nothing else."""
+    """Check form and signature of an announcement of `origin`; raises BadRecord (of which ForgedAnnouncement is one) only."""
     announcement = parse(blob)
     if not verify(origin, DOMAIN, blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]):
-        raise Forged("forged announcement")
+        raise ForgedAnnouncement("forged announcement")
     return announcement
 
 
 def parse(blob: bytes) -> Announcement:
-    """The announcement in bytes whose signature has been verified before; raises BadRecord, and nothing else."""
+    """Decode an announcement whose signature was verified before; raises BadRecord only."""
     if not SIGNATURE_BYTES < len(blob) <= MAX_BYTES:
         raise BadRecord("announcement size")
     try:
         announcement = _decoder.decode(blob[:-SIGNATURE_BYTES])
-    except UNREADABLE as error:  # not the form agreed on: refused
+    except UNREADABLE as error:  # not the agreed form
         raise BadRecord("malformed announcement") from error
     if not rollout_record.is_model_name(announcement.model):
         raise BadRecord("model name")
-    if len(announcement.sheet) not in (0, SHA256_BYTES):  # whoever asked a gateway for it would be sent away
+    if len(announcement.sheet) not in (0, SHA256_BYTES):  # a gateway would close the connection of a client that asks for it
         raise BadRecord("answer sheet")
     return announcement

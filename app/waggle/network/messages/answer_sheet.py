@@ -1,7 +1,7 @@
-"""The answer sheet: what one node's model answered to the exam of an epoch, signed by that node; no pool ever takes one.
+"""The answer sheet: the answers of one node's model to the exam of an epoch, signed by that node. It never enters a pool.
 
-It claims no reward: whoever reads it marks it. What it says of itself (who wrote it, after how many rounds, whether its writer
-learns from peers) nobody can check.
+It claims no reward: each reader scores it. Its other claims (after how many rounds it was written, whether its writer learns from
+peers) cannot be checked.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ MAX_BYTES = 64 * 1024  # with the signature
 MAX_RAW = 512 * 1024
 
 
-class _Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireAnswer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     text: str
     ended: bool
 
 
-class _Sheet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireSheet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     v: Annotated[int, msgspec.Meta(ge=PROTOCOL, le=PROTOCOL)]
     charter: Digest
     origin: PeerId
@@ -39,12 +39,12 @@ class _Sheet(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     round: rollout_record.Count
     learned: rollout_record.Count
     model: Annotated[str, msgspec.Meta(max_length=rollout_record.MAX_MODEL)]
-    answers: Annotated[tuple[_Answer, ...], msgspec.Meta(min_length=1, max_length=QUESTIONS)]
+    answers: Annotated[tuple[_WireAnswer, ...], msgspec.Meta(min_length=1, max_length=QUESTIONS)]
     certificate: Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)]
 
 
-class Sheet(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer to each question of the exam, in its order. `learned` counts the groups of peers it was trained on so far."""
+class AnswerSheet(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer to each question of the exam, in its order. `learned` counts the external groups it was trained on."""
 
     origin: bytes
     epoch: int
@@ -56,12 +56,12 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     certificate: bytes = b""  # of a private swarm
 
 
-_decoder = msgspec.msgpack.Decoder(_Sheet)
+_decoder = msgspec.msgpack.Decoder(_WireSheet)
 
 
-def signed(sheet: Sheet, charter: Charter, identity: Identity) -> bytes:
-    """The sheet and its signature; empty where that is too large. What may not travel counts as no answer."""
-    wire = _Sheet(
+def signed(sheet: AnswerSheet, charter: Charter, identity: Identity) -> bytes:
+    """The sheet and its signature; b"" if that is too large. An answer that breaks a rule is sent as an empty one."""
+    wire = _WireSheet(
         PROTOCOL, charter.digest, identity.peer_id, sheet.epoch, sheet.exam, sheet.round, sheet.learned,
         rollout_record.model_name(sheet.model), tuple(_travelling(each, charter) for each in sheet.answers), sheet.certificate,
     )  # fmt: skip
@@ -72,8 +72,8 @@ def signed(sheet: Sheet, charter: Charter, identity: Identity) -> bytes:
     return body + identity.sign(DOMAIN, body)
 
 
-def read(blob: bytes, charter: Charter, *, origin: bytes) -> Sheet:
-    """Read what `origin` gave as its sheet, of whichever epoch; raises BadRecord, and nothing else."""
+def read(blob: bytes, charter: Charter, *, origin: bytes) -> AnswerSheet:
+    """Read a sheet of `origin`, of any epoch; raises BadRecord only."""
     if not SIGNATURE_BYTES < len(blob) <= MAX_BYTES:
         raise BadRecord("answer sheet size")
     body = blob[:-SIGNATURE_BYTES]
@@ -81,7 +81,7 @@ def read(blob: bytes, charter: Charter, *, origin: bytes) -> Sheet:
         raise BadRecord("forged answer sheet")
     try:
         wire = _decoder.decode(rollout_record.decompress(body, MAX_RAW))
-    except UNREADABLE as error:  # not the form agreed on: refused
+    except UNREADABLE as error:  # not the agreed form
         raise BadRecord("malformed answer sheet") from error
     if wire.charter != charter.digest:
         raise BadRecord("another charter")
@@ -89,31 +89,31 @@ def read(blob: bytes, charter: Charter, *, origin: bytes) -> Sheet:
         raise BadRecord("another origin")
     if not rollout_record.is_model_name(wire.model):
         raise BadRecord("model name")
-    return Sheet(
+    return AnswerSheet(
         origin=origin, epoch=wire.epoch, exam=wire.exam, round=wire.round, learned=wire.learned, model=wire.model,
         answers=_read_answers(wire.answers, charter), certificate=wire.certificate,
     )  # fmt: skip
 
 
 def is_current(epoch: int, now: float) -> bool:
-    """Whether answers of this epoch say something of unix time `now`. Where not, that is no offence: answering may take long."""
+    """Whether a sheet of this epoch is scored at unix time `now`. An old one is no offence: answering may take long."""
     return abs(epoch - epoch_at(now)) <= 1
 
 
-def require_exam(sheet: Sheet, exam: Exam) -> None:
-    """Raise BadRecord where these are answers to other questions, or to more or fewer of them."""
+def require_exam(sheet: AnswerSheet, exam: Exam) -> None:
+    """Raise BadRecord if these are answers to other questions, or too many or too few."""
     if sheet.exam != exam.digest or len(sheet.answers) != len(exam.questions):
         raise BadRecord("answers to other questions")
 
 
-def _read_answers(answers: Sequence[_Answer], charter: Charter) -> tuple[Completion, ...]:
+def _read_answers(answers: Sequence[_WireAnswer], charter: Charter) -> tuple[Completion, ...]:
     for each in answers:
         if not rollout_record.is_sound(each.text, charter):
             raise BadRecord("broken text")
     return tuple(Completion(text=each.text, ended=each.ended) for each in answers)
 
 
-def _travelling(answer: Completion, charter: Charter) -> _Answer:
-    """Cut inside a character, it loses the rest of it."""
+def _travelling(answer: Completion, charter: Charter) -> _WireAnswer:
+    """The answer as it may travel. If it was cut inside a character, the rest of that character is dropped."""
     text = answer.text if answer.ended else answer.text.rstrip(rollout_record.BROKEN)
-    return _Answer(text, answer.ended) if rollout_record.is_sound(text, charter) else _Answer("", False)
+    return _WireAnswer(text, answer.ended) if rollout_record.is_sound(text, charter) else _WireAnswer("", False)

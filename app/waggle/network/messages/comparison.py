@@ -1,10 +1,10 @@
-"""How models of a swarm compare: curves of held-out scores, as messages."""
+"""The comparison of a swarm's models as the window shows it: curves of scores, and the nodes behind them."""
 
 import msgspec
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """The sheets written around this round that count (see `_fair`): answers that were right, of how many, by how many nodes."""
+class ScorePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The sheets around this round that count (see scores.py): right answers, all answers, and the nodes that wrote them."""
 
     round: int
     right: int
@@ -12,16 +12,16 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
-    """One model as trained together, or alone."""
+class ScoreCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """One model, trained together with peers or alone."""
 
     model: str
     together: bool
-    points: tuple[Point, ...]
+    points: tuple[ScorePoint, ...]
 
 
 class Entrant(msgspec.Struct, frozen=True, kw_only=True):
-    """One node and its latest sheets."""
+    """One node, and the sum of its newest sheets."""
 
     id: str
     name: str
@@ -33,9 +33,12 @@ class Entrant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """`entrants` are ranked, the best first, where the swarm knows its members; else they stand by name."""
+    """In a private swarm `entrants` are ranked, the best first; in a public one they are sorted by name.
 
-    curves: tuple[Curve, ...] = ()
+    `sheets` counts the sheets scored since unix time `since`.
+    """
+
+    curves: tuple[ScoreCurve, ...] = ()
     entrants: tuple[Entrant, ...] = ()
     ranked: bool = False
     sheets: int = 0

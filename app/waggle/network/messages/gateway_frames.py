@@ -1,4 +1,4 @@
-"""What a light client and its gateway send each other, as msgpack frames of a WebSocket."""
+"""The messages between a light client and its gateway: msgpack frames of a WebSocket."""
 
 from typing import Annotated
 
@@ -12,31 +12,18 @@ from waggle.network.messages import handshake
 from waggle.network.messages.rollout_record import MAX_BLOB
 
 DOMAIN = b"waggle/gateway/1\0"
-
-
-PROOF = b"waggle/gateway/proof/1\0"  # of the gateway, over the signature in the client's first word
-
-
+PROOF = b"waggle/gateway/proof/1\0"  # the gateway signs the signature in the client's Hello with it
 NONCE_BYTES = 32
-
-
-MAX_LISTED = 256  # announcements in one answer
-
-
-MAX_MESSAGE = MAX_BLOB + 1024  # bytes, of a client that has greeted
-
+MAX_LISTED = 256  # announcements in one response
+MAX_MESSAGE = MAX_BLOB + 1024  # bytes, of a client after its Hello
 
 PeerId = Annotated[bytes, msgspec.Meta(min_length=PEER_ID_BYTES, max_length=PEER_ID_BYTES)]
-
-
 Digest = announcements.Digest
-
-
 Certificate = Annotated[bytes, msgspec.Meta(max_length=CERTIFICATE_BYTES)]
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
-    """The gateway's first word: who it is, for which charter, and what to sign. Later versions may add fields behind these."""
+    """The gateway's first message: who it is, its charter, and a nonce to sign. Later versions may append fields."""
 
     protocol: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
     peer_id: PeerId
@@ -47,9 +34,9 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The client's first word. `signature` is over gateway | nonce | own nonce: it opens that one door, once.
+    """The client's first message. `signature` covers gateway | nonce | own nonce, so it is valid for one connection only.
 
-    So does the gateway's proof, where the client says a nonce of its own. Older gateways know none.
+    With a nonce of the client, the gateway's proof is valid for one connection only as well. Older gateways do not know it.
     """
 
     peer_id: PeerId
@@ -58,47 +45,47 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     nonce: Annotated[bytes, msgspec.Meta(max_length=NONCE_BYTES)] = b""
 
 
-class Directory(msgspec.Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):
-    """Who announces what?"""
+class DirectoryRequest(msgspec.Struct, frozen=True, array_like=True, tag="d", forbid_unknown_fields=True):
+    """Ask for the directory."""
 
     id: int
 
 
-class Announce(msgspec.Struct, frozen=True, array_like=True, tag="a", forbid_unknown_fields=True):
-    """Put this into the directory for me."""
+class AnnounceRequest(msgspec.Struct, frozen=True, array_like=True, tag="a", forbid_unknown_fields=True):
+    """Ask the gateway to put an announcement of the client into the directory."""
 
     id: int
     signed: Annotated[bytes, msgspec.Meta(max_length=announcements.MAX_BYTES)]
 
 
-class Lodge(msgspec.Struct, frozen=True, array_like=True, tag="l", forbid_unknown_fields=True):
-    """Give this out for me."""
+class UploadRequest(msgspec.Struct, frozen=True, array_like=True, tag="l", forbid_unknown_fields=True):
+    """Ask the gateway to give out a payload of the client."""
 
     id: int
     blob: Annotated[bytes, msgspec.Meta(min_length=1, max_length=MAX_BLOB)]
 
 
-class Pull(msgspec.Struct, frozen=True, array_like=True, tag="p", forbid_unknown_fields=True):
-    """Fetch me what this peer calls so."""
+class PullRequest(msgspec.Struct, frozen=True, array_like=True, tag="p", forbid_unknown_fields=True):
+    """Ask the gateway for the payload of a peer with this hash."""
 
     id: int
     peer_id: PeerId
     sha256: Digest
 
 
-Ask = Directory | Announce | Lodge | Pull
+Request = DirectoryRequest | AnnounceRequest | UploadRequest | PullRequest
 
 
-class Listed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One entry of the directory, as its origin signed it."""
+class DirectoryEntry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One announcement, as its origin signed it."""
 
     peer_id: PeerId
     signed: Annotated[bytes, msgspec.Meta(max_length=announcements.MAX_BYTES)]
 
 
-class Answer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """To the question of the same id; what was not asked for stays empty."""
+class Response(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The answer to the request with the same id; fields that the request did not ask for stay empty."""
 
     id: int
     blob: Annotated[bytes, msgspec.Meta(max_length=MAX_BLOB)] = b""
-    listed: Annotated[tuple[Listed, ...], msgspec.Meta(max_length=MAX_LISTED)] = ()
+    listed: Annotated[tuple[DirectoryEntry, ...], msgspec.Meta(max_length=MAX_LISTED)] = ()

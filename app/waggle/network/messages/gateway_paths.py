@@ -1,6 +1,6 @@
-"""The paths of a node's web port that light clients ask for."""
+"""The paths of a node's web port that light clients use, and how many of a client's messages are read ahead."""
 
 GATEWAY, CHARTER = "/gateway", "/charter"
-
-
-WAITING = 0  # messages read before the one in hand is dealt with: with more, whoever has used up its quota would fill our memory
+# Messages that are read before the current one is answered. With more, a client whose rate limit is used up could fill our
+# memory.
+WAITING = 0

@@ -1,7 +1,7 @@
-"""The greeting: what a node runs, under which charter, and its newest announcement, told to whoever asks.
+"""The handshake: a node's version, charter and newest announcement, which it gives to any peer that asks.
 
-It has no version of its own, so that nodes of different protocols can still tell each other who must update. Asking a peer
-itself for its announcement is also what keeps a node in company when somebody fills the directory with strangers.
+The message itself has no version, so that nodes of different protocols can still find out who must update. Because peers give
+their announcements themselves, a node keeps its peers even if an attacker fills the directory with made-up names.
 """
 
 from typing import Annotated, Protocol
@@ -20,35 +20,35 @@ Version = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[0-9A-Za-z.+-]*\
 OURS = __version__[:64]
 
 
-class Greeting(msgspec.Struct, frozen=True, array_like=True):
-    """Later versions may add fields behind these: unknown ones are passed over, here and in a gateway's welcome alone."""
+class Handshake(msgspec.Struct, frozen=True, array_like=True):
+    """Later versions may append fields. Only here and in a gateway's Welcome are unknown fields ignored."""
 
     protocol: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
     version: Version
     charter: announcement.Digest
-    announced: Annotated[bytes, msgspec.Meta(max_length=announcement.MAX_BYTES)] = b""  # signed; empty: nothing to offer
+    announced: Annotated[bytes, msgspec.Meta(max_length=announcement.MAX_BYTES)] = b""  # signed; empty: nothing is announced
 
 
-_decoder = msgspec.msgpack.Decoder(Greeting)
+_decoder = msgspec.msgpack.Decoder(Handshake)
 
 
 def write(charter: bytes, announced: bytes) -> bytes:
-    """Our own greeting."""
-    return msgspec.msgpack.encode(Greeting(PROTOCOL, OURS, charter, announced))
+    """Our own handshake."""
+    return msgspec.msgpack.encode(Handshake(PROTOCOL, OURS, charter, announced))
 
 
-def read(blob: bytes) -> Greeting:
-    """A peer's greeting; raises BadRecord, and nothing else."""
+def read(blob: bytes) -> Handshake:
+    """A peer's handshake; raises BadRecord only."""
     if not 0 < len(blob) <= MAX_BYTES:
         raise BadRecord("greeting size")
     try:
         return _decoder.decode(blob)
-    except UNREADABLE as error:  # not the form agreed on: refused
+    except UNREADABLE as error:  # not the agreed form
         raise BadRecord("malformed greeting") from error
 
 
-class Introduction(Protocol):
-    """What a node says of itself first: in its greeting, or in a gateway's welcome."""
+class VersionInfo(Protocol):
+    """What a node runs, as its handshake or a gateway's Welcome says."""
 
     @property
     def protocol(self) -> int: ...
@@ -58,8 +58,8 @@ class Introduction(Protocol):
     def charter(self) -> bytes: ...
 
 
-def refusal(theirs: Introduction, charter: bytes) -> str:
-    """Why we cannot train together, and which side must do something; empty where nothing is in the way."""
+def refusal(theirs: VersionInfo, charter: bytes) -> str:
+    """Why we cannot train together, and which side must act; empty if we can."""
     waggle = f"Waggle {theirs.version}" if theirs.version else "another Waggle"
     if theirs.protocol > PROTOCOL:
         return f"runs {waggle}, which is newer: update this Waggle to train with it"

@@ -1,9 +1,9 @@
-"""The invite: a link that says which swarm to join, through which seeds, and for a private swarm with which key.
+"""The invite: a link that names a swarm, its seeds and gateways, and for a private swarm the key.
 
     waggle://join?charter=<64 hex digits>&seed=<multiaddress>&seed=...&gateway=wss://...#key=<32 bytes in base64url>
 
-The charter itself is fetched from a seed, or from a gateway, and checked against its hash. The key of a private swarm stands
-in the fragment, which programs on the way neither send nor log, and in no `repr` here.
+The charter itself is fetched from a seed or a gateway and checked against its hash. The key of a private swarm is in the
+fragment, which browsers and servers neither send nor log; no `repr` here shows it.
 """
 
 import base64
@@ -19,7 +19,7 @@ MAX_SEEDS = 16
 MAX_GATEWAYS = 4
 RETRY_HINT = "Ask for the link again, and copy it whole."
 
-_START = re.compile(r"waggle://join/?\?")  # some programs put a slash behind the host
+_START = re.compile(r"waggle://join/?\?")  # some programs insert a slash after the host
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"key=([0-9A-Za-z_-]{43})")
@@ -27,9 +27,9 @@ _KEY = re.compile(r"key=([0-9A-Za-z_-]{43})")
 
 @dataclass(frozen=True, kw_only=True)
 class Invite:
-    """`charter` is the sha256 of its document, `seeds` are multiaddresses, `key` is the admission seed or empty.
+    """`charter` is the sha256 of the charter document, `seeds` are multiaddresses, `key` is the private swarm's key or empty.
 
-    `gateways` are for those who can speak to no peer. There are seeds, or gateways, or both.
+    `gateways` are for nodes that cannot connect to peers. There are seeds, or gateways, or both.
     """
 
     charter: bytes
@@ -39,7 +39,7 @@ class Invite:
 
 
 def write(invite: Invite) -> str:
-    """The link of an invite; raises SwarmError for one that `read` would refuse."""
+    """The link of an invite; raises SwarmError for an invite that `read` would refuse."""
     seeds = "".join(f"&seed={seed}" for seed in invite.seeds)  # an address holds nothing that needs percent-encoding
     gateways = "".join(f"&gateway={gateway.replace('#', '%23')}" for gateway in invite.gateways)
     key = f"#key={_text_of(invite.key)}" if invite.key else ""
@@ -50,7 +50,7 @@ def write(invite: Invite) -> str:
 
 
 def read(text: str) -> Invite:
-    """What a link says, white space around it aside; raises SwarmError, in words that repeat nothing of the link."""
+    """Read a link; white space around it is ignored. Raises SwarmError with a text that repeats nothing of the link."""
     text = text.strip(" \t\r\n")
     start = _START.match(text)
     if start is None:
@@ -96,7 +96,9 @@ def _decoded(value: str) -> str:
 def _key_in(fragment: str) -> bytes:
     match = _KEY.fullmatch(fragment)
     key = base64.urlsafe_b64decode(match[1] + "=") if match else b""
-    if match is None or _text_of(key) != match[1]:  # 43 characters hold two bits more than 32 bytes: one key, one text
+    if (
+        match is None or _text_of(key) != match[1]
+    ):  # 43 characters hold 2 bits more than 32 bytes; only one text is accepted for a key
         raise _refused("holds a damaged key")
     return key
 

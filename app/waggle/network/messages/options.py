@@ -1,4 +1,4 @@
-"""What a person or a test may choose about the network part of a node."""
+"""The options of a node's network part."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,27 +7,27 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class SwarmOptions:
-    """Addresses are multiaddresses, seeds' ones ending in /p2p/<peer id>. All times are seconds."""
+    """Addresses are multiaddresses; those of seeds end in /p2p/<peer id>. Times are in seconds."""
 
     host: str = "0.0.0.0"
-    port: int = 0  # 0: any free one
+    port: int = 0  # 0: any free port
     seeds: tuple[str, ...] = ()
-    relay: bool = False  # let others be called through us: what a seed does, which must be reachable itself
-    lan: bool = False  # find, and be found by, nodes on the local network
-    upnp: bool = False  # ask the router to let calls through
-    through: Literal["auto", "relay", "direct"] = "auto"  # be called through the seeds: where needed, always, never
+    relay: bool = False  # relay calls to other nodes, as a seed does; this node must be reachable itself
+    lan: bool = False  # find nodes on the local network, and be found by them
+    upnp: bool = False  # ask the router to forward the port
+    through: Literal["auto", "relay", "direct"] = "auto"  # be called through the seeds: if needed, always, never
     key: bytes = field(default=b"", repr=False)  # of a private swarm
     web_host: str = "127.0.0.1"
-    web_port: int | None = None  # of the status page; None: none, 0: any free one
-    gateway: bool = False  # serve light clients there; not where it is light itself
-    gateways: tuple[str, ...] = ()  # ws:// or wss://, to take part through where peers cannot be reached
-    light: bool = False  # do so in any case
-    leaderboard: bool = False  # publish one's answers to each epoch's exam, and mark those of peers
-    known_peers: Path | None = None  # where addresses met lately are kept, as extra seeds
-    standings: Path | None = None  # where what was learned about peers is kept
-    marks: Path | None = None  # where what answer sheets were worth is kept
+    web_port: int | None = None  # of the status page; None: no page, 0: any free port
+    gateway: bool = False  # serve light clients there; ignored if this node is light itself
+    gateways: tuple[str, ...] = ()  # ws:// or wss://, used if peers cannot be reached directly
+    light: bool = False  # always use gateways only
+    leaderboard: bool = False  # publish answers to each epoch's exam, and score those of peers
+    known_peers: Path | None = None  # file of recently used addresses, which serve as extra seeds
+    reputation_file: Path | None = None
+    scores_file: Path | None = None  # scores of answer sheets
     peers_per_pull: int = 8  # K
     pool_capacity: int = 256  # groups
-    tempo: float = 1.0  # between two looks into the directory while the pool is short
-    patience: float = 4.0  # for one pull
-    rejoin: float = 15.0  # between two attempts to join while nobody answers
+    tempo: float = 1.0  # between two reads of the directory while the pool is short
+    patience: float = 4.0  # timeout of one pull
+    rejoin: float = 15.0  # between two attempts to join while no peer answers

@@ -1,6 +1,6 @@
-"""The record: one blob with the groups a node shares of one round, and the strict reading of blobs from strangers.
+"""The record: one blob with the groups that a node shares of one round, and the strict decoding of blobs from strangers.
 
-Array-encoded msgpack inside zstd. No rewards, no log-probs, no questions and no answers travel: the reader makes them.
+Array-encoded msgpack inside zstd. Rewards, log-probs, questions and answers do not travel: the reader makes them.
 """
 
 import re
@@ -15,45 +15,45 @@ from waggle.tasks.charter import PROTOCOL, Charter
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at
 from waggle.tasks.rollout_group import Author, Completion, Group
 
-MAX_GROUPS = 128  # in one record: about a second of a very small model
-MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary call carries 4 MiB
+MAX_GROUPS = 128  # in one record: about one second of a very small model
+MAX_BLOB = 2 * 1024 * 1024  # compressed; a unary libp2p call carries 4 MiB
 MAX_RAW = 8 * 1024 * 1024  # decompressed
-MAX_WINDOW = MAX_RAW  # of the decompressor: a blob may not choose how much memory reading it takes
-MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes: in an announcement there is no room for more
+MAX_WINDOW = MAX_RAW  # of the decompressor, so that a blob cannot choose how much memory decoding takes
+MAX_MODEL, MODEL_BYTES = 64, 96  # characters, and bytes: an announcement has no room for more
 ZSTD_LEVEL = 3
-BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding leaves of bytes that are no text
-CONTROL = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"  # bidirectional ones, too
-UNSEEN = "\xad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # joiners alone are left, which scripts need
+BROKEN = "\N{REPLACEMENT CHARACTER}"  # what decoding makes of bytes that are not UTF-8
+CONTROL = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb"  # with bidirectional controls
+UNSEEN = "\xad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # not zero-width joiners, which some scripts need
 HIDDEN = CONTROL + UNSEEN
-UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff{HIDDEN}]")  # and halves of characters, which no tokenizer gives back
+UNSOUND = re.compile(f"[{BROKEN}\ud800-\udfff{HIDDEN}]")  # and lone surrogates, which no tokenizer can encode
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
 
 
-class _Completion(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireCompletion(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     text: str
     ended: bool
     by: Author
 
 
-class _Group(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireGroup(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     specialty: Count
     index: Count
-    completions: Annotated[tuple[_Completion, ...], msgspec.Meta(max_length=16)]
+    completions: Annotated[tuple[_WireCompletion, ...], msgspec.Meta(max_length=16)]
 
 
-class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _WireRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     v: Count
     charter: Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
     origin: Annotated[bytes, msgspec.Meta(max_length=64)]
     round: Count
     epoch: Count
     model: Annotated[str, msgspec.Meta(max_length=MAX_MODEL)]
-    groups: Annotated[tuple[_Group, ...], msgspec.Meta(min_length=1, max_length=MAX_GROUPS)]
+    groups: Annotated[tuple[_WireGroup, ...], msgspec.Meta(min_length=1, max_length=MAX_GROUPS)]
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node shared of one round."""
+class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The groups that one node shared of one round."""
 
     origin: bytes
     round: int
@@ -62,16 +62,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[Group, ...]
 
 
-_decoder = msgspec.msgpack.Decoder(_Record)
+_decoder = msgspec.msgpack.Decoder(_WireRecord)
 
 
-def encode(record: Record, charter: Charter) -> bytes:
-    """The blob of a record. Groups that would not fit are left out, last first; raises ValueError for foreign groups."""
+def encode(record: RolloutRecord, charter: Charter) -> bytes:
+    """The blob of a record. The last groups are left out until it fits; raises ValueError for groups of another node or epoch."""
     if any(group.origin != record.origin or group.id.epoch != record.epoch for group in record.groups):
         raise ValueError("a record holds one node's groups of one epoch")
     groups = [_wire_group(group, charter) for group in record.groups[:MAX_GROUPS]]
     while True:
-        wire = _Record(
+        wire = _WireRecord(
             PROTOCOL, charter.digest, record.origin, record.round, record.epoch, model_name(record.model), tuple(groups)
         )
         raw = msgspec.msgpack.encode(wire)
@@ -81,17 +81,17 @@ def encode(record: Record, charter: Charter) -> bytes:
         groups = groups[: len(groups) // 2]
 
 
-def joined(earlier: Record, later: Record) -> Record:
-    """Both records as one, named after the later round. Groups of another epoch cannot travel with it and are left out."""
+def merge(earlier: RolloutRecord, later: RolloutRecord) -> RolloutRecord:
+    """Both records as one of the later round. Groups of another epoch cannot travel with it and are left out."""
     groups = {group.id: group for group in (*earlier.groups, *later.groups) if group.id.epoch == later.epoch}
     return msgspec.structs.replace(later, groups=tuple(groups.values())[-MAX_GROUPS:])
 
 
-def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Record:
-    """Read a stranger's blob, announced by `origin`, at unix time `now`; raises BadRecord, and nothing else."""
+def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> RolloutRecord:
+    """Decode a blob that `origin` announced, at unix time `now`; raises BadRecord only."""
     try:
         wire = _decoder.decode(decompress(blob, MAX_RAW))
-    except UNREADABLE as error:  # not the form agreed on: refused
+    except UNREADABLE as error:  # not the agreed form
         raise BadRecord("malformed") from error
     if wire.v != PROTOCOL:
         raise BadRecord("another protocol")
@@ -105,16 +105,16 @@ def decode(blob: bytes, charter: Charter, *, origin: bytes, now: float) -> Recor
     groups = tuple(_read_group(group, wire, charter) for group in wire.groups)
     if len({group.id for group in groups}) != len(groups):
         raise BadRecord("a question twice")
-    return Record(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
+    return RolloutRecord(origin=origin, round=wire.round, epoch=wire.epoch, model=wire.model, groups=groups)
 
 
 def written_by_hand(blob: bytes) -> bool:
-    """Whether a person wrote any of what a blob of this node's own holds."""
+    """Whether a person wrote a completion in a blob of this node."""
     return any(each.by == "human" for group in _decoder.decode(decompress(blob, MAX_RAW)).groups for each in group.completions)
 
 
 def shareable(group: Group, charter: Charter) -> Group | None:
-    """The group as it may travel: completions cut inside a character lose the rest of it. None if it breaks a rule."""
+    """The group as it may travel; None if it breaks a rule. A completion cut inside a character loses that character."""
     completions = tuple(
         completion if completion.ended else msgspec.structs.replace(completion, text=completion.text.rstrip(BROKEN))
         for completion in group.completions
@@ -136,7 +136,7 @@ def check_epoch(epoch: int, charter: Charter, now: float) -> None:
 
 
 def oldest_epoch(charter: Charter, now: float) -> int:
-    """The first epoch that still counts at unix time `now`."""
+    """The oldest epoch that is accepted at unix time `now`."""
     return epoch_at(now) - -(-charter.age_window_s // EPOCH_SECONDS)
 
 
@@ -149,22 +149,23 @@ def specialties_of(groups: Sequence[Group], charter: Charter) -> int:
 
 
 def model_name(name: str) -> str:
-    """A model's name as it may travel: printable, at most 64 characters and 96 bytes, cut between two characters."""
+    """A model's name as it may travel: printable, at most 64 characters and 96 bytes, cut between characters."""
     printable = "".join(character for character in name if character.isprintable() and character != BROKEN)
     return printable[:MAX_MODEL].encode()[:MODEL_BYTES].decode(errors="ignore")
 
 
 def is_model_name(name: str) -> bool:
+    """Whether a model's name may travel."""
     return name == model_name(name)
 
 
 def is_sound(text: str, charter: Charter) -> bool:
-    """Within the charter's length; nothing a tokenizer could not give back (surrogates, lost bytes), nothing meant to mislead."""
+    """Whether a completion is short enough, and free of lost bytes, lone surrogates, and characters that hide or reorder text."""
     return len(text) <= charter.completion_characters and not UNSOUND.search(text)
 
 
 def decompress(blob: bytes, most: int) -> bytes:
-    """What is in a frame, at most so many bytes of it; raises BadRecord."""
+    """The content of a zstd frame, at most `most` bytes; raises BadRecord."""
     if len(blob) > MAX_BLOB:
         raise BadRecord("too large")
     try:
@@ -173,11 +174,11 @@ def decompress(blob: bytes, most: int) -> bytes:
             raise BadRecord("too large unpacked")
         decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         return decompressor.decompress(blob, max_output_size=size, allow_extra_data=False)
-    except zstandard.ZstdError as error:  # a stranger's bytes: not ours to repair
+    except zstandard.ZstdError as error:  # the sender's fault
         raise BadRecord("malformed compression") from error
 
 
-def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
+def _read_group(wire: _WireGroup, record: _WireRecord, charter: Charter) -> Group:
     if wire.specialty >= len(charter.specialties):
         raise BadRecord("unknown specialty")
     if wire.index >= charter.index_cap:
@@ -196,6 +197,6 @@ def _read_group(wire: _Group, record: _Record, charter: Charter) -> Group:
     )
 
 
-def _wire_group(group: Group, charter: Charter) -> _Group:
-    completions = tuple(_Completion(each.text, each.ended, each.by) for each in group.completions)
-    return _Group(charter.position(group.id.dataset), group.id.index, completions)
+def _wire_group(group: Group, charter: Charter) -> _WireGroup:
+    completions = tuple(_WireCompletion(each.text, each.ended, each.by) for each in group.completions)
+    return _WireGroup(charter.position(group.id.dataset), group.id.index, completions)

@@ -1,10 +1,13 @@
 """The one place that knows every transport and chooses one."""
 
+from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.availability import is_light
 from waggle.network.transport.gateway.client import LightConnection
+from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.connection import Connection
+from waggle.network.transport.hivemind.node import require_port
 from waggle.network.transport.interface import Callbacks, OpenTransport, Transport
 
 
@@ -20,3 +23,17 @@ def transport_for(options: SwarmOptions, identity: Identity) -> OpenTransport:
         return Connection.of(options, identity, callbacks)
 
     return open_transport
+
+
+def usable_port(host: str, port: int) -> int:
+    """The port, if a transport can listen on it; else 0, which stands for any free one."""
+    try:
+        require_port(host, port)
+    except SwarmError:  # known peers and seeds find this node on any port
+        return 0
+    return port
+
+
+def known_addresses(options: SwarmOptions) -> tuple[str, ...]:
+    """The addresses of peers that this node met lately, trusted peers first."""
+    return peer_cache.read(options.known_peers)

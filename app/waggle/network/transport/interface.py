@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import Route, source_of
-from waggle.network.limits.bandwidth import Traffic
-from waggle.network.limits.reputation import Standing, Trust
-from waggle.network.messages.events import News
+from waggle.network.limits.bandwidth import BandwidthLimiter
+from waggle.network.limits.reputation import PeerReputation, ReputationTable
+from waggle.network.messages.events import NetworkEvent
 
 
 class PeerAway(Exception):
@@ -140,19 +140,19 @@ class Callbacks:
     """
 
     services: Services
-    report: Callable[[News], None]
+    report: Callable[[NetworkEvent], None]
     met: Callable[[list[Connected], dict[bytes, Pong]], None]
     joined: Callable[[], None]
     greeted: Callable[[bytes, str], None]
     trusted: Callable[[], set[bytes]]
-    admission: Admission
-    traffic: Traffic
+    admission: Membership
+    traffic: BandwidthLimiter
 
 
 OpenTransport = Callable[[Callbacks], Transport]  # builds it; `start` connects it
 
 
-async def standing_of(peer_id: bytes, trust: Trust, transport: Transport) -> Standing:
+async def standing_of(peer_id: bytes, trust: ReputationTable, transport: Transport) -> PeerReputation:
     """The standing of a peer that gave something: where it was dialled for that, it is met first, to see where it is."""
     if trust.of(peer_id).connection == "gone":
         with suppress(PeerAway):
@@ -162,7 +162,7 @@ async def standing_of(peer_id: bytes, trust: Trust, transport: Transport) -> Sta
 
 async def fetch(
     transport: Transport,
-    traffic: Traffic,
+    traffic: BandwidthLimiter,
     *,
     origin: bytes,
     via: Sequence[bytes],
@@ -183,9 +183,9 @@ async def fetch(
             with suppress(PeerAway):  # peers come and go: another gives it, or it is asked again later
                 blob = await network.pull(giver, sha256, seconds, certificate)
                 size = len(blob)
-                traffic.received(size)
+                traffic.count_received(size)
         finally:  # also where whoever asked has left meanwhile
-            traffic.pay(size)
+            traffic.charge_received(size)
             paid(size)
         if blob and (giver == origin or hashlib.sha256(blob).digest() == sha256):
             return blob

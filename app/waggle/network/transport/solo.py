@@ -24,9 +24,6 @@ class SoloSwarm:
     def limit(self, rate: float | None) -> None:
         """There is no traffic."""
 
-    def compare(self, *, on: bool) -> None:
-        """There is nobody to compare with."""
-
     def share(self, number: int, epoch: int, groups: Sequence[Group], model: str) -> tuple[int, int]:
         """Nobody is told."""
         return 0, 0

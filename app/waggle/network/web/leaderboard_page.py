@@ -3,7 +3,7 @@
 from html import escape
 
 from waggle.core.confidence_interval import interval_of
-from waggle.network.messages.comparison import Comparison, Curve, Entrant, Point
+from waggle.network.messages.comparison import Comparison, Entrant, ScoreCurve, ScorePoint
 from waggle.tasks.sandbox.exam import QUESTIONS
 
 WIDTH, HEIGHT = 440, 150  # of a chart, in its own units
@@ -34,7 +34,7 @@ def _nobody() -> str:
     )
 
 
-def _model(model: str, curves: list[Curve]) -> str:
+def _model(model: str, curves: list[ScoreCurve]) -> str:
     missing = {True, False} - {curve.together for curve in curves}
     note = "The lines are the share of right answers; a bar is its 95% interval."
     if missing == {False}:
@@ -44,7 +44,7 @@ def _model(model: str, curves: list[Curve]) -> str:
     return f'<section><h2>{escape(model) or "unnamed"}</h2><p class="note">{note}</p>{_chart(model, curves)}</section>'
 
 
-def _chart(model: str, curves: list[Curve]) -> str:
+def _chart(model: str, curves: list[ScoreCurve]) -> str:
     points = [point for curve in curves for point in curve.points]
     last = max(max(point.round for point in points), 1)
     ceiling, step = _ceiling(max(_span(point)[1] for point in points))
@@ -76,7 +76,7 @@ def _chart(model: str, curves: list[Curve]) -> str:
     )
 
 
-def _line(curve: Curve, places: list[tuple[float, float, float, float, Point]], ends: dict[bool, float]) -> str:
+def _line(curve: ScoreCurve, places: list[tuple[float, float, float, float, ScorePoint]], ends: dict[bool, float]) -> str:
     kind = "together" if curve.together else "alone"
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y, *_ in places)
     marks = "".join(
@@ -89,7 +89,7 @@ def _line(curve: Curve, places: list[tuple[float, float, float, float, Point]], 
     return f'<polyline class="{kind}" points="{path}"/>{marks}{label}'
 
 
-def _words(curve: Curve, point: Point) -> str:
+def _words(curve: ScoreCurve, point: ScorePoint) -> str:
     nodes = "1 node" if point.nodes == 1 else f"{point.nodes} nodes"
     return f"{NAMES[curve.together]}, around round {point.round}: {point.right} of {point.total} right, {nodes}"
 
@@ -132,9 +132,9 @@ def _row(place: int, entrant: Entrant) -> str:
     )
 
 
-def _share(point: Point) -> float:
+def _share(point: ScorePoint) -> float:
     return point.right / point.total
 
 
-def _span(point: Point) -> tuple[float, float]:
+def _span(point: ScorePoint) -> tuple[float, float]:
     return interval_of(point.right, point.total)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from waggle.network.identity.keys import name_of
-from waggle.network.limits.rate_limits import Party, of_most
+from waggle.network.limits.rate_limits import Party, of_largest_holder
 from waggle.network.messages.comparison import Comparison
-from waggle.network.messages.events import GroupsArrived, News, PeerSeen, RecordDropped, SheetsMarked
+from waggle.network.messages.events import GroupsArrived, LeaderboardChanged, NetworkEvent, PeerChanged, RecordRejected
 from waggle.tasks.charter import Charter
 
 MINUTES = 60  # shown
@@ -80,16 +80,16 @@ class Board:
         self._groups = self._dropped = 0
         self._comparison = Comparison()
 
-    def hear(self, news: News) -> None:
+    def hear(self, news: NetworkEvent) -> None:
         """Count one piece of news."""
         match news:
             case GroupsArrived():
                 self._count(news)
-            case RecordDropped():
+            case RecordRejected():
                 self._dropped += 1
-            case SheetsMarked(comparison=comparison):
+            case LeaderboardChanged(comparison=comparison):
                 self._comparison = comparison
-            case PeerSeen(peer=peer) if peer.id in self._members:
+            case PeerChanged(peer=peer) if peer.id in self._members:
                 self._members[peer.id] = msgspec.structs.replace(self._members[peer.id], seen_at=peer.seen_at)
             case _:
                 pass  # it says nothing of the swarm
@@ -137,7 +137,7 @@ class Board:
         )
         self._parties[news.origin] = next((group.source for group in news.groups), "") or news.origin
         if len(self._members) > MAX_MEMBERS:
-            gone = of_most((origin, self._parties[origin], 1) for origin in self._members)[0]
+            gone = of_largest_holder((origin, self._parties[origin], 1) for origin in self._members)[0]
             del self._members[gone], self._parties[gone]
         minute = self._minutes.setdefault(int(now // 60), {})
         for group, mean in zip(news.groups, means, strict=True):

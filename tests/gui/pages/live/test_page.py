@@ -349,7 +349,7 @@ def is_honey(widget: Painted) -> bool:
 @pytest.mark.parametrize("phase", ["paused", "waiting"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, phase: events.Phase, stage: Stage) -> None:
-    going = State(phase="contributing", stage=stage, asked=8, answers_expected=64)
+    going = State(phase="contributing", stage=stage, questions_drawn=8, answers_expected=64)
     stopped = replace(going, phase=phase)
     assert progress_words(stopped)[0].startswith(f"Stopped at: {TITLES[stage]}")
     assert progress_words(stopped)[1:] == progress_words(going)[1:]

@@ -31,7 +31,9 @@ from waggle.protocol.state import AnyEvent
 TellWindow = Callable[..., Window]
 NOW = 1_790_000_000.0
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
-OTTER = PeerInfo(id="12D3KooWOtter", name="Brisk Otter", received=40, useful=12, used=10, taken=9, trusted=True, seen_at=NOW)
+OTTER = PeerInfo(
+    id="12D3KooWOtter", name="Brisk Otter", received=40, useful=12, used=10, groups_pulled=9, trusted=True, seen_at=NOW
+)
 WREN = PeerInfo(id="12D3KooWWren", name="Clever Wren", received=4, useful=1, used=1, seen_at=NOW)
 
 

@@ -21,10 +21,13 @@ from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.pages.swarms.create_form import TOPICS, level_of
+from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.models import ModelCard, ModelsView, about
-from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
+from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, Swarms
 from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
-from waggle.gui.pages.swarms.swarm_cards import Sheet, SwarmCard, trains_on
+from waggle.gui.pages.swarms.swarm_card import SwarmCard
+from waggle.gui.pages.swarms.swarm_facts import trains_on
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
 from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
@@ -82,6 +85,11 @@ def page(window_told: TellWindow) -> tuple[Window, Swarms, list[AnyCommand]]:
 Page = tuple[Window, Swarms, list[AnyCommand]]
 
 
+def is_previewing(swarms: Swarms) -> bool:
+    """Whether the page shows the preview of a swarm."""
+    return (swarms._views.currentIndex(), swarms.join_view.currentIndex()) == (JOIN, PREVIEW)
+
+
 def press_again(qtbot: QtBot, button: QWidget) -> None:
     """The second press of a double click."""
     qtbot.mouseDClick(button, Qt.MouseButton.LeftButton)
@@ -109,9 +117,9 @@ def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Pa
     assert window.page == "swarms"
     assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
-    assert swarms._views.currentIndex() == SHEET
+    assert is_previewing(swarms)
     assert not any(isinstance(command, commands.ChooseSwarm) for command in sent)
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert "Simplify 36/84." in " ".join(label.text() for label in sheet.findChildren(QLabel))
     sheet.join.click()
     assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=THERE)
@@ -122,7 +130,7 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
     window.show_invite(LINK)
     window.unheard(sent[-1])
-    assert swarms._message.text().startswith("The engine is not there yet")
+    assert swarms.join_view._message.text().startswith("The engine is not there yet")
     sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
     assert [type(command) for command in sent[sent_before:]] == [commands.ReadInvite]
@@ -137,15 +145,15 @@ def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_sta
     assert "answers of your own where you choose to share them" in words_in(SwarmCard)
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
-    assert "answers of your own where you choose to share them" in words_in(Sheet)
-    assert "what you type, unless you choose to share your answers" in words_in(Sheet)
+    assert "answers of your own where you choose to share them" in words_in(SwarmPreview)
+    assert "what you type, unless you choose to share your answers" in words_in(SwarmPreview)
 
 
 def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=FIRST, answered=True))
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
     words = " ".join(label.text() for label in sheet.findChildren(QLabel))
     assert "You are in this swarm already." in words
@@ -173,7 +181,7 @@ def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, 
     window, swarms, _ = page
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, members=members))))
     next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there").click()
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
 
 
@@ -182,7 +190,7 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
     swarms.show_join(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     known, focused = len(sent), window.focusWidget()
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert focused is sheet.no
     press_again(qtbot, sheet.join)
     qtbot.keyClick(focused, Qt.Key.Key_Return)
@@ -195,7 +203,7 @@ def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Pag
     go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
     go.setFocus()
     qtbot.keyClick(go, Qt.Key.Key_Return)
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     sheet.join.setFocus()
     qtbot.keyClick(sheet.join, Qt.Key.Key_Return)
     assert isinstance(sent[-1], commands.ChooseSwarm)
@@ -212,9 +220,9 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     swarms.show_join("waggle://nonsense")
     window.refused("This is not an invite link: one begins with waggle://join?", "")
     assert swarms._views.currentIndex() == JOIN
-    assert swarms._message.text().startswith("This is not an invite link")
+    assert swarms.join_view._message.text().startswith("This is not an invite link")
     assert not window.status._notice._content[0], "once is enough"
-    assert swarms._link.text() == "waggle://nonsense", "to be mended"
+    assert swarms.join_view._link.text() == "waggle://nonsense", "to be mended"
 
 
 def test_each_view_has_its_own_title(page: Page) -> None:
@@ -237,10 +245,10 @@ def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
     (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
     assert first_link_in_file(tmp_path / "mark.waggle") == LINK
     (tmp_path / "other").write_bytes(b"\xff\xfe no link")
-    swarms.open_file(tmp_path / "other")
-    assert swarms._message.text() == "There is no invite in that file."
-    swarms.open_file(tmp_path / "nowhere")
-    assert swarms._message.text().startswith("The file cannot be read")
+    swarms.join_view.open_file(tmp_path / "other")
+    assert swarms.join_view._message.text() == "There is no invite in that file."
+    swarms.join_view.open_file(tmp_path / "nowhere")
+    assert swarms.join_view._message.text().startswith("The file cannot be read")
 
 
 def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> None:
@@ -263,7 +271,7 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     assert (form._problem.text(), form._create.isEnabled()) == ("The disk is full.", True)
     form._create.click()
     tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
-    assert swarms._views.currentIndex() == SHEET
+    assert is_previewing(swarms)
 
 
 def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page: Page, qtbot: QtBot) -> None:
@@ -337,11 +345,11 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     swarms._ask_others.click()
     assert (type(sent[-1]), swarms._views.currentIndex()) == (commands.WriteInvite, INVITE)
     tell(window, InviteWritten(charter=THERE, link="waggle://join?other"))
-    assert swarms._invitation.link == ""
+    assert swarms._invite_view._link == ""
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
-    swarms._invitation._copy.click()
+    swarms._invite_view._copy.click()
     assert qapp.clipboard().text() == LINK
-    swarms.save_invite(tmp_path / "invite.waggle")
+    swarms._invite_view.save(tmp_path / "invite.waggle")
     assert (tmp_path / "invite.waggle").read_text() == f"{LINK}\n"
     assert os.name == "nt" or not (tmp_path / "invite.waggle").stat().st_mode & 0o077, "it may hold the key of a private swarm"
     window.redraw()
@@ -351,7 +359,7 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
 def test_an_invite_that_is_too_long_for_a_code_is_shown_copied_and_saved_as_a_link(page: Page, qapp: QApplication) -> None:
     window, swarms, _ = page
     swarms._ask_others.click()
-    invitation, long = swarms._invitation, LINK + "9" * (4096 - len(LINK))
+    invitation, long = swarms._invite_view, LINK + "9" * (4096 - len(LINK))
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
     assert (invitation._code.isVisible(), invitation._how.text()[:28]) == (True, "The other person scans this,")
     tell(window, InviteWritten(charter=HERE, link=long, reach="It works from anywhere."))
@@ -376,9 +384,9 @@ def test_an_invite_is_written_anew_once_others_can_reach_this_computer_in_anothe
 
     assert invites_asked_for() == 1
     tell(window, reached)
-    assert (invites_asked_for(), swarms._waiting) == (2, "invite")
+    assert (invites_asked_for(), bool(swarms._invite_view._awaited)) == (2, True)
     tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."), reached)
-    assert (invites_asked_for(), swarms._invitation.link) == (2, f"{LINK}9")
+    assert (invites_asked_for(), swarms._invite_view._link) == (2, f"{LINK}9")
     tell(window, StartedAgain(reason="Memory is short."), ready(charter=HERE, swarm="First light", round=700))
     assert invites_asked_for() == 2, "nobody can be asked before the engine is ready"
     tell(window, events.PhaseChanged(phase="contributing", round=700))
@@ -392,7 +400,7 @@ def test_what_was_copied_is_said_for_a_moment_and_not_of_another_link(page: Page
     window, swarms, _ = page
     swarms._ask_others.click()
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
-    button = swarms._invitation._copy
+    button = swarms._invite_view._copy
     button.click()
     assert (qapp.clipboard().text(), button.text(), button._end.isActive()) == (LINK, "Copied", True)
     button._end.timeout.emit()
@@ -435,9 +443,9 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
-    sheet = Sheet(
+    sheet = SwarmPreview(
         window.swarms.theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
@@ -967,7 +975,7 @@ def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -
     translator.use("de")
     try:
         tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
-        assert swarms._invitation._reach.text().startswith("Der Link funktioniert von überall.")
+        assert swarms._invite_view._reach.text().startswith("Der Link funktioniert von überall.")
     finally:
         translator.use("en")
 

@@ -30,7 +30,7 @@ DAYS = DaysTold(
     days=(Day(date=YESTERDAY.isoformat(), rounds=2, answers=128, right=32, learned=9, seconds=240.0),),
     all=Day(date="2026-01-05", rounds=20, answers=1280, right=320, learned=90, seconds=2400.0),
     used_by=3,
-    taken=41,
+    groups_pulled=41,
     at=START,
 )
 BEGUN = [ready(), events.PhaseChanged(phase="contributing", round=613, at=START), DAYS]

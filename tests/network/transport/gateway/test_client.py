@@ -5,8 +5,8 @@ import pytest
 from network.loopback import Ear, options
 from waggle.core.errors import SwarmError
 from waggle.network.identity.keys import Identity
-from waggle.network.identity.membership import Admission
-from waggle.network.messages.events import ReachFound
+from waggle.network.identity.membership import Membership
+from waggle.network.messages.events import ReachChanged
 from waggle.network.transport.gateway import client
 from waggle.network.transport.gateway.client import LightConnection
 from waggle.tasks.charter import Charter
@@ -24,10 +24,10 @@ async def test_a_proxy_that_cannot_be_used_leaves_a_light_client_alone_and_alive
     with pytest.raises(SwarmError, match="proxy cannot be used"):
         await client.fetch_charter(chosen, charter.digest)
     ear = Ear()
-    node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+    node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None)
     await node.start()
     try:
-        await ear.hear(ReachFound, lambda news: news.reach == "alone")
+        await ear.hear(ReachChanged, lambda news: news.reach == "alone")
         assert not any(task.done() for task in node._tasks)
     finally:
         await node.close()
@@ -40,7 +40,7 @@ async def test_an_address_that_is_no_gateways_is_refused_in_words_before_anythin
     identity: Identity, charter: Charter, address: str
 ) -> None:
     chosen = options(gateways=("ws://127.0.0.1:9/gateway", address), light=True)
-    node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), Ear(), lambda: None)
+    node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), Ear(), lambda: None)
     try:
         with pytest.raises(SwarmError, match="no gateway's address"):
             await node.start()

@@ -18,25 +18,24 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from network.loopback import SOON, Ear, Start, answered, fresh_identity, options, question_ids, share
+from network.loopback import SOON, Ear, Start, answered, fresh_identity, node_context, options, question_ids, share
 from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import text_of
 from waggle.core.settings import Settings, Swarm
 from waggle.engine.services import swarm_connection
-from waggle.network.exchange.collector import Gathering
-from waggle.network.exchange.pool import Pool
+from waggle.network.exchange.collector import RolloutCollector
+from waggle.network.exchange.node_context import PeerAccounts
+from waggle.network.exchange.pool import GroupPool
 from waggle.network.identity.keys import SIGNATURE_BYTES, Identity, verify
-from waggle.network.identity.membership import Admission, issue, new_key, public_of
-from waggle.network.limits.bandwidth import Traffic
-from waggle.network.limits.rate_limits import Accounts
-from waggle.network.limits.reputation import Trust
+from waggle.network.identity.membership import Membership, issue_certificate, new_key, public_key_of
+from waggle.network.limits.bandwidth import BandwidthLimiter
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, gateway_frames
 from waggle.network.messages.announcement import Announcement
-from waggle.network.messages.events import ClockSkewed, GatewayDoubted, GroupsArrived, PeerSeen, ReachFound
+from waggle.network.messages.events import ClockSkewed, GatewayHidesPeers, GroupsArrived, PeerChanged, ReachChanged
 from waggle.network.messages.rollout_record import MAX_BLOB
-from waggle.network.node import BYTES_BURST, BYTES_RATE
+from waggle.network.node import UPLOAD_BURST, UPLOAD_RATE
 from waggle.network.open_node import open_node
 from waggle.network.transport.gateway import client as light
 from waggle.network.transport.gateway import pool
@@ -62,7 +61,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
     node = open_node(options(gateways=(address,), light=True), charter, own, verifier, ear)
     try:
         await node.start()
-        result = await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        result = await ear.hear(ReachChanged, lambda news: news.reach == "connected")
         assert result.way == "gateway"
         with pytest.raises(PeerAway):  # it has no network process
             _ = node.pid
@@ -81,7 +80,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
         share(lender.node, lent)
         await ear.hear(GroupsArrived, lambda news: news.origin == lender.identity.peer_id)
         for sender, receiver in ((lender.node, own), (node, lender.identity)):  # what goes by a gateway is shown as well
-            assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.sent())
+            assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.outbox.newest())
 
         home = paths.Home(tmp_path / "home").prepare()
         chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
@@ -141,7 +140,7 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
         with pytest.raises(ConnectionClosed):
             await first_word(make)
     wrongly = options(gateways=("http://example.org",))
-    node = LightConnection(wrongly, own, charter.digest, Admission(charter, own.peer_id), Ear(), lambda: None)
+    node = LightConnection(wrongly, own, charter.digest, Membership(charter, own.peer_id), Ear(), lambda: None)
     with pytest.raises(SwarmError, match="no gateway's address"):
         await node.start()
 
@@ -160,7 +159,7 @@ async def lending(
         "tell": lambda source, size: True,
         "listed": nobody, "announce": nobody, "pull": nobody, **changes,
     }  # fmt: skip
-    record = gateway.Gateway(charter.digest, lender, Admission(charter, lender.peer_id, key), **ways)  # type: ignore[arg-type]
+    record = gateway.Gateway(charter.digest, lender, Membership(charter, lender.peer_id, key), **ways)  # type: ignore[arg-type]
     web = Web(lambda: Board(charter).status(()), record.serve, charters.encode(charter))
     await web.start("127.0.0.1", 0)
     try:
@@ -206,10 +205,10 @@ async def test_a_gateway_waits_for_no_stranger_and_serves_nobody_who_is_blocked(
     ):
         await introduce(connection, identity)
         assert len(await connection.recv()) == SIGNATURE_BYTES
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Directory(1)))
-        assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer) == gateway_frames.Answer(1)
+        await connection.send(msgspec.msgpack.encode(gateway_frames.DirectoryRequest(1)))
+        assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response) == gateway_frames.Response(1)
         blocked.add(identity.peer_id)
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Directory(2)))
+        await connection.send(msgspec.msgpack.encode(gateway_frames.DirectoryRequest(2)))
         with pytest.raises(ConnectionClosed):
             await connection.recv()
 
@@ -229,7 +228,7 @@ async def test_a_gateway_closes_while_it_serves_and_answers_no_page_of_elsewhere
         connection = await connect(address)
         await introduce(connection, identity)
         await connection.recv()
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Directory(1)))
+        await connection.send(msgspec.msgpack.encode(gateway_frames.DirectoryRequest(1)))
         await requests.wait()
     await connection.close()
 
@@ -238,11 +237,11 @@ async def test_who_asks_too_much_waits_for_its_answers(charter: Charter, identit
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), connect(address) as connection:
         await introduce(connection, identity)
         await connection.recv()
-        asks = [gateway_frames.Directory(number) for number in range(int(gateway.ASKS_BURST) + 5)]
+        asks = [gateway_frames.DirectoryRequest(number) for number in range(int(gateway.ASKS_BURST) + 5)]
         for each in asks:
             await connection.send(msgspec.msgpack.encode(each))
         async with asyncio.timeout(SOON):
-            answers = [msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer).id for _ in asks]
+            answers = [msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).id for _ in asks]
         assert answers == [each.id for each in asks]
 
 
@@ -250,7 +249,7 @@ async def test_newcomers_push_out_no_payload_of_a_client(charter: Charter, ident
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), connect(address) as connection:
         await introduce(connection, identity)
         await connection.recv()
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Lodge(1, b"mine")))
+        await connection.send(msgspec.msgpack.encode(gateway_frames.UploadRequest(1, b"mine")))
         await connection.recv()
         for i in range(gateway.MAX_CLIENTS + 1):
             lent._keep(bytes([i]), b"theirs")
@@ -266,7 +265,7 @@ async def test_who_sends_more_than_its_quota_is_read_no_further(
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, lent), connect(address) as connection:
         await introduce(connection, identity)
         await connection.recv()
-        large = msgspec.msgpack.encode(gateway_frames.Lodge(1, bytes(gateway.MAX_BLOB)))
+        large = msgspec.msgpack.encode(gateway_frames.UploadRequest(1, bytes(gateway.MAX_BLOB)))
 
         async def flood() -> None:
             for _ in range(20):
@@ -291,9 +290,9 @@ async def test_all_clients_of_one_address_range_send_no_more_than_its_share(
 
     async def leave(connection: ClientConnection) -> None:
         for number in range(pieces):
-            await connection.send(msgspec.msgpack.encode(gateway_frames.Lodge(number, os.urandom(size))))
+            await connection.send(msgspec.msgpack.encode(gateway_frames.UploadRequest(number, os.urandom(size))))
         for _ in range(pieces):
-            assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer).blob == gateway.DONE
+            assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob == gateway.DONE
 
     async with lending(charter, fresh_identity(tmp_path, "lender")) as (address, _), contextlib.AsyncExitStack() as stack:
         here = [await stack.enter_async_context(connect(address)) for _ in range(clients)]
@@ -320,19 +319,19 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
     async with lending(charter, lender, take=take) as (address, lent), connect(address) as connection, asyncio.timeout(SOON):
         await introduce(connection, identity)
         await connection.recv()
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Directory(1)))
+        await connection.send(msgspec.msgpack.encode(gateway_frames.DirectoryRequest(1)))
         await connection.recv()
         assert requests == []
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Lodge(2, b"mine")))
-        assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer).blob == gateway.DONE
+        await connection.send(msgspec.msgpack.encode(gateway_frames.UploadRequest(2, b"mine")))
+        assert msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob == gateway.DONE
         assert len(requests) == 4
         assert lent.get(hashlib.sha256(b"mine").digest()) == b"mine"
 
 
-async def blob_of(connection: ClientConnection, question: gateway_frames.Ask) -> bytes:
+async def blob_of(connection: ClientConnection, question: gateway_frames.Request) -> bytes:
     await connection.send(msgspec.msgpack.encode(question))
     async with asyncio.timeout(SOON):
-        return msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer).blob
+        return msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob
 
 
 @asynccontextmanager
@@ -353,8 +352,8 @@ async def clients(address: str, folder: Path, count: int) -> AsyncIterator[list[
 async def test_a_client_leaves_others_their_part_of_what_a_peer_gives_and_all_clients_the_gateway_its_own(
     charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: float, second: bytes
 ) -> None:
-    assert gateway.ALL * gateway.PASSED_RATE <= BYTES_RATE / 2
-    assert gateway.ALL * gateway.PASSED_BURST <= BYTES_BURST / 2
+    assert gateway.ALL * gateway.PASSED_RATE <= UPLOAD_RATE / 2
+    assert gateway.ALL * gateway.PASSED_BURST <= UPLOAD_BURST / 2
     for name, value in {"PASSED_RATE": 0.0, "PASSED_BURST": 1.0, "ALL": times, "PATIENCE_S": 0.0}.items():
         monkeypatch.setattr(gateway, name, value)
     blob, lender, first, other = b"payload", fresh_identity(tmp_path, "lender"), bytes([1]) * 38, bytes([2]) * 38
@@ -364,8 +363,8 @@ async def test_a_client_leaves_others_their_part_of_what_a_peer_gives_and_all_cl
 
     async with lending(charter, lender, pull=pull) as (address, _), clients(address, tmp_path, 2) as ((_, greedy), (_, modest)):
 
-        def of(peer_id: bytes) -> gateway_frames.Pull:
-            return gateway_frames.Pull(1, peer_id, hashlib.sha256(blob).digest())
+        def of(peer_id: bytes) -> gateway_frames.PullRequest:
+            return gateway_frames.PullRequest(1, peer_id, hashlib.sha256(blob).digest())
 
         assert [await blob_of(greedy, of(first)) for _ in range(2)] == [blob, b""]
         assert await blob_of(modest, of(first)) == second
@@ -387,7 +386,7 @@ async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another
         return b"payload"
 
     lender, origin = fresh_identity(tmp_path, "lender"), bytes(38)
-    ask = gateway_frames.Pull(1, origin, hashlib.sha256(b"payload").digest())
+    ask = gateway_frames.PullRequest(1, origin, hashlib.sha256(b"payload").digest())
     async with lending(charter, lender, pull=pull) as (address, lent), clients(address, tmp_path, 12) as here:
         asking = asyncio.gather(*(blob_of(connection, ask) for _, connection in here))
         async with asyncio.timeout(SOON):
@@ -402,12 +401,12 @@ async def accept(*_: object) -> bool:
     return True
 
 
-def announcing(charter: Charter, who: Identity) -> gateway_frames.Announce:
+def announcing(charter: Charter, who: Identity) -> gateway_frames.AnnounceRequest:
     messages = Announcement(
         charter=charter.digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
         expires=int((time.time() + 200) * 1000),
     )  # fmt: skip
-    return gateway_frames.Announce(1, announcements.signed(messages, who))
+    return gateway_frames.AnnounceRequest(1, announcements.signed(messages, who))
 
 
 async def test_one_address_range_that_comes_under_ever_new_names_has_no_more_of_them_announced_than_it_may_have_clients(
@@ -487,11 +486,11 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
     origin = fresh_identity(tmp_path, "origin")
     true = announcements.signed(announced(charter), origin)
     lies = (
-        gateway_frames.Listed(origin.peer_id, true),
-        gateway_frames.Listed(fresh_identity(tmp_path, "victim").peer_id, true),
-        gateway_frames.Listed(identity.peer_id, announcements.signed(announced(charter, charter=bytes(32)), identity)),
-        gateway_frames.Listed(identity.peer_id, announcements.signed(announced(charter, expires=1), identity)),
-        gateway_frames.Listed(identity.peer_id, b"x"),
+        gateway_frames.DirectoryEntry(origin.peer_id, true),
+        gateway_frames.DirectoryEntry(fresh_identity(tmp_path, "victim").peer_id, true),
+        gateway_frames.DirectoryEntry(identity.peer_id, announcements.signed(announced(charter, charter=bytes(32)), identity)),
+        gateway_frames.DirectoryEntry(identity.peer_id, announcements.signed(announced(charter, expires=1), identity)),
+        gateway_frames.DirectoryEntry(identity.peer_id, b"x"),
     )
 
     async def lie(connection: ServerConnection) -> None:
@@ -500,19 +499,19 @@ async def test_what_a_lying_gateway_makes_up_is_not_believed(identity: Identity,
         await connection.send(origin.sign(gateway_frames.PROOF, hello.signature))
         with contextlib.suppress(ConnectionClosed):
             async for message in connection:
-                ask = msgspec.msgpack.decode(message, type=gateway_frames.Ask)
-                listed = lies if isinstance(ask, gateway_frames.Directory) else ()
-                await connection.send(msgspec.msgpack.encode(gateway_frames.Answer(ask.id, b"made up", listed)))
+                ask = msgspec.msgpack.decode(message, type=gateway_frames.Request)
+                listed = lies if isinstance(ask, gateway_frames.DirectoryRequest) else ()
+                await connection.send(msgspec.msgpack.encode(gateway_frames.Response(ask.id, b"made up", listed)))
 
     ear = Ear()
     async with serve(lie, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         node = LightConnection(
-            options(gateways=(address,)), identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None
+            options(gateways=(address,)), identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None
         )
         try:
             await node.start()
-            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             assert await node.dht.read("") == {origin.peer_id: true}
             assert await node.dht.pull(origin.peer_id, bytes(32), 1.0) == b""
             assert await node.dht.pull(origin.peer_id, hashlib.sha256(b"made up").digest(), 1.0) == b"made up"
@@ -527,28 +526,28 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
 ) -> None:
     monkeypatch.setattr(pool, "CALL_S", 0.5)
     lender, ear, remaining = fresh_identity(tmp_path, "lender"), Ear(), asyncio.Event()
-    requests, goes_on = asyncio.Queue[gateway_frames.Ask](), asyncio.Event()
+    requests, goes_on = asyncio.Queue[gateway_frames.Request](), asyncio.Event()
 
     async def say(connection: ServerConnection) -> None:
         await connection.send(msgspec.msgpack.encode(gateway_frames.Welcome(1, lender.peer_id, charter.digest, bytes(32))))
         hello = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Hello)
         await connection.send(lender.sign(gateway_frames.PROOF, hello.signature))
-        late = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Ask)
+        late = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Request)
         await goes_on.wait()
-        await connection.send(msgspec.msgpack.encode(gateway_frames.Answer(late.id)))
-        requests.put_nowait(msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Ask))
+        await connection.send(msgspec.msgpack.encode(gateway_frames.Response(late.id)))
+        requests.put_nowait(msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Request))
         with contextlib.suppress(ConnectionClosed):
-            await connection.send(msgspec.msgpack.encode(gateway_frames.Answer(late.id, b"again")))
+            await connection.send(msgspec.msgpack.encode(gateway_frames.Response(late.id, b"again")))
             await connection.recv()
         remaining.set()
 
     async with serve(say, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
-        admission = Admission(charter, identity.peer_id)
+        admission = Membership(charter, identity.peer_id)
         node = LightConnection(options(gateways=(address,)), identity, charter.digest, admission, ear, lambda: None)
         try:
             await node.start()
-            await ear.hear(ReachFound, lambda news: news.reach == "connected")
+            await ear.hear(ReachChanged, lambda news: news.reach == "connected")
             with pytest.raises(PeerAway):  # it takes too long
                 await node.dht.read("")
             goes_on.set()
@@ -562,16 +561,16 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
             await node.close()
 
 
-class Counted(Traffic):
+class Counted(BandwidthLimiter):
     """Says what the directory was charged with, and what went out."""
 
     came = bytes_sent = 0
 
-    def read(self, size: int) -> None:
+    def charge_directory(self, size: int) -> None:
         self.came += size
 
-    def sent(self, to: bytes, size: int) -> None:
-        super().sent(to, size)
+    def count_sent(self, receiver: bytes, size: int) -> None:
+        super().count_sent(receiver, size)
         self.bytes_sent += size
 
 
@@ -588,17 +587,14 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
         lending(charter, fresh_identity(tmp_path, "one"), listed=listed) as (first, _),
         lending(charter, fresh_identity(tmp_path, "two"), listed=listed) as (two, _),
     ):
-        traffic, ear, member = Counted(), Ear(), Admission(charter, identity.peer_id)
+        traffic, ear, member = Counted(), Ear(), Membership(charter, identity.peer_id)
         chosen = options(gateways=(first, two))
         node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None, traffic)
         try:
             await node.start()
-            await ear.hear(ReachFound, lambda news: news.peers == 2)
-            gathering = Gathering(
-                chosen, charter, member, identity.peer_id, verifier, ear, time.time,
-                pool=Pool(charter), trust=Trust(), traffic=traffic, depth=directory.Depth(),
-                accounts=Accounts(),
-            )  # fmt: skip
+            await ear.hear(ReachChanged, lambda news: news.peers == 2)
+            context = node_context(identity, charter, verifier, options=chosen, report=ear)
+            gathering = RolloutCollector(context, PeerAccounts(bandwidth=traffic), GroupPool(charter), directory.DirectoryDepth())
             assert (await gathering._read(node)).keys() == known.keys()
             assert traffic.came == 2 * sum(len(peer_id) + len(signed) for peer_id, signed in known.items())
 
@@ -623,11 +619,11 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
     ways = [(each, {"take": lambda source, size: False}) for each in silent] + [(each, {"pull": give}) for each in good]
     async with contextlib.AsyncExitStack() as stack:
         addresses = [(await stack.enter_async_context(lending(charter, who, **way)))[0] for who, way in ways]
-        chosen, member, ear = options(gateways=tuple(addresses)), Admission(charter, identity.peer_id), Ear()
+        chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
         node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None)
         stack.push_async_callback(node.close)
         await node.start()
-        await ear.hear(ReachFound, lambda news: news.peers == len(ways))
+        await ear.hear(ReachChanged, lambda news: news.peers == len(ways))
         node.dht.open = {address: node.dht.open[address] for address in addresses}  # the silent ones first
         holders, takers = set[bytes](), {each.peer_id for each in good}
         monkeypatch.setattr(pool, "CALL_S", 2.0)
@@ -653,11 +649,11 @@ async def test_where_two_gateways_leave_a_payload_unanswered_it_goes_to_no_third
         ways = [{"take": lambda size, number=number: bool(reached.add(number))} for number in range(4)]
         silent = [lending(charter, fresh_identity(tmp_path, str(number)), **way) for number, way in enumerate(ways)]
         addresses = [(await stack.enter_async_context(each))[0] for each in silent]
-        chosen, member, ear = options(gateways=tuple(addresses)), Admission(charter, identity.peer_id), Ear()
+        chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
         node = LightConnection(chosen, identity, charter.digest, member, ear, lambda: None)
         stack.push_async_callback(node.close)
         await node.start()
-        await ear.hear(ReachFound, lambda news: news.peers == len(addresses))
+        await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
         monkeypatch.setattr(pool, "CALL_S", 0.5)
         with pytest.raises(PeerAway):
             await node.dht.lodge(bytes(32), b"mine")
@@ -670,16 +666,16 @@ async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_cou
 ) -> None:
     async with contextlib.AsyncExitStack() as stack:
         address, lent = await stack.enter_async_context(lending(charter, fresh_identity(tmp_path, "lender")))
-        member, ear = Admission(charter, identity.peer_id), Ear()
+        member, ear = Membership(charter, identity.peer_id), Ear()
         node = LightConnection(options(gateways=(address,)), identity, charter.digest, member, ear, lambda: None)
         stack.push_async_callback(node.close)
         await node.start()
-        await ear.hear(ReachFound, lambda news: news.peers == 1)
+        await ear.hear(ReachChanged, lambda news: news.peers == 1)
         (gate,), here = node.dht.open.values(), lent._clients[identity.peer_id].transport
         here.pause_reading()  # it has fallen asleep
         monkeypatch.setattr(pool, "CALL_S", 0.5)
         with pytest.raises(PeerAway):
-            await gate.ask(gateway_frames.Directory)
+            await gate.ask(gateway_frames.DirectoryRequest)
         assert gate.missed
         monkeypatch.setattr(pool, "FORGET_S", 0.0)
         assert not gate.missed
@@ -688,17 +684,17 @@ async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_cou
         gate._missed_at = 0.0
         while not gate._connection.paused:
             with contextlib.suppress(PeerAway):
-                await gate.ask(lambda number: gateway_frames.Lodge(number, bytes(MAX_BLOB)))
+                await gate.ask(lambda number: gateway_frames.UploadRequest(number, bytes(MAX_BLOB)))
         gate._missed_at = 0.0
         with pytest.raises(PeerAway):
-            await gate.ask(gateway_frames.Directory)
+            await gate.ask(gateway_frames.DirectoryRequest)
         assert not gate.missed
         here.abort()
 
 
 def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identity, charter: Charter) -> None:
     ear = Ear()
-    requests = Gates(charter.digest, Admission(charter, identity.peer_id), ear)
+    requests = Gates(charter.digest, Membership(charter, identity.peer_id), ear)
     many = {bytes([i]): b"" for i in range(10)}
     for _ in range(pool.HIDES - 1):
         requests._compare({"one": many, "two": {}})
@@ -706,7 +702,7 @@ def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identit
     assert ear.news == []
     for _ in range(pool.HIDES + 2):
         requests._compare({"one": many, "two": {b"\0": b""}})
-    assert ear.news == [GatewayDoubted(address="two", listed=1, known=10)]
+    assert ear.news == [GatewayHidesPeers(address="two", listed=1, known=10)]
 
 
 RIGHT = [230.0, 260.0, 290.0]  # seconds that announcements last yet
@@ -759,11 +755,11 @@ async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_of
             for number, remaining in enumerate((first, *two))
         ]
         addresses = tuple([(await stack.enter_async_context(each))[0] for each in lent])
-        ear, member = Ear(), Admission(charter, identity.peer_id)
+        ear, member = Ear(), Membership(charter, identity.peer_id)
         node = LightConnection(options(gateways=addresses), identity, charter.digest, member, ear, lambda: None)
         stack.push_async_callback(node.close)
         await node.start()
-        await ear.hear(ReachFound, lambda news: news.peers == len(addresses))
+        await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
         for _ in range(2):
             await node.dht.read("")
     news = [news.seconds for news in ear.all(ClockSkewed)]
@@ -787,10 +783,10 @@ async def test_a_gateway_that_falls_silent_does_not_hold_up_the_others(
         lending(charter, fresh_identity(tmp_path, "open"), listed=all_of_them) as (other, _),
     ):
         chosen, ear = options(gateways=(silent, other)), Ear()
-        node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+        node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None)
         try:
             await node.start()
-            await ear.hear(ReachFound, lambda news: news.peers == 2)
+            await ear.hear(ReachChanged, lambda news: news.peers == 2)
             async with asyncio.timeout(pool.CALL_S - 1):
                 assert await node.dht.read("") == known
         finally:
@@ -810,7 +806,7 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
     monkeypatch.setattr(gateway.Gateway, "_greet", counted)
     async with lending(charter, lender) as (address, _), asyncio.timeout(SOON):
         chosen = options(gateways=(address, f"{address}#{text_of(lender.peer_id)}", address))
-        node = LightConnection(chosen, identity, charter.digest, Admission(charter, identity.peer_id), ear, lambda: None)
+        node = LightConnection(chosen, identity, charter.digest, Membership(charter, identity.peer_id), ear, lambda: None)
         try:
             await node.start()
             for _ in range(4):  # both at once, and whichever was closed again
@@ -844,11 +840,11 @@ async def saying(first: bytes, then: Callable[[bytes], bytes]) -> AsyncIterator[
 async def reached(address: str, swarm: Charter, who: Identity, key: bytes = b"") -> str:
     """Whether a light client is let in, and lets the gateway be one."""
     ear = Ear()
-    chosen, member = options(gateways=(address,), rejoin=SOON), Admission(swarm, who.peer_id, key)
+    chosen, member = options(gateways=(address,), rejoin=SOON), Membership(swarm, who.peer_id, key)
     node = LightConnection(chosen, who, swarm.digest, member, ear, lambda: None)
     try:
         await node.start()
-        return (await ear.hear(ReachFound, lambda news: news.reach != "connecting")).reach
+        return (await ear.hear(ReachChanged, lambda news: news.reach != "connecting")).reach
     finally:
         await node.close()
 
@@ -857,7 +853,7 @@ async def test_a_gateway_without_the_key_of_a_private_swarm_is_told_nothing(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
     key, outsider, member = new_key(), fresh_identity(tmp_path, "outsider"), fresh_identity(tmp_path, "member")
-    private = msgspec.structs.replace(charter, admission=public_of(key))
+    private = msgspec.structs.replace(charter, admission=public_key_of(key))
 
     def welcome(*certificate: bytes) -> bytes:
         return msgspec.msgpack.encode([charters.PROTOCOL, outsider.peer_id, private.digest, bytes(32), "9.0", *certificate])
@@ -867,8 +863,8 @@ async def test_a_gateway_without_the_key_of_a_private_swarm_is_told_nothing(
         return outsider.sign(gateway_frames.PROOF, signature)
 
     until = time.time() + 3600
-    anothers = welcome(issue(key, private.digest, member.peer_id, until))
-    made_up = welcome(issue(new_key(), private.digest, outsider.peer_id, until))
+    anothers = welcome(issue_certificate(key, private.digest, member.peer_id, until))
+    made_up = welcome(issue_certificate(new_key(), private.digest, outsider.peer_id, until))
     for first in (welcome(), welcome(b""), anothers, made_up):
         async with saying(first, prove) as (address, received):
             assert await reached(address, private, identity, key) == "alone"
@@ -881,7 +877,7 @@ async def test_what_a_client_and_a_member_once_said_opens_no_second_door_for_who
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
     key, messages = new_key(), list[bytes]()
-    private = msgspec.structs.replace(charter, admission=public_of(key))
+    private = msgspec.structs.replace(charter, admission=public_key_of(key))
 
     async def listen(client: ServerConnection) -> None:
         async with connect(address) as member:
@@ -946,13 +942,13 @@ async def test_a_gateway_of_another_kind_is_refused_with_the_sentence_that_full_
         node = open_node(options(gateways=(address,), light=True), charter, own, verifier, ear)
         try:
             await node.start()
-            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            await ear.hear(ReachChanged, lambda news: news.reach == "alone")
             looked_event = await ear.peer(lender.peer_id, lambda news: bool(news.peer.refusal))
             assert says in looked_event.peer.refusal
 
             after = len(ear.news)
             first[:3] = charters.PROTOCOL, lender.peer_id, charter.digest
-            await ear.hear(PeerSeen, lambda news: news.peer.id == lender.peer_id and not news.peer.refusal, after)
+            await ear.hear(PeerChanged, lambda news: news.peer.id == lender.peer_id and not news.peer.refusal, after)
         finally:
             await node.close()
 
@@ -969,11 +965,11 @@ async def test_what_an_address_without_a_key_says_is_held_against_no_peer(charte
         own = fresh_identity(tmp_path, "light")
         node = LightConnection(
             options(gateways=(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway",)), own, charter.digest,
-            Admission(charter, own.peer_id), ear, lambda: None, greeted=lambda peer_id, _: greeted.append(peer_id),
+            Membership(charter, own.peer_id), ear, lambda: None, greeted=lambda peer_id, _: greeted.append(peer_id),
         )  # fmt: skip
         try:
             await node.start()
-            await ear.hear(ReachFound, lambda news: news.reach == "alone")
+            await ear.hear(ReachChanged, lambda news: news.reach == "alone")
             assert greeted == []
         finally:
             await node.close()
@@ -994,16 +990,19 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
         await introduce(connection, identity)
         await connection.recv()
         for number in range(gateway.AT_ONCE + 2):
-            await connection.send(msgspec.msgpack.encode(gateway_frames.Pull(number, identity.peer_id, bytes([number] * 32))))
+            await connection.send(
+                msgspec.msgpack.encode(gateway_frames.PullRequest(number, identity.peer_id, bytes([number] * 32)))
+            )
             if number == gateway.AT_ONCE - 2:
-                await connection.send(msgspec.msgpack.encode(gateway_frames.Directory(99)))
+                await connection.send(msgspec.msgpack.encode(gateway_frames.DirectoryRequest(99)))
                 async with asyncio.timeout(SOON):
-                    answer = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer)
+                    answer = msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response)
                 assert answer.id == 99
         never.set_result(None)
         async with asyncio.timeout(SOON):
             ids = [
-                msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Answer).id for _ in range(gateway.AT_ONCE + 2)
+                msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).id
+                for _ in range(gateway.AT_ONCE + 2)
             ]
         assert sorted(ids) == list(range(gateway.AT_ONCE + 2))
         assert len(requests) == gateway.AT_ONCE + 2
@@ -1012,11 +1011,11 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
 @asynccontextmanager
 async def by_web(charter: Charter, identity: Identity, address: str) -> AsyncIterator[LightConnection]:
     """A light client that is connected by this gateway."""
-    ear, member = Ear(), Admission(charter, identity.peer_id)
+    ear, member = Ear(), Membership(charter, identity.peer_id)
     node = LightConnection(options(gateways=(address,)), identity, charter.digest, member, ear, lambda: None)
     await node.start()
     try:
-        await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        await ear.hear(ReachChanged, lambda news: news.reach == "connected")
         yield node
     finally:
         await node.close()

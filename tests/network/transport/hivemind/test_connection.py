@@ -19,8 +19,8 @@ from network.loopback import SOON, Start, be_of_use, free_port, fresh_identity, 
 from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.clock_skew import MOST_S
-from waggle.network.messages.events import ClockSkewed, NetworkRestarted, News, ReachFound
+from waggle.network.messages.clock_skew import MAX_SKEW_S
+from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind import connection as connecting
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.connection import PINGED, Connection
@@ -34,9 +34,9 @@ NOTHING = Services()
 
 async def test_without_seeds_a_node_is_alone_at_once(start: Start) -> None:
     node = await start("one")
-    assert node.ear.all(ReachFound)[0].reach == "connecting"
+    assert node.ear.all(ReachChanged)[0].reach == "connecting"
 
-    alone = await node.ear.hear(ReachFound, lambda news: news.reach == "alone")
+    alone = await node.ear.hear(ReachChanged, lambda news: news.reach == "alone")
 
     assert (alone.peers, alone.tried) == (0, 0)
     assert alone.address.endswith(text_of(node.identity.peer_id))
@@ -46,13 +46,13 @@ async def test_a_seed_that_is_away_is_told_and_joined_when_it_comes(start: Start
     port, identity = free_port(), fresh_identity(tmp_path, "late seed")
     address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
     node = await start("one", seeds=(address,))
-    assert (await node.ear.hear(ReachFound, lambda news: news.reach == "alone")).tried == 1
+    assert (await node.ear.hear(ReachChanged, lambda news: news.reach == "alone")).tried == 1
 
     async with serving(identity, charter, port=port) as served:
         assert served == address
-        assert (await node.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+        assert (await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")).peers == 1
         before = len(node.ear.news)
-    await node.ear.hear(ReachFound, lambda news: news.reach == "alone", after=before)
+    await node.ear.hear(ReachChanged, lambda news: news.reach == "alone", after=before)
 
     assert node.ear.all(ClockSkewed) == []
 
@@ -60,7 +60,7 @@ async def test_a_seed_that_is_away_is_told_and_joined_when_it_comes(start: Start
 async def test_one_dead_seed_of_two_does_not_matter(start: Start, seed_address: str, tmp_path: Path) -> None:
     dead = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'dead').peer_id)}"
     node = await start("one", seeds=(dead, seed_address))
-    assert (await node.ear.hear(ReachFound, lambda news: news.reach == "connected")).tried == 2
+    assert (await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")).tried == 2
 
 
 async def test_a_seed_that_comes_later_is_met_also_when_another_is_connected(
@@ -69,36 +69,36 @@ async def test_a_seed_that_comes_later_is_met_also_when_another_is_connected(
     port, identity = free_port(), fresh_identity(tmp_path, "late seed")
     address = f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(identity.peer_id)}"
     node = await start("one", seeds=(seed_address, address))
-    assert (await node.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+    assert (await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")).peers == 1
 
     async with serving(identity, charter, port=port):
-        met = await node.ear.hear(ReachFound, lambda news: news.peers == 2)
+        met = await node.ear.hear(ReachChanged, lambda news: news.peers == 2)
 
     assert (met.reach, met.tried) == ("connected", 2)
-    assert "alone" not in [news.reach for news in node.ear.all(ReachFound)]
+    assert "alone" not in [news.reach for news in node.ear.all(ReachChanged)]
 
 
 async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address: str, tmp_path: Path) -> None:
     path = tmp_path / "known_peers.json"
     node = await start("one", seeds=(seed_address,), known_peers=path)
-    await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     await node.node.close()
     path.write_bytes(json.dumps(["no address", *peer_cache.read(path)]).encode())
     assert seed_address in peer_cache.read(path)
 
     reconnected = await start("one", known_peers=path)
 
-    assert (await reconnected.ear.hear(ReachFound, lambda news: news.reach == "connected")).peers == 1
+    assert (await reconnected.ear.hear(ReachChanged, lambda news: news.reach == "connected")).peers == 1
 
 
 async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
-    first = await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     before, pid = len(node.ear.news), node.node._connection.dht.pid
 
     os.kill(pid, signal.SIGKILL)
     restarted = await node.ear.hear(NetworkRestarted)
-    reconnected = await node.ear.hear(ReachFound, lambda news: news.reach == "connected" and bool(news.address), after=before)
+    reconnected = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected" and bool(news.address), after=before)
 
     assert "-9" in restarted.reason
     assert node.node._connection.dht.pid != pid
@@ -170,7 +170,7 @@ def say(*skews: float) -> dict[bytes, Pong]:
 
 
 def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: Identity) -> None:
-    news: list[News] = []
+    news: list[NetworkEvent] = []
     connection = Connection(options(), identity, NOTHING, news.append)
     connection._check_clock(say(5.0, -3.0, 4000.0), [])
     assert news == []
@@ -183,13 +183,13 @@ def test_a_clock_that_is_off_is_told_once_by_the_median_of_its_peers(identity: I
 
 @pytest.mark.parametrize("clock", [1e308, -1e308])
 def test_a_time_that_nobody_can_mean_is_told_as_a_year(identity: Identity, clock: float) -> None:
-    news: list[News] = []
+    news: list[NetworkEvent] = []
     Connection(options(), identity, NOTHING, news.append)._check_clock(say(clock, clock), [])
-    assert news == [ClockSkewed(seconds=math.copysign(MOST_S, clock))]
+    assert news == [ClockSkewed(seconds=math.copysign(MAX_SKEW_S, clock))]
 
 
 def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: Identity) -> None:
-    news: list[News] = []
+    news: list[NetworkEvent] = []
     connection = Connection(options(), identity, NOTHING, news.append)
     for number in range(50):
         connection._check_clock(say((-1) ** number * 1000.0), [])
@@ -208,7 +208,7 @@ def test_peers_that_change_their_mind_warn_no_more_than_once_an_hour(identity: I
 async def test_where_seeds_or_trusted_peers_are_connected_no_others_say_how_late_it_is_and_they_are_always_asked(
     identity: Identity, tmp_path: Path, by: str
 ) -> None:
-    friend, news, requests = fresh_identity(tmp_path, "friend").peer_id, list[News](), list[bytes]()
+    friend, news, requests = fresh_identity(tmp_path, "friend").peer_id, list[NetworkEvent](), list[bytes]()
     seeds = (f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(friend)}",) if by == "seed" else ()
     connection = Connection(
         options(seeds=seeds), identity, NOTHING, news.append, trusted=lambda: {friend} if by == "trusted" else set()
@@ -251,7 +251,7 @@ async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in
 
 async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,))
-    first = await node.ear.hear(ReachFound, lambda news: news.reach == "connected")
+    first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     before, port = len(node.ear.news), node.node._connection._port
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -260,7 +260,7 @@ async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start
         process.wait(SOON)
         other.bind(("127.0.0.1", port))
         other.listen()
-        reconnected = await node.ear.hear(ReachFound, lambda news: news.reach == "connected", after=before)
+        reconnected = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected", after=before)
     assert reconnected.address != first.address
 
 
@@ -292,7 +292,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
     path = tmp_path / "known_peers.json"
     friend = await start("friend", seeds=(seed_address,))
     node = await start("one", seeds=(seed_address,), known_peers=path)
-    be_of_use(node.node._trust, friend.identity.peer_id)
+    be_of_use(node.node._reputations, friend.identity.peer_id)
     node.node._connection.suggest((await friend.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while len(peer_cache.read(path)) < 2:

@@ -11,9 +11,9 @@ import pytest
 from network.loopback import Ear, free_port, fresh_identity, options, serving
 from waggle.core.peer_id import text_of
 from waggle.engine.runtime.round_events import Titles
-from waggle.engine.services.swarm_connection import event_of
+from waggle.engine.services.swarm_connection import event_from_news
 from waggle.network.identity.keys import Identity
-from waggle.network.messages.events import NetworkRestarted, ReachFound
+from waggle.network.messages.events import NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind.connection import Connection
 from waggle.network.transport.hivemind.node import EVERYWHERE, open_dht
 from waggle.network.transport.hivemind.reachability import ASKED_BURST, Callback
@@ -29,11 +29,11 @@ async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
     connection = Connection(options(seeds=(seed_address,)), identity, Services(), ear)
     try:
         await connection.start()
-        result = await ear.hear(ReachFound, lambda news: news.way == "direct")
+        result = await ear.hear(ReachChanged, lambda news: news.way == "direct")
     finally:
         await connection.close()
     assert result.reach == "connected"
-    assert event_of(result, Titles(charter)).way == "direct"
+    assert event_from_news(result, Titles(charter)).way == "direct"
     assert ear.all(NetworkRestarted) == []
 
 
@@ -52,10 +52,10 @@ async def test_a_computer_that_slept_finds_out_anew_how_others_call_it(
         connection = Connection(options(seeds=(address,)), identity, Services(), ear)
         try:
             await connection.start()
-            await ear.hear(ReachFound, lambda news: news.way == first)
+            await ear.hear(ReachChanged, lambda news: news.way == first)
             place = then
             connection._clock_offset -= 100  # as if the wall clock had gone on alone
-            result = await ear.hear(ReachFound, lambda news: news.way == then and news.reach == "connected")
+            result = await ear.hear(ReachChanged, lambda news: news.way == then and news.reach == "connected")
             assert connection._relayed == (then == "relay")
             assert bool(result.address) == (then == "direct"), "no circuit leads to a loopback"
         finally:
@@ -80,7 +80,7 @@ async def test_a_seed_that_did_not_say_is_asked_again(
         connection = Connection(options(seeds=(address,)), identity, Services(), ear)
         try:
             await connection.start()
-            await ear.hear(ReachFound, lambda news: news.way == "direct")
+            await ear.hear(ReachChanged, lambda news: news.way == "direct")
         finally:
             await connection.close()
     assert len(requests) >= 2
@@ -117,7 +117,7 @@ async def test_a_peer_that_is_no_seed_cannot_send_a_node_to_the_relay(
     try:
         await connection.start()
         connection.suggest((await liar.addresses())[0])
-        result = await ear.hear(ReachFound, lambda news: news.reach == "connected")
+        result = await ear.hear(ReachChanged, lambda news: news.reach == "connected")
         assert (result.way, connection._changing) == ("", False)
     finally:
         await connection.close()

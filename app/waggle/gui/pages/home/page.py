@@ -121,7 +121,7 @@ class Swarm(QFrame):
         lonely = not resting and not here and state.reach in ("alone", "connected")
         self._invite.setVisible(lonely)
         self._crowd.setVisible(not lonely)
-        here.sort(key=lambda peer: (-peer.received - peer.taken, peer.id))
+        here.sort(key=lambda peer: (-peer.received - peer.groups_pulled, peer.id))
         faces = here[: self._most_faces]
         self._faces.show_identities([peer.id for peer in faces], ", ".join(one_line(peer.name) for peer in faces))
         others = members - 1 - len(faces)

@@ -23,7 +23,7 @@ from waggle.gui.widgets.painted import Chip, Sign, Stages
 from waggle.gui.widgets.text import Line, set_tip, text
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.schedule import moment
-from waggle.protocol.state import HELD, STAGES, State
+from waggle.protocol.state import HALTED_PHASES, STAGES, State
 from waggle.protocol.status_text import Sentence, sentence
 
 ROOM = 620  # pixels, of words as large as they are made, below which the profile's own words make room for the rest of the line
@@ -38,9 +38,13 @@ def progress_words(state: State) -> tuple[str, int, int]:
         part = state.preparing
         words = tr("Step %1 of %2").replace("%1", str(min(part.done + 1, part.parts))).replace("%2", str(part.parts))
         return words, part.done, part.parts
-    if state.phase not in ("contributing", "finishing", *HELD) or state.stage is None:
+    if state.phase not in ("contributing", "finishing", *HALTED_PHASES) or state.stage is None:
         return "", 0, 0
-    words = tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage])) if state.phase in HELD else tr(STAGE_WORDS[state.stage])
+    words = (
+        tr("Stopped at: %1").replace("%1", tr(TITLES[state.stage]))
+        if state.phase in HALTED_PHASES
+        else tr(STAGE_WORDS[state.stage])
+    )
     if state.stage == "answer":
         words += ", " + tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
     return words, STAGES.index(state.stage), len(STAGES)
@@ -154,7 +158,7 @@ class Hero(QFrame):
         words, done, total = progress_words(state)
         self._stage.say(words)
         self._show_profile(state)
-        self._cells.show_stage(done, total, paused=state.phase in HELD)
+        self._cells.show_stage(done, total, paused=state.phase in HALTED_PHASES)
         self._below.setVisible(bool(words or self._fact.words()) or not self.profile.isHidden())
         self._show_action(status)
 

@@ -15,7 +15,7 @@ from waggle.gui.widgets.question_text import say_question
 from waggle.gui.widgets.text import Line, text
 from waggle.protocol.events import RIGHT, ShownCompletion
 from waggle.protocol.json_lines import LONGEST_SHOWN
-from waggle.protocol.state import HELD, Card, State
+from waggle.protocol.state import HALTED_PHASES, Card, State
 
 PARTLY = 0.2
 LINES, OPEN_LINES = 2, 14
@@ -26,7 +26,7 @@ SPECIALTY = 150  # logical pixels, which its name keeps where there is little ro
 
 def going_on(card: Card, state: State) -> bool:
     """Whether more can still come for this card's answers."""
-    return card.round >= state.round and state.phase in ("contributing", "finishing", *HELD)
+    return card.round >= state.round and state.phase in ("contributing", "finishing", *HALTED_PHASES)
 
 
 def chip_of(answer: ShownCompletion, *, going: bool) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import sided
 from waggle.gui.widgets.painted import Painted
 from waggle.gui.widgets.text import set_tip
-from waggle.protocol.state import HELD, STAGES, Stage, State
+from waggle.protocol.state import HALTED_PHASES, STAGES, Stage, State
 
 Turn = Literal["done", "now", "held", "next"]
 HERE = ("now", "held")
@@ -27,7 +27,7 @@ def turn(stage: Stage, state: State) -> Turn:
         return "next"
     here, now = STAGES.index(stage), STAGES.index(state.stage)
     if here == now:
-        return "held" if state.phase in HELD else "now"
+        return "held" if state.phase in HALTED_PHASES else "now"
     return "done" if here < now else "next"
 
 
@@ -42,7 +42,9 @@ def count(stage: Stage, state: State) -> str:
 
     match stage:
         case "draw":
-            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
+            return (
+                plural(state.questions_drawn, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
+            )
         case "answer":
             return tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
         case "judge":

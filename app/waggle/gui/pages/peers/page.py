@@ -57,7 +57,7 @@ def headline(state: State) -> str:
     words = plural(training, "%n computer is training with you", "%n computers are training with you")
     if len(here) > training:
         words += plural(len(here) - training, ", %n more is connected", ", %n more are connected")
-    took = sum(peer.taken > 0 for peer in here)
+    took = sum(peer.groups_pulled > 0 for peer in here)
     return words + (plural(took, "; one of them took groups of yours", "; %n of them took groups of yours") if took else "")
 
 

@@ -43,7 +43,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         one_line(peer.model) or "–",
         figure(peer.round) if peer.round else "–",
         used,
-        figure(peer.taken) if peer.taken else "–",
+        figure(peer.groups_pulled) if peer.groups_pulled else "–",
         decimal(peer.mean_reward, 2) if peer.received else "–",
         _sign(peer, now),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",

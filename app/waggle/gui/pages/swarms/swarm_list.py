@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QGridLayout, QWidget
 
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.pages.swarms.swarm_cards import SwarmCard
+from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import card, column, empty
 from waggle.gui.widgets.text import text

@@ -6,7 +6,7 @@ from websockets.asyncio.connection import Connection
 from websockets.frames import Frame
 from websockets.protocol import Event
 
-from waggle.network.limits.rate_limits import Quota
+from waggle.network.limits.rate_limits import RateLimit
 from waggle.network.messages.gateway_frames import MAX_MESSAGE
 
 PIECE = 1024  # bytes read before others have their say: a ping has six
@@ -30,7 +30,7 @@ class Read(Connection):
     late: asyncio.TimerHandle
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._frames = Quota(FRAMES_RATE, FRAMES_BURST)
+        self._frames = RateLimit(FRAMES_RATE, FRAMES_BURST)
         super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:

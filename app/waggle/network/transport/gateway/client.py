@@ -18,11 +18,11 @@ from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import peer_id_of
 from waggle.core.resumable_download import require_way_out
 from waggle.network.identity.keys import Identity, verify
-from waggle.network.identity.membership import Admission
-from waggle.network.limits.bandwidth import Traffic
+from waggle.network.identity.membership import Membership
+from waggle.network.limits.bandwidth import BandwidthLimiter
 from waggle.network.messages import handshake
 from waggle.network.messages.addresses import is_gateway
-from waggle.network.messages.events import News, Reach, ReachFound
+from waggle.network.messages.events import NetworkEvent, Reach, ReachChanged
 from waggle.network.messages.gateway_frames import DOMAIN, NONCE_BYTES, PROOF, Hello, Welcome
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
 from waggle.network.messages.invite import MAX_GATEWAYS
@@ -121,10 +121,10 @@ class LightConnection:
         options: SwarmOptions,
         identity: Identity,
         charter: bytes,
-        admission: Admission,
-        tell: Callable[[News], None],
+        admission: Membership,
+        tell: Callable[[NetworkEvent], None],
         joined: Callable[[], None],
-        traffic: Traffic | None = None,
+        traffic: BandwidthLimiter | None = None,
         greeted: Callable[[bytes, str], None] = lambda peer_id, refusal: None,
     ) -> None:
         self._greeted = greeted
@@ -135,7 +135,7 @@ class LightConnection:
         self._tell = tell
         self._joined = joined
         self._gates = Gates(charter, admission, tell, traffic, identity.peer_id)
-        self._reported_reach: ReachFound | None = None
+        self._reported_reach: ReachChanged | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
@@ -233,7 +233,7 @@ class LightConnection:
         return welcome.peer_id
 
     def _say(self, reach: Reach) -> None:
-        reach_event = ReachFound(reach=reach, peers=len(self._gates.open), tried=len(self._options.gateways), way="gateway")
+        reach_event = ReachChanged(reach=reach, peers=len(self._gates.open), tried=len(self._options.gateways), way="gateway")
         if reach_event != self._reported_reach:
             self._reported_reach = reach_event
             self._tell(reach_event)

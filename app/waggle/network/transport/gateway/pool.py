@@ -20,13 +20,22 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
 
 from waggle.core.errors import UNREADABLE, BadRecord
-from waggle.network.identity.membership import Admission
-from waggle.network.limits.bandwidth import PAY_S, Traffic
+from waggle.network.identity.membership import Membership
+from waggle.network.limits.bandwidth import PAY_S, BandwidthLimiter
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages.announcement import LIFETIME_S, RENEW_S
-from waggle.network.messages.clock_skew import Skew
-from waggle.network.messages.events import GatewayDoubted, News
-from waggle.network.messages.gateway_frames import MAX_LISTED, Announce, Answer, Ask, Directory, Listed, Lodge, Pull
+from waggle.network.messages.clock_skew import ClockSkewMonitor
+from waggle.network.messages.events import GatewayHidesPeers, NetworkEvent
+from waggle.network.messages.gateway_frames import (
+    MAX_LISTED,
+    AnnounceRequest,
+    DirectoryEntry,
+    DirectoryRequest,
+    PullRequest,
+    Request,
+    Response,
+    UploadRequest,
+)
 from waggle.network.transport.gateway.server import DONE, MAX_PAYLOADS, PULLS
 from waggle.network.transport.interface import PeerAway
 
@@ -38,7 +47,7 @@ HIDES = 3  # times in a row that one shows less than half of what another does
 ENOUGH = 4  # announcements elsewhere before a difference says anything
 FAILURES = (WebSocketException, OSError, TimeoutError, EOFError, *UNREADABLE)
 LASTS_S = LIFETIME_S - RENEW_S / 2  # an announcement yet, on the average
-_answers = msgspec.msgpack.Decoder(Answer)
+_answers = msgspec.msgpack.Decoder(Response)
 
 
 class Gate:
@@ -52,17 +61,17 @@ class Gate:
         self._missed_at = 0.0  # monotonic
         self._connection = connection
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}  # until it is answered, though nobody may wait any more
+        self._waiting: dict[int, asyncio.Future[Response]] = {}  # until it is answered, though nobody may wait any more
 
     @property
     def missed(self) -> float:
         """When it last left a question unanswered; 0 where that is long ago. Whoever did so last is asked last."""
         return self._missed_at if time.monotonic() - self._missed_at < FORGET_S else 0.0
 
-    async def ask(self, make: Callable[[int], Ask]) -> Answer:
+    async def ask(self, make: Callable[[int], Request]) -> Response:
         """Ask, and wait for the answer; raises PeerAway."""
         number = next(self._ids)
-        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting
         try:
             async with asyncio.timeout(CALL_S):
@@ -98,29 +107,29 @@ class Gates:
     def __init__(
         self,
         charter: bytes,
-        admission: Admission,
-        tell: Callable[[News], None],
-        traffic: Traffic | None = None,
+        admission: Membership,
+        tell: Callable[[NetworkEvent], None],
+        traffic: BandwidthLimiter | None = None,
         own: bytes = b"",
     ) -> None:
         self.open: dict[str, Gate] = {}
         self._charter = charter
         self._admission = admission
         self._tell = tell
-        self._traffic = traffic or Traffic()
+        self._traffic = traffic or BandwidthLimiter()
         self._hiding: dict[str, int] = {}
         self._known: dict[bytes, tuple[float, bytes]] = {}  # what was found last, of all of them
         self._own = own  # peer id: what we announced says nothing of other clocks
-        self._skew = Skew(tell)
+        self._skew = ClockSkewMonitor(tell)
 
     async def announce(self, _key: str, _peer_id: bytes, signed: bytes, _expires_at: float) -> bool:
         """Each gateway puts it where its directory needs it."""
-        answers = await self._of_all(lambda number: Announce(number, signed))
+        answers = await self._of_all(lambda number: AnnounceRequest(number, signed))
         return any(answer.blob == DONE for answer in answers.values())
 
     async def read(self, _key: str) -> dict[bytes, bytes]:
         """What all of them show, put together."""
-        answers = await self._of_all(Directory)
+        answers = await self._of_all(DirectoryRequest)
         signed = {address: await self._verified(answer.listed) for address, answer in answers.items()}
         now = time.time()
         self._check_clock(now, signed.values())
@@ -158,8 +167,8 @@ class Gates:
     async def _takes(self, gate: Gate, sha256: bytes, blob: bytes) -> bool:
         while not self._traffic.may_send(gate.peer_id):
             await asyncio.sleep(PAY_S)
-        self._traffic.sent(gate.peer_id, len(blob))
-        done = (await gate.ask(lambda number: Lodge(number, blob))).blob == DONE
+        self._traffic.count_sent(gate.peer_id, len(blob))
+        done = (await gate.ask(lambda number: UploadRequest(number, blob))).blob == DONE
         if done:
             gate.lodged.append(sha256)
         return done
@@ -171,7 +180,7 @@ class Gates:
         ):
             with suppress(PeerAway):  # the next one may know
                 async with gate.pulls:
-                    blob = (await gate.ask(lambda number: Pull(number, peer_id, sha256))).blob
+                    blob = (await gate.ask(lambda number: PullRequest(number, peer_id, sha256))).blob
                 if hashlib.sha256(blob).digest() == sha256:
                     return blob
         return b""
@@ -182,9 +191,9 @@ class Gates:
     async def addresses(self) -> list[str]:
         return []
 
-    async def _of_all(self, make: Callable[[int], Ask]) -> dict[str, Answer]:
+    async def _of_all(self, make: Callable[[int], Request]) -> dict[str, Response]:
         asking = {asyncio.create_task(gate.ask(make)): gate.address for gate in self.open.values()}
-        answers: dict[str, Answer] = {}
+        answers: dict[str, Response] = {}
         try:
             unfinished = set(asking)
             while unfinished:
@@ -203,7 +212,7 @@ class Gates:
             raise PeerAway("no gateway answers")
         return answers
 
-    async def _verified(self, listed: Sequence[Listed]) -> dict[bytes, tuple[float, bytes]]:
+    async def _verified(self, listed: Sequence[DirectoryEntry]) -> dict[bytes, tuple[float, bytes]]:
         """What origins of this swarm have signed, with when it expires by their clocks, in unix seconds.
 
         What was found before is not verified again, and an answer is given up once much in it was forged.
@@ -213,7 +222,7 @@ class Gates:
             before = self._known.get(each.peer_id)
             try:
                 verified[each.peer_id] = before if before and before[1] == each.signed else self._read(each)
-            except announcements.Forged:
+            except announcements.ForgedAnnouncement:
                 forged += 1
             except BadRecord:  # not for us, or of another version: nobody is told of it
                 continue
@@ -223,20 +232,20 @@ class Gates:
                 await asyncio.sleep(0)  # others have their turn
         return verified
 
-    def _read(self, listed: Listed) -> tuple[float, bytes]:
+    def _read(self, listed: DirectoryEntry) -> tuple[float, bytes]:
         announced = announcements.parse(listed.signed)
         if announced.charter != self._charter:
             raise BadRecord("another charter")
         announcements.read(listed.signed, listed.peer_id)
         if not self._admission.admits(listed.peer_id, announced.certificate):
-            raise announcements.Forged("no member of this private swarm")
+            raise announcements.ForgedAnnouncement("no member of this private swarm")
         return announced.expires_at, listed.signed
 
     def _check_clock(self, now: float, signed: Iterable[Mapping[bytes, tuple[float, bytes]]]) -> None:
         """One gateway by which our clock is right is enough: another one may show what has long been over."""
         remaining = [[until - now for origin, (until, _) in listed.items() if origin != self._own] for listed in signed]
         offsets = [_skew_by(each) for each in remaining if each]
-        self._skew.hear([min(offsets, key=abs)] if offsets else [])
+        self._skew.observe([min(offsets, key=abs)] if offsets else [])
 
     def _compare(self, listings: Mapping[str, Sized]) -> None:
         """Tell of a gateway that goes on hiding what another shows. A full answer is a sample, and says nothing."""
@@ -245,7 +254,7 @@ class Gates:
             hides = ENOUGH <= most < MAX_LISTED and 2 * len(each) < most
             self._hiding[address] = self._hiding.get(address, 0) + 1 if hides else 0
             if self._hiding[address] == HIDES:
-                self._tell(GatewayDoubted(address=address, listed=len(each), known=most))
+                self._tell(GatewayHidesPeers(address=address, listed=len(each), known=most))
 
 
 def _skew_by(remaining: Sequence[float]) -> float:

@@ -22,9 +22,9 @@ from websockets.protocol import State
 from waggle.core.errors import UNREADABLE, BadRecord
 from waggle.core.peer_id import short_id
 from waggle.network.identity.keys import Identity, verify
-from waggle.network.identity.membership import Admission
+from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import HIDDEN, source_of
-from waggle.network.limits.rate_limits import Joint, Quota, all_allow, of_most
+from waggle.network.limits.rate_limits import JointRateLimit, RateLimit, all_allow, of_largest_holder
 from waggle.network.messages import announcement as announcements
 from waggle.network.messages import handshake
 from waggle.network.messages.announcement import LIFETIME_S, MAX_LIFETIME_S, Announcement
@@ -34,14 +34,14 @@ from waggle.network.messages.gateway_frames import (
     MAX_MESSAGE,
     NONCE_BYTES,
     PROOF,
-    Announce,
-    Answer,
-    Ask,
-    Directory,
+    AnnounceRequest,
+    DirectoryEntry,
+    DirectoryRequest,
     Hello,
-    Listed,
-    Lodge,
-    Pull,
+    PullRequest,
+    Request,
+    Response,
+    UploadRequest,
     Welcome,
 )
 from waggle.network.messages.rollout_record import MAX_BLOB
@@ -70,7 +70,7 @@ PATIENCE_S = 4.0  # for one pull on its behalf
 
 DONE = b"1"
 CLIENTS = "all clients"
-_hello, _ask = msgspec.msgpack.Decoder(Hello), msgspec.msgpack.Decoder(Ask)
+_hello, _ask = msgspec.msgpack.Decoder(Hello), msgspec.msgpack.Decoder(Request)
 
 
 class Gateway:
@@ -84,7 +84,7 @@ class Gateway:
         self,
         charter: bytes,
         identity: Identity,
-        admission: Admission,
+        admission: Membership,
         *,
         admits: Callable[[bytes], bool],
         give: Callable[[bytes, str, bytes, bytes], bytes],
@@ -101,10 +101,13 @@ class Gateway:
         self._admission = admission
         self._admits, self._give, self._take, self._tell = admits, give, take, tell
         self._listed, self._announce, self._pull = listed, announce, pull
-        self._asks, self._bytes = Quota(ASKS_RATE, ASKS_BURST), Quota(BYTES_RATE, BYTES_BURST)
-        self._range_bytes = Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
-        self._announces, self._passed = Joint(ANNOUNCES_RATE, ANNOUNCES_BURST, ALL), Joint(PASSED_RATE, PASSED_BURST, ALL)
-        self._greetings = Quota(GREETINGS_RATE, GREETINGS_BURST)
+        self._asks, self._bytes = RateLimit(ASKS_RATE, ASKS_BURST), RateLimit(BYTES_RATE, BYTES_BURST)
+        self._range_bytes = RateLimit(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
+        self._announces, self._passed = (
+            JointRateLimit(ANNOUNCES_RATE, ANNOUNCES_BURST, ALL),
+            JointRateLimit(PASSED_RATE, PASSED_BURST, ALL),
+        )
+        self._greetings = RateLimit(GREETINGS_RATE, GREETINGS_BURST)
         self._unsent = Counter[ServerConnection]()  # bytes of payloads that clients have yet to take
         self._clients: dict[bytes, ServerConnection] = {}
         self._shared: dict[ServerConnection, float] = {}  # when its client last announced or left something, or came; monotonic
@@ -137,7 +140,7 @@ class Gateway:
                 while not self._may_move(peer_id, len(message)):
                     await self._wait(connection)
                 ask = _ask.decode(message)
-                while isinstance(ask, Lodge) and not self._take(self._source(peer_id).encode() or peer_id, len(message)):
+                while isinstance(ask, UploadRequest) and not self._take(self._source(peer_id).encode() or peer_id, len(message)):
                     await self._wait(connection)
                 while len(answering) >= AT_ONCE:
                     await asyncio.wait(answering, return_when=asyncio.FIRST_COMPLETED)
@@ -162,7 +165,7 @@ class Gateway:
             raise BadRecord("gone")
         await asyncio.sleep(1 / ASKS_RATE)
 
-    async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Ask, sending: asyncio.Lock) -> None:
+    async def _reply(self, connection: ServerConnection, peer_id: bytes, ask: Request, sending: asyncio.Lock) -> None:
         """Answers come as they are found, each with the number of its question; announcements when there is room for them.
 
         The next one goes out when the client has taken the last. What is not taken is bounded in all, see `_make_way`.
@@ -190,7 +193,7 @@ class Gateway:
     def _make_way(self) -> None:
         """Where clients take too little of what they asked for, one leaves: of the range that waits for most, whoever does."""
         if self._unsent.total() > MAX_UNSENT:
-            crowd = of_most((client, _source(client) or client.id.bytes, size) for client, size in self._unsent.items())
+            crowd = of_largest_holder((client, _source(client) or client.id.bytes, size) for client, size in self._unsent.items())
             max(crowd, key=self._unsent.__getitem__).transport.abort()
 
     async def _greet(self, connection: ServerConnection) -> tuple[bytes, bytes, bytes]:
@@ -228,31 +231,31 @@ class Gateway:
             raise BadRecord("full")
         return min(idle or crowded, key=lambda client: (-crowds[ranges[client]], shared[client]))
 
-    async def _answer(self, peer_id: bytes, ask: Ask) -> Answer:
+    async def _answer(self, peer_id: bytes, ask: Request) -> Response:
         try:
             match ask:
-                case Directory():
+                case DirectoryRequest():
                     entries = list((await self._listed()).items())[:MAX_LISTED]
-                    return Answer(ask.id, listed=tuple(Listed(origin, signed) for origin, signed in entries))
-                case Announce():
+                    return Response(ask.id, listed=tuple(DirectoryEntry(origin, signed) for origin, signed in entries))
+                case AnnounceRequest():
                     announced = self._checked(announcements.read(ask.signed, peer_id), peer_id)
                     payers = self._source(peer_id).encode() or peer_id, CLIENTS
                     if not self._announces.has(payers) or not self._has_place(peer_id, announced.expires_at):
-                        return Answer(ask.id)
+                        return Response(ask.id)
                     self._announces.charge(payers, 1.0)
                     self._shares(peer_id)
                     done = await self._announce(peer_id, ask.signed, announced.expires_at)
-                    return Answer(ask.id, DONE if done else b"")
-                case Lodge():
+                    return Response(ask.id, DONE if done else b"")
+                case UploadRequest():
                     self._keep(peer_id, ask.blob)
-                    return Answer(ask.id, DONE)
-                case Pull():
-                    return Answer(ask.id, await self._fetched(peer_id, ask))
+                    return Response(ask.id, DONE)
+                case PullRequest():
+                    return Response(ask.id, await self._fetched(peer_id, ask))
         except PeerAway as away:  # somebody is away: the client asks again, or somewhere else
             log.debug("light client %s gets no answer: %r", short_id(peer_id), away)
-            return Answer(ask.id)
+            return Response(ask.id)
 
-    async def _fetched(self, client: bytes, ask: Pull) -> bytes:
+    async def _fetched(self, client: bytes, ask: PullRequest) -> bytes:
         if not self._may_move(client, DEPOSIT):
             return b""
         blob = self.get(ask.sha256) or await self._passed_on(client, ask)
@@ -260,7 +263,7 @@ class Gateway:
         fits = known and self._may_move(client, len(blob))
         return self._give(client, self._source(client) or HIDDEN, ask.sha256, blob) if fits else b""
 
-    async def _passed_on(self, client: bytes, ask: Pull) -> bytes:
+    async def _passed_on(self, client: bytes, ask: PullRequest) -> bytes:
         """From its origin, which counts it as ours: as the largest there is, until it is here. Waits for its turn for a while."""
         if ask.peer_id == self._peer_id:
             return await self._pull(ask.peer_id, ask.sha256, PATIENCE_S)

@@ -13,8 +13,8 @@ from waggle.core.errors import SwarmError
 from waggle.core.peer_id import text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.addresses import is_address, own_port, peer_of
-from waggle.network.messages.clock_skew import Skew
-from waggle.network.messages.events import NetworkRestarted, News, Reach, ReachFound, Way
+from waggle.network.messages.clock_skew import ClockSkewMonitor
+from waggle.network.messages.events import NetworkEvent, NetworkRestarted, Reach, ReachChanged, Way
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind import peer_cache
 from waggle.network.transport.hivemind.lan_discovery import Lan
@@ -56,7 +56,7 @@ class Connection:
         options: SwarmOptions,
         identity: Identity,
         services: Services,
-        tell: Callable[[News], None],
+        tell: Callable[[NetworkEvent], None],
         *,
         met: Callable[[list[Connected], dict[bytes, Pong]], None] = lambda peers, pongs: None,
         joined: Callable[[], None] = lambda: None,
@@ -78,8 +78,8 @@ class Connection:
         self._join_at = -math.inf
         self._pinged: set[bytes] = set()
         self._clock_offset = 0.0
-        self._skew = Skew(tell)
-        self._reported_reach: ReachFound | None = None
+        self._skew = ClockSkewMonitor(tell)
+        self._reported_reach: ReachChanged | None = None
         self._way: Way = "relay" if options.through == "relay" and options.seeds else ""  # empty: not known here
         self._relayed = self._way == "relay"  # how p2pd runs, until it is known that it must run otherwise
         self._changing = False  # p2pd is being started again because we want it
@@ -349,11 +349,11 @@ class Connection:
         """Tell when our clock is off by the median of those relied on; of all who answered only where none of those is here."""
         relied = self._relied() & {*pongs, *(peer.peer_id for peer in peers)}
         skews = [pong.skew_s for peer_id, pong in pongs.items() if not relied or peer_id in relied]
-        self._skew.hear(skews)
+        self._skew.observe(skews)
 
     def _say(self, reach: Reach, peers: list[Connected], address: str) -> None:
         here = len(peers) if reach == "connected" else 0
-        reach_event = ReachFound(reach=reach, peers=here, tried=self._tried, address=address, way=self._way)
+        reach_event = ReachChanged(reach=reach, peers=here, tried=self._tried, address=address, way=self._way)
         if reach_event != self._reported_reach:
             self._reported_reach = reach_event
             self._tell(reach_event)

@@ -84,7 +84,7 @@ class Guard:
         if known not in self._verified:
             try:
                 announced = _announcement(record)
-            except announcement.Forged:
+            except announcement.ForgedAnnouncement:
                 self.forged += 1
                 return False
             if announced is None or not self._is_welcome(record, announced):
@@ -159,9 +159,9 @@ def _announcement(record: Entry) -> Announcement | None:
     try:
         announced = announcement.parse(blob)
         if record.expiration_time != announced.expires_at or record.key not in directory.places_of(announced.charter, origin):
-            raise announcement.Forged("for another place or time")
+            raise announcement.ForgedAnnouncement("for another place or time")
         return announcement.read(blob, origin)
-    except announcement.Forged:
+    except announcement.ForgedAnnouncement:
         raise
     except BadRecord:  # a stranger's entry: refused, the DHT goes on
         return None

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-from waggle.network.limits.rate_limits import Quota
+from waggle.network.limits.rate_limits import RateLimit
 
 REST_S, LONGEST_REST_S = 5.0, 320.0  # that no search asks whoever did not answer: twice as long after each time in a row
 WAIT_S = 2.0  # for the slowest of one answer; whoever answers later is known at the next one
@@ -29,7 +29,7 @@ class Neighbours:
             OrderedDict()
         )  # name -> whether it is there; until when that counts
         self._asking: dict[Any, asyncio.Task[None]] = {}
-        self._vain = Quota(VAIN_RATE, VAIN_BURST, clock)
+        self._vain = RateLimit(VAIN_RATE, VAIN_BURST, clock)
 
     async def there(self, by: bytes, names: Collection[Any]) -> set[Any]:
         """Those of `names`, as `by` gave them, that answer in a while or did lately."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
-from waggle.network.limits.rate_limits import Quota
+from waggle.network.limits.rate_limits import RateLimit
 from waggle.network.transport.hivemind.peer_polling import Looks
 from waggle.network.transport.hivemind.rpc_handlers import RANGE, Refused
 
@@ -33,7 +33,10 @@ class Callback:
 
     def __init__(self, connected: Callable[[], Awaitable[Iterable[Caller]]]) -> None:
         self._connected = connected
-        self._peer_quota, self._asked_there = Quota(ASKED_RATE, ASKED_BURST), Quota(RANGE * ASKED_RATE, RANGE * ASKED_BURST)
+        self._peer_quota, self._asked_there = (
+            RateLimit(ASKED_RATE, ASKED_BURST),
+            RateLimit(RANGE * ASKED_RATE, RANGE * ASKED_BURST),
+        )
         self._listed: Mapping[bytes, Caller] = {}
         self._looks = Looks(self._look, LISTED_S)
 

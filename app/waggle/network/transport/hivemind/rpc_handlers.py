@@ -6,7 +6,7 @@ from typing import Any
 
 from waggle.core.peer_id import is_peer_id, short_id
 from waggle.network.limits.address_ranges import RELAYED
-from waggle.network.limits.rate_limits import Quota, Shares, all_allow
+from waggle.network.limits.rate_limits import AddressRangeRateLimit, RateLimit, all_allow
 from waggle.network.transport.hivemind.peer_polling import Looks
 from waggle.network.transport.interface import Services
 
@@ -35,9 +35,9 @@ class Limits:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._calls, self._calls_there = Quota(CALLS_RATE, CALLS_BURST), Quota(RANGE * CALLS_RATE, RANGE * CALLS_BURST)
-        self._sent, self._sent_there = Quota(BYTES_RATE, BYTES_BURST), Quota(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
-        self._answer_shares = Shares(FOUND_RATE, FOUND_BURST)
+        self._calls, self._calls_there = RateLimit(CALLS_RATE, CALLS_BURST), RateLimit(RANGE * CALLS_RATE, RANGE * CALLS_BURST)
+        self._sent, self._sent_there = RateLimit(BYTES_RATE, BYTES_BURST), RateLimit(RANGE * BYTES_RATE, RANGE * BYTES_BURST)
+        self._answer_shares = AddressRangeRateLimit(FOUND_RATE, FOUND_BURST)
         self._looks = Looks(services.look, LOOK_S)
 
     async def admit(self, peer_id: bytes, request: Any) -> str:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import waggle
+from gui.pages.swarms.test_page import is_previewing
 from gui.recorded import ready
 from waggle.core.paths import Home
 from waggle.core.settings import Settings
@@ -20,8 +21,7 @@ from waggle.gui.application.qt_application import Application
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.swarms.create_form import SwarmForm
-from waggle.gui.pages.swarms.page import SHEET
-from waggle.gui.pages.swarms.swarm_cards import Sheet
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
 from waggle.gui.pages.you.identity_backup import IdentityView
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
@@ -163,11 +163,11 @@ def test_a_swarm_that_nobody_can_join_stays_on_the_sheet(begun: Begun, qtbot: Qt
     shell = begun()
     shell.open_invite("waggle://join?charter=ab")
     swarms = shell.window.swarms
-    qtbot.waitUntil(lambda: swarms._views.currentIndex() == SHEET, timeout=20_000)
+    qtbot.waitUntil(lambda: is_previewing(swarms), timeout=20_000)
     shell._source._process.kill()  # type: ignore[union-attr]
     phase_is(shell, "problem", qtbot)
-    swarms.findChild(Sheet).join.click()  # type: ignore[union-attr]
-    assert swarms._views.currentIndex() == SHEET
+    swarms.findChild(SwarmPreview).join.click()  # type: ignore[union-attr]
+    assert is_previewing(swarms)
     assert shell.window.status._notice._content[0] == "The engine is not running: nothing was done."
 
 
@@ -191,7 +191,7 @@ def test_a_recorded_run_says_that_nothing_was_done(theme: Theme, recording: Path
     shell.send(ChoosePeer(id="pressed", peer="12D3KooWUnknown", choice="muted"))
     assert shell.window.status._notice._content[0] == "This is a recorded run: nothing was done."
     shell.open_invite("waggle://join?charter=ab")
-    assert shell.window.swarms._message.text() == "This is a recorded run: nothing was done."
+    assert shell.window.swarms.join_view._message.text() == "This is a recorded run: nothing was done."
     window = shell.window
     shiboken6.delete(shell)
     shiboken6.delete(window)

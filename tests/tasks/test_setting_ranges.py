@@ -4,9 +4,8 @@ import msgspec
 import pytest
 
 from waggle.core.errors import CharterError
-from waggle.tasks import adjustable, catalogue
+from waggle.tasks import audit_results, catalogue, setting_ranges
 from waggle.tasks.charter import Specialty, check, decode, encode, first_swarm
-from waggle.tasks.specialties import audit_results
 
 
 def setting(dataset: str, **settings):
@@ -64,17 +63,17 @@ def test_every_difficulty_on_offer_and_the_first_swarm_may_be_set():
     check(first_swarm())
     for offer in catalogue.shipped():
         for level in offer.levels.values():
-            assert adjustable.refused(offer.dataset, level.settings) is None, offer.dataset
+            assert setting_ranges.refused(offer.dataset, level.settings) is None, offer.dataset
 
 
 def test_a_number_lies_between_those_that_reasoning_gym_or_an_offer_sets():
-    base = adjustable.shipped()["base_conversion"]
+    base = setting_ranges.shipped()["base_conversion"]
     assert (base["max_base"].least, base["max_base"].most) == (9, 27)
-    for name, settings in adjustable.shipped().items():
+    for name, settings in setting_ranges.shipped().items():
         for limits in settings.values():
             assert limits.least <= limits.most, name
     for value, may in ((8, False), (9, True), (20, True), (27, True), (28, False)):
-        assert (adjustable.refused("base_conversion", {"max_base": value}) is None) is may
+        assert (setting_ranges.refused("base_conversion", {"max_base": value}) is None) is may
 
 
 def test_other_numbers_than_those_on_offer_may_be_set():
@@ -85,7 +84,7 @@ def test_other_numbers_than_those_on_offer_may_be_set():
 
 def test_the_list_is_of_what_is_listed_and_holds_no_free_text():
     listed = {name for name, finding in audit_results.shipped().findings.items() if finding.listed}
-    known = adjustable.shipped()
+    known = setting_ranges.shipped()
     assert set(known) == listed
     ranges = [(name, limits) for settings in known.values() for name, limits in settings.items()]
     assert len(ranges) > 250

@@ -4,16 +4,16 @@ import msgspec
 import pytest
 
 from waggle.core.errors import CharterError
+from waggle.tasks import audit_results
+from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading
 from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, decode, encode, first_swarm
-from waggle.tasks.specialties import audit_results
-from waggle.tasks.specialties.audit_results import Audit, Finding, Heading
-from waggle_lab.security.audit_room import catalogue
+from waggle_lab.security.audit_child import catalogue
 
 AUDIT = Audit(
-    heading=Heading(reasoning_gym="1", python="3"),
+    heading=AuditHeading(reasoning_gym="1", python="3"),
     findings={
-        "good": Finding(dataset="good", listed=True, longest=400),
-        "bad": Finding(dataset="bad", listed=False, reasons=("it runs text", "it stalls"), longest=400),
+        "good": AuditFinding(dataset="good", listed=True, longest=400),
+        "bad": AuditFinding(dataset="bad", listed=False, reasons=("it runs text", "it stalls"), longest=400),
     },
 )
 
@@ -29,7 +29,7 @@ def naming(*datasets: str, **changes) -> bytes:
         ("good", 400, ""),
         ("good", 401, "quick only up to 400 characters, and this charter allows 401"),
         ("bad", 400, "it runs text"),
-        ("new", 400, "reasoning-gym 1 has no such dataset"),
+        ("new", 400, "this Waggle has no such dataset"),
     ],
 )
 def test_a_refusal_says_why(dataset, characters, says):

@@ -1,0 +1,42 @@
+"""What the parts of a node share: who it is and in which swarm, and what it knows of its peers."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from waggle.network.identity.keys import Identity
+from waggle.network.identity.membership import Membership
+from waggle.network.limits.bandwidth import BandwidthLimiter
+from waggle.network.limits.rate_limits import PeerRateLimits
+from waggle.network.limits.reputation import ReputationTable
+from waggle.network.messages.events import NetworkEvent
+from waggle.network.messages.options import SwarmOptions
+from waggle.tasks.charter import Charter
+from waggle.tasks.sandbox.verifier import Verifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeContext:
+    """One participant of one swarm.
+
+    `report` is called on the loop's thread. `clock` gives unix seconds and counts epochs. While `is_resting` is true, nothing is
+    pulled from peers or judged.
+    """
+
+    options: SwarmOptions
+    charter: Charter
+    identity: Identity
+    membership: Membership
+    verifier: Verifier
+    report: Callable[[NetworkEvent], None]
+    clock: Callable[[], float] = time.time
+    is_resting: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerAccounts:
+    """What this node knows of its peers, and what they may still cost it."""
+
+    reputations: ReputationTable = field(default_factory=ReputationTable)
+    bandwidth: BandwidthLimiter = field(default_factory=BandwidthLimiter)
+    rate_limits: PeerRateLimits = field(default_factory=PeerRateLimits)
