@@ -108,7 +108,7 @@ async def export(path: Path) -> None:
     await until(path.is_file, "the file")
     with path.open(newline="") as file:
         rows = list(csv.reader(file))
-    assert len(rows) >= 2, "a head and a round"
+    assert len(rows) >= 2, "a header line and a round"
     report(f"exported {len(rows) - 1} rounds")
 
 

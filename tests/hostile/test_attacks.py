@@ -125,7 +125,7 @@ async def test_nothing_of_a_nearly_right_answer_is_taught(
         max(each.reward for each in verifier.judge([(judged.question, c) for c in judged.group.completions]))
         for judged in arrived.groups
     ]
-    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers pay for them"
+    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers reward them"
     assert {reward for judged in arrived.groups for reward in judged.rewards} == {0.0}
     assert victim.node.waiting() == ()
 
@@ -136,7 +136,7 @@ async def test_a_wrong_answer_beside_a_right_one_is_not_taught_along_with_it(
     hostile = await attacker("second answers")
     await hostile.attack(HARMLESS["second answers"], scene_of(hostile))
     arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
-    assert {judged.rewards[:2] for judged in arrived.groups} == {(0.0, 0.0)}, "whatever stands in the last of them"
+    assert {judged.rewards[:2] for judged in arrived.groups} == {(0.0, 0.0)}, "whatever the last answer is"
     assert {verdict.reason for judged in arrived.groups for verdict in judged.verdicts[:2]} == {"several answers"}
 
 
@@ -161,7 +161,9 @@ async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
     assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
     tokenizer = load_tokenizer(paths.starter())
     written = encode_external(charter, tokenizer, arrived.groups[0], longest=1000).written.completions
-    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], "each ends once, at its end"
+    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], (
+        "each completion has one stop token, at its end"
+    )
 
 
 async def test_bombs_in_answers_are_judged_earn_nothing_and_do_not_end_the_verifier(
@@ -175,7 +177,9 @@ async def test_bombs_in_answers_are_judged_earn_nothing_and_do_not_end_the_verif
         specialty.dataset for specialty in scene.charter.specialties
     }
     assert not any(teaches(judged.rewards) for judged in arrived.groups)
-    assert hostile.identity.peer_id not in {judged.group.origin for judged in victim.node.waiting()}, "it takes nobody's place"
+    assert hostile.identity.peer_id not in {judged.group.origin for judged in victim.node.waiting()}, (
+        "it takes no place in the pool"
+    )
     await honest_arrives()
     assert verifier.pid == judging
 
@@ -236,7 +240,7 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     finally:
         flood.cancel()
     assert sum(worked[1:]) < (time.monotonic() - began) * TOGETHER * WORK_RATE + max(worked), (
-        "what was judged last is paid for afterwards"
+        "the last judgement is charged afterwards"
     )
 
 
@@ -290,7 +294,7 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
     second.offer(Payload(os.urandom(1000), epoch=scene_of(second).epoch))
     await asyncio.wait_for(directory_read.wait(), SOON)
     await honest_arrives()
-    assert [each.pulled[victim.identity.peer_id] for each in (first, second)] == [1, 0], "the honest one pulled for itself"
+    assert [each.pulled[victim.identity.peer_id] for each in (first, second)] == [1, 0], "the honest node pulled it, too"
 
 
 async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most_and_ends_no_looking(

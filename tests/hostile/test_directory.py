@@ -587,7 +587,7 @@ async def test_names_that_have_come_just_now_are_counted_with_their_address_rang
                 with suppress(PeerAway):  # it no longer answers their calls
                     await bad.connect(address)
                 answered.append(await greeted(bad, peer_of(address)))
-        assert answered == [29, 29, 0, 0], "and a call for each connection"
+        assert answered == [29, 29, 0, 0], "with one call for each connection"
         async with opened(honest) as newcomer:
             await newcomer.connect(address)
             assert await newcomer.greet(peer_of(address))
@@ -609,7 +609,7 @@ async def test_new_names_of_one_address_range_bring_no_new_calls_without_end(
                 with suppress(PeerAway):  # it no longer answers their calls
                     await bad.connect((await dht.addresses())[0])
                 answered.append(await greeted(bad, own.peer_id))
-        assert answered == [29, 29, 0, 0], "and a call for each connection"
+        assert answered == [29, 29, 0, 0], "with one call for each connection"
         assert await other.greet(own.peer_id) == b"here"
 
 

@@ -102,7 +102,7 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
 
     assert (arrived.origin, [each.group for each in arrived.groups]) == (client.peer_id, groups)
     assert of(news_of_sheets.comparison, client).right == 7
-    assert set(requests) == set(blobs), "it was asked first, and each of both once"
+    assert set(requests) == set(blobs), "it was asked first, and once for each"
     assert reader.ear.all(RecordRejected) == []
     assert reader.node._reputations.of(client.peer_id).rejected == 0
 
@@ -204,7 +204,7 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
     answers.set()
     assert await node._directory.entries() == directory_entries
     assert reads == 1
-    assert not node._bandwidth.may_read_directory(), "it is paid for, though whoever asked first has left"
+    assert not node._bandwidth.may_read_directory(), "it is charged, although the first client has left"
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -253,7 +253,7 @@ async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up
     assert await asyncio.gather(*(node._directory.entries() for _ in range(8))) == [directory_entries] * 8
     assert reads == 2
     monkeypatch.setattr("waggle.network.exchange.directory_cache.STALE_S", 0.0)
-    assert await node._directory.entries() == {}, "of what is long over a client would think that its clock is off"
+    assert await node._directory.entries() == {}, "with expired entries a client would believe that its clock is wrong"
 
 
 @asynccontextmanager
@@ -354,7 +354,7 @@ async def test_two_address_ranges_do_not_close_a_gateway_whatever_they_share(bes
 
     honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
     for i in range(6):
-        assert await besieged.come(f"more {i}", 1 + i % 2) is None, "as many as others have"
+        assert await besieged.come(f"more {i}", 1 + i % 2) is None, "as many as other clients have"
     assert all([await besieged.serves(each) for each in honest])
     assert [await besieged.serves(each) for each in crowd].count(False) == 2
     assert await besieged.serves(await besieged.come("elsewhere", 4))
@@ -380,7 +380,9 @@ async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(
         await besieged.sticks(f"crowd {i}", 1 + i % 2)
     honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
     assert all([await besieged.serves(each) for each in honest])
-    assert await besieged.serves(await besieged.come("crowd 7", 2)), "under its own name: its network had changed"
+    assert await besieged.serves(await besieged.come("crowd 7", 2)), (
+        "it is let in under its own name, as its network may have changed"
+    )
     assert len(besieged.lent._clients) == gateway.MAX_CLIENTS
 
 
@@ -423,11 +425,11 @@ async def test_whoever_reads_slowly_stays_for_as_long_as_it_takes(besieged: Besi
     here.late.cancel()
     unsent = here.transport.get_write_buffer_size()
     here._look(unsent + 1)
-    assert not here.transport.is_closing(), "something was taken"
-    assert not here.late.cancelled(), "it is looked at again"
+    assert not here.transport.is_closing(), "the client read something"
+    assert not here.late.cancelled(), "it is checked again"
     here.late.cancel()
     here._look(unsent)
-    assert here.transport.is_closing(), "nothing was taken"
+    assert here.transport.is_closing(), "the client read nothing"
 
 
 async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
@@ -649,7 +651,7 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
 
         crowd = [await client(f"crowd {number}", place) for number in range(5)]
         assert await blob_of(crowd[0], UploadRequest(1, blob)) == DONE
-        assert [await blob_of(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have had all of one share"
+        assert [await blob_of(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have used up one share"
 
         assert await blob_of(await client("elsewhere", "9.9.9.0/24"), ask) == blob
         relayed = await open_dht(options(), fresh_identity(tmp_path, "relayed"), Services(), port=0)

@@ -79,7 +79,7 @@ async def living(start: Start, seed_address: str) -> AsyncIterator[Live]:
     running = asyncio.create_task(node.node.run())
     await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     yield node
-    assert not running.done(), "somebody ended it"
+    assert not running.done(), "the node ended"
     running.cancel()
     await asyncio.wait([running])
 
