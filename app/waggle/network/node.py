@@ -31,8 +31,8 @@ from waggle.network.messages.events import News, PeerSeen, StandingsLost, Traffi
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import Record
 from waggle.network.transport.availability import is_light
-from waggle.network.transport.gateway.server import Gateway
-from waggle.network.transport.interface import Callbacks, Connected, OpenTransport, PeerAway, Pong, Services, fetch
+from waggle.network.transport.gateway.server import GatewayServer, HostNode
+from waggle.network.transport.interface import Callbacks, ConnectedPeer, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
 from waggle.network.web.server import Web
 from waggle.network.web.statistics import Board
@@ -96,12 +96,12 @@ class SwarmNode:
         self._gateway = self._door_for_others()
         self._marking = Marking(
             options, charter, identity, self._admission, verifier, hear, clock,
-            trust=self._trust, traffic=self._traffic, accounts=accounts, lodged=self._gateway.get,
+            trust=self._trust, traffic=self._traffic, accounts=accounts, lodged=self._gateway.uploaded,
         )  # fmt: skip
         self._gathering = Gathering(
             options, charter, self._admission, identity.peer_id, verifier, hear, clock,
             pool=self._pool, trust=self._trust, traffic=self._traffic, depth=depth, accounts=accounts,
-            lodged=self._gateway.get, mine=lambda: self._offers.expires,
+            lodged=self._gateway.uploaded, mine=lambda: self._offers.expires,
             on_announcements=self._marking.on_announcements, is_resting=is_resting,
         )  # fmt: skip
         # When the directory was asked, monotonic; when it answered last, by the clock that goes on in sleep, and what.
@@ -112,29 +112,30 @@ class SwarmNode:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks, self._reported_rates = list[asyncio.Task[None]](), (0.0, 0.0)
 
-    def _door_for_others(self) -> Gateway:
-        return Gateway(
-            self._digest, self._identity, self._admission,
-            admits=self._trust.admits, give=self._give, take=self._take, tell=self._traffic.may_tell,
-            listed=self._list, announce=self._announce_for, pull=self._pull_for,
+    def _door_for_others(self) -> GatewayServer:
+        host = HostNode(
+            read_directory=self._list, announce=self._announce_for, pull=self._pull_for, admits=self._trust.admits,
+            serve_payload=self._give, may_receive=self._take, may_tell=self._traffic.may_tell,
         )  # fmt: skip
+        return GatewayServer(self._digest, self._identity, self._admission, host)
 
     def _callbacks(self, report: Callable[[News], None]) -> Callbacks:
         return Callbacks(
-            services=self._services(), report=report, met=self._meet, joined=self._offers.renew, greeted=self._trust.greeted,
-            trusted=self._trust.trusted, admission=self._admission, traffic=self._traffic,
+            services=self._services(), report=report, admission=self._admission, on_peers=self._meet,
+            on_joined=self._offers.renew, on_handshake=self._trust.greeted, trusted_peers=self._trust.trusted,
+            traffic=self._traffic,
         )  # fmt: skip
 
     def _services(self) -> Services:
         return Services(
-            payload=self._give_payload, charter=self._give_charter, greeting=self._greet, admits=self._trust.admits,
-            source=lambda peer_id: self._sources.get(peer_id), look=lambda: self._connection.meet(),
+            payload=self._give_payload, charter=self._give_charter, handshake=self._greet, admits=self._trust.admits,
+            source=lambda peer_id: self._sources.get(peer_id), refresh_peers=lambda: self._connection.refresh_peers(),
             may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
 
     def _page(self) -> Web:
         # A client of a gateway has one name there: an announcement for somebody else would end its own connection.
-        serve = self._gateway.serve if self._options.gateway and self._connection.calls else None
+        serve = self._gateway.serve if self._options.gateway and self._connection.calls_peers else None
         return Web(lambda: self._board.status(self._addresses), serve, charters.encode(self._charter))
 
     async def start(self) -> None:
@@ -179,7 +180,7 @@ class SwarmNode:
     async def addresses(self) -> list[str]:
         """Where others reach this node, the most useful first; none while the network starts again, and behind gateways."""
         try:
-            return await self._connection.dht.addresses()
+            return await self._connection.network.addresses()
         except PeerAway:  # who needs one is told, and asks again
             return []
 
@@ -275,7 +276,7 @@ class SwarmNode:
             return b""
         sha256 = request[:DIGEST_BYTES]
         offer = self._offers.get(sha256)
-        blob = offer.blob if offer else self._marking.get(sha256) or self._gateway.get(sha256)
+        blob = offer.blob if offer else self._marking.get(sha256) or self._gateway.uploaded(sha256)
         return self._give(peer_id, self._source(peer_id), sha256, blob)
 
     def _give(self, peer_id: bytes, source: str, sha256: bytes, blob: bytes) -> bytes:
@@ -344,7 +345,7 @@ class SwarmNode:
         with self._keeping:
             reputation_file.write(self._standings, self._trust.all())
 
-    def _meet(self, peers: list[Connected], pongs: dict[bytes, Pong]) -> None:
+    def _meet(self, peers: list[ConnectedPeer], pongs: dict[bytes, Pong]) -> None:
         self._sources = {peer.peer_id: peer.source for peer in peers}  # trust keeps the standing of some
         self._trust.connected({peer.peer_id: (peer.route, peer.source) for peer in peers})
         for peer_id, pong in pongs.items():
@@ -361,7 +362,7 @@ class SwarmNode:
                 self._tell(TrafficCounted(up=rates[0], down=rates[1]))
             if self._web is not None:
                 with suppress(PeerAway):  # the network starts again: those known before are shown
-                    self._addresses = tuple(await self._connection.dht.addresses())[:MAX_ADDRESSES]
+                    self._addresses = tuple(await self._connection.network.addresses())[:MAX_ADDRESSES]
             if time.monotonic() - saved_at > KEEP_S:
                 saved_at = time.monotonic()
                 self._keep_standings()

@@ -23,7 +23,7 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived
 from waggle.network.messages.rollout_record import MAX_BLOB, Record
 from waggle.network.open_node import open_node
-from waggle.network.transport.interface import DEPOSIT, PeerAway
+from waggle.network.transport.interface import FAILED_PULL_COST, PeerAway
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import NEWCOMERS, Completion
@@ -295,7 +295,7 @@ class Flood:
         )  # fmt: skip
 
     @property
-    def dht(self) -> "Flood":
+    def network(self) -> "Flood":
         return self
 
     async def meet(self) -> None:
@@ -363,7 +363,7 @@ async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(liste
 async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:
     network, traffic = Flood(listener.charter), listener.node._traffic
     network.breaks_off, traffic.limit = True, 1000.0
-    listener.accounts.pulls = Joint(0.0, 1.5 * DEPOSIT / TOGETHER, TOGETHER)
+    listener.accounts.pulls = Joint(0.0, 1.5 * FAILED_PULL_COST / TOGETHER, TOGETHER)
     assert await look(listener.gathering, network) == 1
     assert not traffic.may_receive()
     traffic.limit = None

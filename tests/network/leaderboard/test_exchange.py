@@ -25,7 +25,7 @@ from waggle.network.messages.comparison import Comparison, Entrant
 from waggle.network.messages.events import GroupsArrived, RecordDropped, SheetsMarked, TrafficCounted
 from waggle.network.messages.rollout_record import Record
 from waggle.network.node import SwarmNode
-from waggle.network.transport.hivemind.node import open_dht
+from waggle.network.transport.hivemind.network import open_network
 from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import EPOCH_SECONDS, epoch_at
@@ -253,7 +253,7 @@ async def refused(reader: Live, address: str, liar: Identity, blob: bytes, chart
 
     signed = announcements.signed(announced, liar)
     services = Services(payload=give, greeting=lambda: handshake.write(charter.digest, signed))
-    dht = await open_dht(options(), liar, services, port=0)
+    dht = await open_network(options(), liar, services, port=0)
     try:
         await dht.connect(address)
         dropped = await reader.ear.hear(RecordDropped, lambda news: news.origin == liar.peer_id)
@@ -338,7 +338,7 @@ async def test_silent_names_of_one_range_do_not_keep_others_from_being_marked(
         return await asyncio.get_running_loop().create_future()
 
     one_range = fresh_identity(tmp_path, "crowd")
-    crowd = await open_dht(options(), one_range, Services(payload=stay_silent), port=0)
+    crowd = await open_network(options(), one_range, Services(payload=stay_silent), port=0)
     try:
         await crowd.connect((await reader.node.addresses())[0])
         for known in (origin, one_range.peer_id):

@@ -143,9 +143,9 @@ class Gathering:
 
     async def read(self, connection: Transport) -> dict[bytes, bytes]:
         """What stands under one key of the directory, paid for out of the limit of traffic; raises PeerAway."""
-        network = connection.dht
-        entries = await network.read(directory.key_to_read(self._digest, self._depth.bits, self._random))
-        self._traffic.read(network.copies * sum(len(origin) + len(blob) for origin, blob in entries.items()))
+        network = connection.network
+        entries = await network.read_directory(directory.key_to_read(self._digest, self._depth.bits, self._random))
+        self._traffic.read(network.replicas * sum(len(origin) + len(blob) for origin, blob in entries.items()))
         return entries
 
     async def _read(self, connection: Transport) -> dict[bytes, Announcement]:
@@ -174,7 +174,7 @@ class Gathering:
 
     async def _hear(self, connection: Transport, peer_id: bytes) -> Announcement | None:
         try:
-            blob = await connection.dht.greet(peer_id)
+            blob = await connection.network.fetch_handshake(peer_id)
             if not blob:  # it does not speak of itself
                 return None
             greeting = handshake.read(blob)
@@ -299,7 +299,7 @@ class Gathering:
         here = {
             origin
             for origin, givers in called.items()
-            if not connection.calls or any(self._trust.of(giver).connection != "gone" for giver in givers)
+            if not connection.calls_peers or any(self._trust.of(giver).connection != "gone" for giver in givers)
         }
         return resters(self._unanswered, current, here, time.monotonic())
 

@@ -101,7 +101,7 @@ class Offers:
         if not self._offers:
             return
         sha256, offer = next(reversed(self._offers.items()))
-        via = await connection.dht.lodge(sha256, offer.blob)
+        via = await connection.network.upload(sha256, offer.blob)
         for holder in via:
             self._sent.note("groups", offer.blob, holder)
         signed, announced = self._signed(sha256, offer, via, await self._lodged_sheet(connection))
@@ -116,7 +116,7 @@ class Offers:
         accepted: list[bool] = []
         for key in self.places(peer_id):
             with suppress(PeerAway):  # strangers who are near one key keep nobody from the others
-                accepted.append(await connection.dht.announce(key, peer_id, signed, expires_at))
+                accepted.append(await connection.network.announce(key, peer_id, signed, expires_at))
         if not accepted:
             raise PeerAway("no key of the directory is reached")
         return any(accepted)
@@ -127,7 +127,7 @@ class Offers:
         if not sheet:
             return named
         try:
-            for holder in await connection.dht.lodge(named, sheet):
+            for holder in await connection.network.upload(named, sheet):
                 self._sent.note("sheet", sheet, holder)
         except PeerAway:
             return b""
