@@ -35,7 +35,7 @@ from waggle.models.storage import checkpoint, hub_cache, hub_download
 from waggle.network.identity import keys
 from waggle.network.limits.reputation import Choice
 from waggle.network.node import SwarmNode
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.protocol import PROTOCOL, events
 from waggle.protocol.events_outbox import SentMessage
 from waggle.rl import update_rules
@@ -189,14 +189,14 @@ def _keeper(
     return round_saver.RoundSaver(home.checkpoints, opened.policy, remembering, checkpointed, room, refused, restored=saved)
 
 
-def _apply_settings(swarm: SwarmNode | SoloSwarm, now: Settings) -> tuple[str, ...]:
+def _apply_settings(swarm: SwarmNode | SoloNode, now: Settings) -> tuple[str, ...]:
     if isinstance(swarm, SwarmNode):
         swarm.leaderboard.enable(on=now.swarm.leaderboard)
     return ()
 
 
-def _exam_of(node: Node, rules: Rules, swarm: SwarmNode | SoloSwarm, gate: PauseGate) -> Callable[[int, int], None]:
-    return nothing if isinstance(swarm, SoloSwarm) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
+def _exam_of(node: Node, rules: Rules, swarm: SwarmNode | SoloNode, gate: PauseGate) -> Callable[[int, int], None]:
+    return nothing if isinstance(swarm, SoloNode) else LeaderboardExam(node, rules, swarm.leaderboard, gate)
 
 
 def _tell_restarted(publisher: EventPublisher, reason: str) -> None:

@@ -18,10 +18,10 @@ from waggle.network.messages.events import ClockSkewed, NetworkEvent, NetworkRes
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.open_node import open_node
 from waggle.network.transport.availability import is_light
-from waggle.network.transport.gateway import client
-from waggle.network.transport.hivemind.connection import Connection
-from waggle.network.transport.hivemind.node import open_dht
-from waggle.network.transport.interface import Connected, PeerAway, Pong, Services
+from waggle.network.transport.gateway import charter_download
+from waggle.network.transport.hivemind.network import open_network
+from waggle.network.transport.hivemind.transport import HivemindTransport
+from waggle.network.transport.interface import Callbacks, ConnectedPeer, PeerAway, Pong, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
@@ -33,17 +33,17 @@ async def run(
     """Serve until `stop` is set, saying the addresses and who is there, a line each. Raises SwarmError."""
     sources: dict[bytes, str] = {}
 
-    def meet(peers: list[Connected], _pongs: dict[bytes, Pong]) -> None:
+    def meet(peers: list[ConnectedPeer], _pongs: dict[bytes, Pong]) -> None:
         sources.clear()
         sources.update((peer.peer_id, peer.source) for peer in peers)
 
-    services = replace(
-        _services(charter, Membership(charter, identity.peer_id)), source=sources.get, look=lambda: connection.meet()
-    )
-    connection = Connection(options, identity, services, lambda news: _say(news, say), met=meet)
+    admission = Membership(charter, identity.peer_id)
+    services = replace(_services(charter, admission), source=sources.get, refresh_peers=lambda: connection.refresh_peers())
+    callbacks = Callbacks(services=services, report=lambda news: _say(news, say), admission=admission, on_peers=meet)
+    connection = HivemindTransport(options, identity, callbacks)
     await connection.start()
     try:
-        _introduce(identity, charter, await connection.dht.addresses(), say)
+        _introduce(identity, charter, await connection.network.addresses(), say)
         await _until(stop, connection.run())
     finally:
         await connection.close()
@@ -87,10 +87,10 @@ async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
 async def fetch_charter(options: SwarmOptions, identity: Identity, digest: bytes) -> Charter:
     """Ask the seeds for the charter of this hash, and check it. Raises SwarmError where none has it, CharterError."""
     if is_light(options):
-        return await client.fetch_charter(options, digest)
+        return await charter_download.fetch_charter(options, digest)
     for address in options.seeds:
         peer_of(address)
-    dht = await open_dht(options, identity, Services(), port=0)
+    dht = await open_network(options, identity, Services(), port=0)
     wrong: CharterError | None = None
     try:
         for address in options.seeds:
@@ -115,7 +115,7 @@ def _services(charter: Charter, admission: Membership) -> Services:
     document, digest = charters.encode(charter), charter.digest
     return Services(
         charter=lambda sha256: document if sha256 == digest else b"",
-        greeting=lambda: handshake.write(digest, b""),
+        handshake=lambda: handshake.write(digest, b""),
         digest=digest,
         member=admission.admits,
     )

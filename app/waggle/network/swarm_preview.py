@@ -16,9 +16,10 @@ from waggle.network.messages.addresses import peer_of
 from waggle.network.messages.invite import Invite
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.availability import has_hivemind
-from waggle.network.transport.gateway.client import LightConnection, find_charter
-from waggle.network.transport.hivemind.node import Dht, open_dht
-from waggle.network.transport.interface import PeerAway, Services
+from waggle.network.transport.gateway.charter_download import find_charter
+from waggle.network.transport.gateway.transport import GatewayTransport
+from waggle.network.transport.hivemind.network import HivemindNetwork, open_network
+from waggle.network.transport.interface import Callbacks, PeerAway, Services
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 
@@ -48,8 +49,8 @@ async def preview_swarm(invite: Invite, host: str, patience: float = SEEDS_S, *,
         visitor = keys.load_or_create(Path(folder) / "identity.key")
         if by_web or not has_hivemind() or not invite.seeds:
             return await _look_by_web(invite, visitor, patience)
-        async with _network(visitor, invite.charter, host) as dht:
-            charter = await _look(dht, invite, patience)
+        async with _network(visitor, invite.charter, host) as network:
+            charter = await _look(network, invite, patience)
         if charter.answered or not invite.gateways:
             return charter
         charter = await _look_by_web(invite, visitor, patience)
@@ -60,35 +61,35 @@ async def any_seed_answers(seeds: Sequence[str], charter: bytes, host: str, pati
     """Whether one of these seeds can be called from here, as seen within so many seconds. Raises SwarmError as `visit` does."""
     with tempfile.TemporaryDirectory(prefix="waggle-visit-") as folder:
         visitor = keys.load_or_create(Path(folder) / "identity.key")
-        async with _network(visitor, charter, host) as dht:
+        async with _network(visitor, charter, host) as network:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     for address in seeds:
                         with suppress(PeerAway):  # the next one may be there
-                            await dht.connect(address)
+                            await network.connect(address)
                             return True
     return False
 
 
 @asynccontextmanager
-async def _network(visitor: Identity, charter: bytes, host: str) -> AsyncIterator[Dht]:
-    dht = await open_dht(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
+async def _network(visitor: Identity, charter: bytes, host: str) -> AsyncIterator[HivemindNetwork]:
+    network = await open_network(SwarmOptions(host=host), visitor, Services(digest=charter), port=0)
     try:
-        yield dht
+        yield network
     finally:
-        await dht.close()
+        await network.close()
 
 
-async def _look(dht: Dht, invite: Invite, patience: float) -> SwarmPreview:
+async def _look(network: HivemindNetwork, invite: Invite, patience: float) -> SwarmPreview:
     answered, wrong = False, None
     charter: Charter | None = None
     with suppress(TimeoutError):  # whoever has not answered by now is away
         async with asyncio.timeout(patience):
             for address in invite.seeds:
                 try:
-                    await dht.connect(address)
+                    await network.connect(address)
                     answered = True
-                    document = await dht.fetch_charter(peer_of(address), invite.charter)
+                    document = await network.fetch_charter(peer_of(address), invite.charter)
                     charter = charters.decode(document, expected=invite.charter) if document else None
                 except PeerAway:  # the next seed may be there
                     continue
@@ -98,7 +99,7 @@ async def _look(dht: Dht, invite: Invite, patience: float) -> SwarmPreview:
                     break
     if charter is None and wrong is not None:
         raise wrong
-    return SwarmPreview(charter, answered, await _members(dht, invite.charter) if answered else 0)
+    return SwarmPreview(charter, answered, await _members(network, invite.charter) if answered else 0)
 
 
 async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> SwarmPreview:
@@ -117,21 +118,24 @@ async def _look_by_web(invite: Invite, visitor: Identity, patience: float) -> Sw
     options = SwarmOptions(gateways=invite.gateways)
     joined = asyncio.Event()
     admission = Membership(charter, visitor.peer_id, invite.key)
-    gates = LightConnection(options, visitor, invite.charter, admission, lambda news: None, joined.set)
+    callbacks = Callbacks(
+        services=Services(digest=invite.charter), report=lambda news: None, admission=admission, on_joined=joined.set
+    )
+    gateways = GatewayTransport(options, visitor, callbacks)
     try:
         with suppress(TimeoutError, PeerAway):  # how many there are is good to know, and no more
             async with asyncio.timeout(patience):
-                await gates.start()
+                await gateways.start()
                 await joined.wait()
-                return SwarmPreview(charter, answered=True, members=len(await gates.dht.read("")))
+                return SwarmPreview(charter, answered=True, members=len(await gateways.network.read_directory("")))
     finally:
-        await gates.close()
+        await gateways.close()
     return SwarmPreview(charter, answered=True, members=0)
 
 
-async def _members(dht: Dht, charter: bytes) -> int:
+async def _members(network: HivemindNetwork, charter: bytes) -> int:
     """Those in the first shard: all of a small swarm, and enough of a large one to say that it is large."""
     try:
-        return len(await dht.read(directory.key_of(charter, 0, 0)))
+        return len(await network.read_directory(directory.key_of(charter, 0, 0)))
     except PeerAway:  # how many there are is good to know, and no more
         return 0

@@ -13,7 +13,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind.node import PAYLOAD, Dht, open_dht
+from waggle.network.transport.hivemind.network import PAYLOAD, HivemindNetwork, open_network
 from waggle.network.transport.interface import PeerAway, Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
@@ -40,34 +40,34 @@ class Attacker:
         self._payloads: dict[bytes, Payload] = {}
         self._announced = b""
         self._expires = 0
-        self._dht: Dht | None = None
+        self._network: HivemindNetwork | None = None
 
     @property
-    def dht(self) -> Dht:
-        assert self._dht is not None, "started"
-        return self._dht
+    def network(self) -> HivemindNetwork:
+        assert self._network is not None, "started"
+        return self._network
 
     async def start(self, options: SwarmOptions) -> None:
         """Join by the options' seeds; raises SwarmError."""
-        self._dht = await open_dht(options, self.identity, Services(greeting=self._greet), port=0)
-        await self._dht._p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # in the place of what a node does there
+        self._network = await open_network(options, self.identity, Services(handshake=self._greet), port=0)
+        await self._network.daemon.p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # in the place of what a node does there
         for seed in options.seeds:
             await self._meet(seed)
-        await self.dht.settle()
+        await self.network.find_neighbours()
 
     async def _meet(self, seed: str) -> None:
         """A seed under siege may be too busy at first; raises PeerAway."""
         for _ in range(PATIENCE):
             with suppress(PeerAway):
-                await self.dht.connect(seed)
+                await self.network.connect(seed)
                 return
-        await self.dht.connect(seed)
+        await self.network.connect(seed)
 
     async def close(self) -> None:
         for each in self._begun:
             each.transport.abort()
-        if self._dht is not None:
-            await self._dht.close()
+        if self._network is not None:
+            await self._network.close()
 
     async def attack(self, attack: Attack, scene: Scene) -> None:
         """Offer what the attack makes."""
@@ -90,7 +90,7 @@ class Attacker:
         """Put the announcement into the directory as well."""
         key = directory.key_of(self._digest, 0, 0)
         try:
-            await self.dht.announce(key, self.identity.peer_id, self._announced, self._expires / 1000)
+            await self.network.announce(key, self.identity.peer_id, self._announced, self._expires / 1000)
         except PeerAway:  # the swarm does not take it; whoever greets us still hears it
             return
 
@@ -104,17 +104,17 @@ class Attacker:
                 expires=expires,
             )  # fmt: skip
             with suppress(PeerAway):  # too fast for them
-                taken += await self.dht.announce(key, one.peer_id, announcements.signed(announced, one), expires / 1000)
+                taken += await self.network.announce(key, one.peer_id, announcements.signed(announced, one), expires / 1000)
         return taken
 
     async def steal(self) -> None:
         """Pass another's announcement off as our own, to whoever greets us and in the directory."""
         key = directory.key_of(self._digest, 0, 0)
         with suppress(PeerAway):  # nothing to steal yet
-            for origin, announced in (await self.dht.read(key)).items():
+            for origin, announced in (await self.network.read_directory(key)).items():
                 if origin != self.identity.peer_id:
                     self._announced = announced
-                    await self.dht.announce(key, self.identity.peer_id, announced, time.time() + LIFETIME_S)
+                    await self.network.announce(key, self.identity.peer_id, announced, time.time() + LIFETIME_S)
 
     async def flood(self, peers: Sequence[bytes], calls: int) -> int:
         """Ask each peer so often for something it does not have, as fast as it goes; how many calls were answered."""
@@ -124,7 +124,7 @@ class Attacker:
             answered = 0
             for peer_id in left:
                 with suppress(PeerAway):  # refused, as it should be
-                    await self.dht.pull(peer_id, bytes(32), CALL_S)
+                    await self.network.pull(peer_id, bytes(32), CALL_S)
                     answered += 1
             return answered
 
@@ -132,7 +132,7 @@ class Attacker:
 
     async def begin_calls(self, peer_id: bytes, calls: int) -> None:
         """Call a peer so often, each time with the longest message there may be, but for its last byte."""
-        p2p = self.dht._p2p
+        p2p = self.network.daemon.p2p
         for _ in range(calls):
             _, _, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), PAYLOAD)
             self._begun.append(writer)

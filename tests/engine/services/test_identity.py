@@ -83,7 +83,7 @@ async def test_days_are_counted_while_the_engine_goes_on(person, history, home):
     (home.root / "models" / "other").mkdir(parents=True)
     other = History(home.root / "models" / "other" / "history.sqlite")
     other.keep_round(replace(PLAYED, round=9, at=1e9))
-    other.settle()
+    other.find_neighbours()
     other._database.execute("begin exclusive")
     counting = asyncio.create_task(person.obey(commands.QueryDays(id="1")))
     await asyncio.sleep(0)

@@ -28,7 +28,7 @@ from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.network.seed import fetch_charter
 from waggle.network.transport.availability import is_light
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.protocol import events, events_leaderboard
 from waggle.protocol.events_outbox import SentMessage
 from waggle.tasks import charter as charters
@@ -100,11 +100,11 @@ async def join(
     publisher: EventPublisher,
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
-) -> SwarmNode | SoloSwarm:
+) -> SwarmNode | SoloNode:
     """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
     if chosen.swarm.solo:
         publisher.tell(events.ReachChanged(reach="solo", peers=0))
-        return SoloSwarm()
+        return SoloNode()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
     key, me = membership.read_key(home.admission(digest)), text_of(myself.peer_id)
@@ -127,9 +127,9 @@ async def join(
     return node
 
 
-def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
+def choose(swarm: SwarmNode | SoloNode, peer: str, choice: Choice) -> None:
     """A person's word on a peer, named by its id in base58; raises EngineError where there can be no such peer."""
-    if isinstance(swarm, SoloSwarm):
+    if isinstance(swarm, SoloNode):
         raise EngineError("There are no peers in a swarm of one computer.")
     try:
         peer_id = peer_id_of(peer)
@@ -138,9 +138,9 @@ def choose(swarm: SwarmNode | SoloSwarm, peer: str, choice: Choice) -> None:
     swarm.choose(peer_id, choice)
 
 
-def sent(swarm: SwarmNode | SoloSwarm) -> tuple[SentMessage, ...]:
+def sent(swarm: SwarmNode | SoloNode) -> tuple[SentMessage, ...]:
     """The last few messages that left this computer, newest first, every value of them written out; a very long one is cut."""
-    if isinstance(swarm, SoloSwarm):
+    if isinstance(swarm, SoloNode):
         return ()
     return tuple(
         SentMessage(

@@ -26,7 +26,7 @@ from waggle.network.messages.addresses import is_address, is_gateway, own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
 from waggle.network.transport.availability import has_hivemind
 from waggle.network.transport.hivemind import peer_cache
-from waggle.network.transport.hivemind.node import require_port
+from waggle.network.transport.hivemind.daemon import require_port
 from waggle.protocol import commands
 from waggle.protocol import events_swarms as events_swarms
 from waggle.rl.batch import nothing

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from waggle.core import paths
-from waggle.core.process_memory import held_by
+from waggle.core.process_memory import resident_bytes
 from waggle.core.settings import Computer
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.backend import Opened, threads_for, use_threads
@@ -89,7 +89,7 @@ def _threads(process: psutil.Process) -> list[int]:
 def memory_used() -> float:
     """Bytes of this process and its children."""
     me = psutil.Process()
-    return float(sum(held_by(process.pid) for process in (me, *me.children(recursive=True))))
+    return float(sum(resident_bytes(process.pid) for process in (me, *me.children(recursive=True))))
 
 
 def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:

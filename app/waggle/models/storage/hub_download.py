@@ -121,7 +121,7 @@ def fetch(
     from filelock import FileLock, Timeout
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    resumable_download.require_way_out(ModelError)
+    resumable_download.require_usable_proxy(ModelError)
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -3,8 +3,8 @@
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.availability import is_light
-from waggle.network.transport.gateway.client import LightConnection
-from waggle.network.transport.hivemind.connection import Connection
+from waggle.network.transport.gateway.transport import GatewayTransport
+from waggle.network.transport.hivemind.transport import HivemindTransport
 from waggle.network.transport.interface import Callbacks, OpenTransport, Transport
 
 
@@ -16,7 +16,7 @@ def transport_for(options: SwarmOptions, identity: Identity) -> OpenTransport:
 
     def open_transport(callbacks: Callbacks) -> Transport:
         if is_light(options):
-            return LightConnection.of(options, identity, callbacks)
-        return Connection.of(options, identity, callbacks)
+            return GatewayTransport(options, identity, callbacks)
+        return HivemindTransport(options, identity, callbacks)
 
     return open_transport

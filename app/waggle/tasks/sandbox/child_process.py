@@ -17,7 +17,7 @@ import psutil
 
 import waggle
 from waggle.core import paths
-from waggle.core.process_memory import held_by
+from waggle.core.process_memory import resident_bytes
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.hardening import MEMORY_BYTES, TRIPPED
 
@@ -110,7 +110,7 @@ class Child(Generic[Reply]):
         if late:
             kind = TimeoutError if worked >= STARVED * seconds else Starved
             return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
-        if held_by(self.process.pid) > MEMORY_BYTES:
+        if resident_bytes(self.process.pid) > MEMORY_BYTES:
             return EOFError(f"it took more than {MEMORY_BYTES / 2**30:.0f} GiB")
         return None
 

@@ -25,7 +25,7 @@ from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.invite import Invite
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.transport.hivemind import dht_validator as guards
-from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_FOUND, Lan
+from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_SUGGESTED, LanDiscovery
 from waggle.tasks.charter import PROTOCOL, first_swarm
 from waggle.tasks.questions import QuestionId, epoch_at
 from waggle.tasks.rollout_group import Completion, Group
@@ -61,7 +61,7 @@ def guard(scratch: Path) -> Decoder:
     good = _entry(signer, msgspec.msgpack.encode(_announced()))
 
     def check(data: bytes) -> None:
-        watch = guards.Guard(clock=lambda: NOW)
+        watch = guards.AnnouncementValidator(clock=lambda: NOW)
         for entry in (_entry_in(data), replace(good, value=data), _entry(signer, data)):
             if watch.validate(entry):
                 announced = announcements.read(_unpacked(entry.value), entry.subkey[2:])
@@ -205,11 +205,11 @@ def lan(scratch: Path) -> Decoder:
 
     def check(data: bytes) -> None:
         suggested.clear()
-        network, lines = Lan(CHARTER.digest, own.peer_id, suggested.append), data.split(b"\n")
+        network, lines = LanDiscovery(CHARTER.digest, own.peer_id, suggested.append), data.split(b"\n")
         for told, said in zip(lines[::2], (*lines[1::2], b""), strict=False):
-            network.hear({b"address": told, b"charter": said})
-            network.hear({b"address": told, b"charter": CHARTER.digest.hex().encode()})
-        assert len(suggested) == len(set(suggested)) <= MAX_FOUND
+            network.on_service({b"address": told, b"charter": said})
+            network.on_service({b"address": told, b"charter": CHARTER.digest.hex().encode()})
+        assert len(suggested) == len(set(suggested)) <= MAX_SUGGESTED
         assert all(len(each) <= MAX_ADDRESS and addresses.is_address(each) for each in suggested)
         assert not any(addresses.peer_of(each) == own.peer_id for each in suggested)
 

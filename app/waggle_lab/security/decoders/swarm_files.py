@@ -98,7 +98,7 @@ def known_peers(scratch: Path) -> Decoder:
         path.write_bytes(data)
         known = met.read(path)
         assert len(known) <= met.MAX_KEPT
-        kept = met.keep(path, known, ["/ip4/192.0.2.1/tcp/1"])
+        kept = met.update(path, known, ["/ip4/192.0.2.1/tcp/1"])
         assert met.read(path) == kept or len(data) > met.MAX_BYTES // 2
 
     return Decoder((b"[]", b'["/ip4/192.0.2.1/tcp/4001/p2p/12D3", "/a\\u00e9\\n"]'), check)
