@@ -318,7 +318,7 @@ async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody
     async def visit(*_, **__):
         return previews.pop(0)
 
-    monkeypatch.setattr(swarms, "visit", visit)
+    monkeypatch.setattr(swarms, "preview_swarm", visit)
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(home.root, 'seed').peer_id)}"
     link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,)))
     for members in (3, 3, 5):
