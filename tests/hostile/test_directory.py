@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from network.transport.hivemind.test_node import CHARTER, KEY, NOTHING, opened, signed
 
 from network.loopback import SOON, Start, fresh_identity, serving
+from network.transport.hivemind.test_network import CHARTER, KEY, NOTHING, opened, signed
 from waggle.core.peer_id import PEER_ID_PREFIX, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED
@@ -599,7 +599,7 @@ async def test_new_names_of_one_address_range_bring_no_new_calls_without_end(
     monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_BURST", 30.0)
     monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.RANGE", 2.0)
     own, honest = fresh_identity(tmp_path, "own"), fresh_identity(tmp_path, "honest")
-    services = Services(source=lambda peer_id: "" if peer_id == honest.peer_id else "8.8.4.0/24", greeting=lambda: b"here")
+    services = Services(source=lambda peer_id: "" if peer_id == honest.peer_id else "8.8.4.0/24", handshake=lambda: b"here")
     async with opened(own, services) as one, opened(honest, NOTHING, one) as other:
         answered = []
         for number in range(4):

@@ -260,7 +260,7 @@ async def test_also_peers_beyond_those_whose_standing_is_kept_share_the_calls_of
     monkeypatch.setattr("waggle.network.transport.hivemind.call_limits.CALLS_RATE", 0.0)
     node = open_node(options(), charter, identity, verifier, Ear())
     assert isinstance(node._connection, HivemindTransport)
-    limits, request = CallLimits(node._connection._services), SimpleNamespace(ByteSize=lambda: 2)
+    limits, request = CallLimits(node._connection._callbacks.services), SimpleNamespace(ByteSize=lambda: 2)
     crowd = [
         ConnectedPeer(PEER_ID_PREFIX + i.to_bytes(32, "big"), "/ip4/8.8.4.1/tcp/1", relayed=False) for i in range(MAX_PEERS + 20)
     ]

@@ -87,6 +87,6 @@ def read(path: Path) -> Book:
 def write(path: Path, book: Book) -> None:
     """Raises SwarmError where the disk says no."""
     try:
-        paths.put(path, msgspec.json.format(msgspec.json.encode(book)))
+        paths.write_atomically(path, msgspec.json.format(msgspec.json.encode(book)))
     except OSError as error:
         raise SwarmError(f"The list of swarms cannot be written: {error.strerror}.", "Make room on the disk.") from error

@@ -161,7 +161,7 @@ def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
     with tempfile.TemporaryDirectory() as short:
         monkeypatch.setattr(tempfile, "tempdir", short)
         home = Home(tmp_path / ("x" * 90)).prepare()
-        place = home.socket("window.sock").parent
+        place = paths.socket_path(home, "window.sock").parent
         if is_taken:
             place.mkdir()
             place.chmod(0o777)
@@ -252,7 +252,7 @@ def test_a_start_while_it_is_leaving_is_a_start_afterwards(
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
     chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
     app._start_again(Home(tmp_path), chosen, shell.pending_start)
-    arguments = main.parsed(started[0][len(paths.window()) :])
+    arguments = main.parsed(started[0][len(paths.window_command()) :])
     assert (arguments.home, arguments.on, arguments.set, arguments.invite) == (
         tmp_path,
         "server",
@@ -572,7 +572,7 @@ def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, 
 @NO_SCREEN
 def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
-    monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", script])
+    monkeypatch.setattr(paths, "module_command", lambda name: [sys.executable, "-c", script])
     shell.window.show_page("help")
     help_page = shell.window.pages["help"]
     assert isinstance(help_page, HelpPage)

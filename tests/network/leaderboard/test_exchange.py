@@ -252,7 +252,7 @@ async def refused(reader: Live, address: str, liar: Identity, blob: bytes, chart
         return blob if request == announced.sheet else b""
 
     signed = announcements.signed(announced, liar)
-    services = Services(payload=give, greeting=lambda: handshake.write(charter.digest, signed))
+    services = Services(payload=give, handshake=lambda: handshake.write(charter.digest, signed))
     dht = await open_network(options(), liar, services, port=0)
     try:
         await dht.connect(address)

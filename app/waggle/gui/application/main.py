@@ -144,14 +144,14 @@ def _options(overrides: tuple[str, ...]) -> list[str]:
 
 def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
     """Start a new process for a start that came during shutdown."""
-    program, *rest = paths.window()
+    program, *rest = paths.window_command()
     named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
     QProcess.startDetached(program, [*rest, "--home", str(home.root), *_options(arguments.overrides), *named])
 
 
 def watch_example(home: Path | None) -> None:
     """Open a second window with a recorded swarm; theme and language come from the settings of the same home."""
-    program, *arguments = paths.window()
+    program, *arguments = paths.window_command()
     QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
 
 

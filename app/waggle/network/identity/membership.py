@@ -95,7 +95,7 @@ def require(charter: Charter, key: bytes) -> None:
 
 def write_key(path: Path, key: bytes) -> None:
     """Put a key where only this person can read it; raises OSError."""
-    paths.put(path, key, mode=0o600)
+    paths.write_atomically(path, key, mode=0o600)
 
 
 def read_key(path: Path) -> bytes:

@@ -31,6 +31,6 @@ def read(path: Path, decode: Callable[[bytes], T], most_bytes: int) -> T | None:
 def write(path: Path, content: bytes) -> None:
     """Put this in the file's place."""
     try:
-        paths.put(path, content)
+        paths.write_atomically(path, content)
     except OSError as error:  # a full disk costs what was learned since, not the swarm
         log.info("%s cannot be written: %s", path, error)
