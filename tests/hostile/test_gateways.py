@@ -426,11 +426,11 @@ async def test_whoever_reads_slowly_stays_for_as_long_as_it_takes(besieged: Besi
     assert isinstance(here, bounded_connection.BoundedConnection)
     here.late.cancel()
     left = here.transport.get_write_buffer_size()
-    here._look(left + 1)
+    here._check(left + 1)
     assert not here.transport.is_closing(), "something was taken"
     assert not here.late.cancelled(), "it is looked at again"
     here.late.cancel()
-    here._look(left)
+    here._check(left)
     assert here.transport.is_closing(), "nothing was taken"
 
 

@@ -259,7 +259,7 @@ def _prioritise(now: settings.Settings) -> tuple[str, ...]:
 
 async def _history(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> History:
     """Opened, and rebuilt where it was damaged; raises HistoryError."""
-    history, rebuilt = await asyncio.to_thread(open_or_rebuild, home.history, home.events, chosen.model)
+    history, rebuilt = await asyncio.to_thread(open_or_rebuild, home.model.history, home.events, chosen.model)
     if rebuilt:
         publisher.tell(
             events.Warned(

@@ -88,7 +88,7 @@ async def prepare(
     specialties = swarm_connection.specialties(chosen, charter)
     myself = keys.load_or_create(home.identity)
     examine, traffic = partial(_examine, policy_thread, chosen), lambda: computer().traffic_kb * 1000.0
-    commit = checkpoint.commit_of(home.checkpoints, chosen.model.name)
+    commit = checkpoint.commit_of(home.model.checkpoints, chosen.model.name)
     folder = await model_source.find(
         chosen.model, publisher, gate, stopped, examine, limit=traffic, patient=patient, commit=commit
     )
@@ -168,7 +168,7 @@ async def _open_fitted(
 ) -> tuple[Machine, Fit, Opened]:  # fmt: skip
     loop = asyncio.get_running_loop()
     machine = await loop.run_in_executor(policy_thread, model_fit.measure_machine, chosen)
-    fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.checkpoints), divided)
+    fit = model_fit.fit_model(machine, model_config.read(folder), chosen, checkpoint.method_of(home.model.checkpoints), divided)
     return machine, fit, await loop.run_in_executor(policy_thread, partial(_open, folder, chosen, fit.training, publisher))
 
 
@@ -186,7 +186,7 @@ def _keeper(
 ) -> round_saver.RoundSaver:  # fmt: skip
     saved, checkpointed = restored
     refused, room = partial(_tell_refused, publisher), partial(make_room_here, publisher)
-    return round_saver.RoundSaver(home.checkpoints, opened.policy, remembering, checkpointed, room, refused, restored=saved)
+    return round_saver.RoundSaver(home.model.checkpoints, opened.policy, remembering, checkpointed, room, refused, restored=saved)
 
 
 def _apply_settings(swarm: SwarmNode | SoloNode, now: Settings) -> tuple[str, ...]:
@@ -246,10 +246,10 @@ async def _restored(
     gate.percent = share()
     report = partial(_tell_replay, publisher)
     load = partial(
-        round_saver.restore, home.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
+        round_saver.restore, home.model.checkpoints, opened.policy, opened.policy, base, pause_point=pause_point, report=report
     )
     saved, checkpointed, aside = await asyncio.get_running_loop().run_in_executor(policy_thread, load)
-    snapshot_archive.set_aside_after(home.album, saved.round if saved else 0)
+    snapshot_archive.set_aside_after(home.model.snapshots, saved.round if saved else 0)
     for folder in aside:
         publisher.tell(events.CheckpointSetAside(folder=folder.folder.name, reason=folder.reason))
     if saved and saved.optimiser != opened.policy.training.optimiser:
@@ -259,7 +259,7 @@ async def _restored(
 
 def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, publisher: EventPublisher) -> None:
     cap_gb = computer().disk_gb
-    snapshot_archive.keep(home.checkpoints, home.album)
+    snapshot_archive.keep(home.model.checkpoints, home.model.snapshots)
     try:
         removed = make_room(home, cap_gb, folder)
     except OSError:  # files that another program moves or removes meanwhile: room is made after the next checkpoint

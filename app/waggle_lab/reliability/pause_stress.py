@@ -55,7 +55,7 @@ def read(out: Path) -> Found:
 
 
 def write(out: Path, found: Found) -> None:
-    paths.put(out / "calm.json", msgspec.json.encode(found))
+    paths.write_atomically(out / "calm.json", msgspec.json.encode(found))
 
 
 def pauses(node: Victim, first: int, last: int) -> list[Pause]:

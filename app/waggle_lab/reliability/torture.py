@@ -183,7 +183,7 @@ def _resumes_at(node: Victim, noise: random.Random) -> int:
 
 def _set_aside(home: paths.Home) -> set[tuple[str, int]]:
     """What an engine ever found damaged, by name and inode: what has the same name later is another one."""
-    found = (*home.checkpoints.glob("damaged-r*"), *home.root.glob("history*.damaged"))
+    found = (*home.model.checkpoints.glob("damaged-r*"), *home.root.glob("history*.damaged"))
     return {(path.name, path.stat().st_ino) for path in found}
 
 
@@ -196,18 +196,18 @@ def learned_again(home: paths.Home) -> tuple[int, bool]:
 
 
 def _learned_again(home: paths.Home, base: str) -> tuple[int, bool]:
-    rounds = sorted(int(folder.name[1:]) for folder in home.checkpoints.glob("r[0-9]*"))
+    rounds = sorted(int(folder.name[1:]) for folder in home.model.checkpoints.glob("r[0-9]*"))
     count = 0
     for first, second in itertools.pairwise(rounds):
         policy = open_policy(paths.starter(), device="cpu", threads=1).policy
-        checkpoint.load(home.checkpoints / f"r{first:08d}", policy)
-        for entry in training_journal.entries(home.checkpoints, first, base):
+        checkpoint.load(home.model.checkpoints / f"r{first:08d}", policy)
+        for entry in training_journal.entries(home.model.checkpoints, first, base):
             if entry.saved.round > second:
                 break
             training_journal.learn_again(policy.step, entry)
             if entry.saved.round == second:
                 count += 1
-                if not _same(policy.state(), checkpoint.arrays(home.checkpoints / f"r{second:08d}")):
+                if not _same(policy.state(), checkpoint.arrays(home.model.checkpoints / f"r{second:08d}")):
                     return count, False
     return count, True
 

@@ -27,7 +27,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def history(home):
-    new_history = History(home.history)
+    new_history = History(home.model.history)
     yield new_history
     new_history.close()
 
@@ -83,7 +83,7 @@ async def test_days_are_counted_while_the_engine_goes_on(person, history, home):
     (home.root / "models" / "other").mkdir(parents=True)
     other = History(home.root / "models" / "other" / "history.sqlite")
     other.keep_round(replace(PLAYED, round=9, at=1e9))
-    other.find_neighbours()
+    other.settle()
     other._database.execute("begin exclusive")
     counting = asyncio.create_task(person.obey(commands.QueryDays(id="1")))
     await asyncio.sleep(0)
@@ -102,7 +102,7 @@ async def test_peers_that_took_something_are_counted_from_what_is_remembered(per
     counts = ((0, 0), (0, 7), (5, 0), (10, 2))  # taken from here, received here: the first is a seed
     peers = [(fresh_identity(tmp_path, name).peer_id, *count) for name, count in zip("abcd", counts, strict=True)]
     known = [PeerReputation(id=peer, name="", taken=used, received=received) for peer, used, received in peers]
-    reputation_file.write(home.standings, known)
+    reputation_file.write(home.reputation, known)
     (days,) = await person.obey(commands.QueryDays(id="1"))
     assert (days.used_by, days.taken, days.met) == (2, 15, 3)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from waggle.core import paths
 from waggle.core.errors import EngineError, WaggleError
 from waggle.core.paths import Home, is_private
 from waggle.engine.control import windows_loopback
@@ -33,7 +34,7 @@ Follow = Callable[[asyncio.StreamWriter], Callable[[], None]]  # begins to tell 
 
 def socket_path(home: Home) -> Path:
     """Where a home's engine listens."""
-    return home.socket("engine.sock")
+    return paths.socket_path(home, "engine.sock")
 
 
 def _private(home: Home) -> Path:

@@ -35,7 +35,7 @@ async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
 
     server = await asyncio.start_server(guarded, HOST, 0, limit=limit)
     port = server.sockets[0].getsockname()[1]
-    paths.put(_port_file(folder), b"%d %s" % (port, secret))
+    paths.write_atomically(_port_file(folder), b"%d %s" % (port, secret))
     return server
 
 

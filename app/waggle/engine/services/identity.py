@@ -50,7 +50,7 @@ class IdentityService:
     def _days(self) -> events_identity.DaysTold:
         """Adding up many rounds takes a while; it does not wait for rounds that are written meanwhile."""
         days, newest = self._days_and_newest()
-        met = [standing for standing in reputation_file.read(self._home.standings) or () if standing.taken or standing.received]
+        met = [standing for standing in reputation_file.read(self._home.reputation) or () if standing.taken or standing.received]
         return events_identity.DaysTold(
             days=days[-366:],
             all=_sum(days),
@@ -63,8 +63,8 @@ class IdentityService:
     def _days_and_newest(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
         """All days, those of models that were trained here at other times too; and the last round of now that is in them."""
         root = self._home.root
-        others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.history}
-        own, newest = days_of(self._home.history)
+        others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.model.history}
+        own, newest = days_of(self._home.model.history)
         return _merged([own, *(days_of(history)[0] for history in others)]), newest
 
     def _read(self, path: str, opened: backup.OpenedBackup) -> events_identity.BackupRead:

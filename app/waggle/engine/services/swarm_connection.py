@@ -57,9 +57,9 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
         gateways=chosen.swarm.gateways,
         light=chosen.swarm.light,
         leaderboard=chosen.swarm.leaderboard,
-        known_peers=home.known_peers_of(named) if HASH.fullmatch(named := chosen.swarm.charter) else home.known_peers,
-        reputation_file=home.standings,
-        scores_file=home.marks(charter) if charter else None,
+        known_peers=home.swarm(named if HASH.fullmatch(named := chosen.swarm.charter) else "").known_peers,
+        reputation_file=home.reputation,
+        scores_file=home.swarm(charter).scores if charter else None,
     )
 
 
@@ -78,7 +78,7 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
         return charters.read(path, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
     with suppress(OSError):  # no room: the seeds are asked again next time
-        paths.put(path, charters.encode(charter))
+        paths.write_atomically(path, charters.encode(charter))
     return charter
 
 
@@ -107,7 +107,7 @@ async def join(
         return SoloNode()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
-    key, me = membership.read_key(home.admission(digest)), text_of(myself.peer_id)
+    key, me = membership.read_key(home.swarm(digest).key), text_of(myself.peer_id)
     options = options_of(home, chosen, key, digest)
     read = RateLimit(READ_RATE, READ_BURST)
 

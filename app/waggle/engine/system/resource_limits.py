@@ -139,7 +139,7 @@ def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
 def _states(home: paths.Home) -> list[Path]:
     """The folders of saved states of every model this home ever trained, the present one's last."""
     every = [home.root / "checkpoints", *sorted(home.root.glob("models/*/checkpoints"))]
-    return [folder for folder in every if folder != home.checkpoints] + [home.checkpoints]
+    return [folder for folder in every if folder != home.model.checkpoints] + [home.model.checkpoints]
 
 
 def _ours(folder: Path) -> list[Path]:

@@ -207,7 +207,7 @@ class _Download:
             raise ModelError(
                 "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
             ) from error
-        paths.put(self._model.unfinished / PLAN, msgspec.json.encode(plan))
+        paths.write_atomically(self._model.unfinished / PLAN, msgspec.json.encode(plan))
         return plan
 
     def _require(self, check: Callable[[Path], object]) -> None:

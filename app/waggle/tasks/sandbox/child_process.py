@@ -49,7 +49,7 @@ class Child(Generic[Reply]):
     def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
         environment = dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(Path(waggle.__file__).parents[1]))
         self.process = subprocess.Popen(
-            paths.program(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, creationflags=UNSEEN
+            paths.module_command(module), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, creationflags=UNSEEN
         )
         self._decode = read
         self._replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QStackedWidget
 
-from waggle.core.paths import for_us
+from waggle.core.paths import owner_only
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.page import Page
@@ -375,7 +375,7 @@ class Swarms(Page):
 
     def save_invite(self, path: Path) -> None:
         try:
-            with open(path, "w", encoding="utf-8", opener=for_us) as file:  # it may hold the key of a private swarm
+            with open(path, "w", encoding="utf-8", opener=owner_only) as file:  # it may hold the key of a private swarm
                 file.write(f"{self._invitation.link}\n")
         except OSError as error:  # the link is still on the screen
             self.notice_posted.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")

@@ -58,7 +58,7 @@ def _write(path: Path | None, before: tuple[str, ...], after: tuple[str, ...]) -
     if path is None or set(after) == set(before):
         return after
     try:
-        paths.put(path, msgspec.json.encode(after))
+        paths.write_atomically(path, msgspec.json.encode(after))
     except OSError as error:  # with a full disk we lose a few addresses, not the swarm
         log.info("the known peers cannot be written to %s: %s", path, error.strerror)
     return after
