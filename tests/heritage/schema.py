@@ -43,7 +43,7 @@ from waggle.network.messages import (
     handshake,
     rollout_record,
 )
-from waggle.network.transport.hivemind import lan_discovery, node
+from waggle.network.transport.hivemind import lan_discovery, network
 from waggle.network.web.statistics import Status
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.schedule import Wishes
@@ -113,10 +113,10 @@ def names() -> dict[str, str]:
     values: dict[str, object] = {
         "protocol": charter.PROTOCOL,
         "reasoning-gym of a charter": charter.REASONING_GYM,
-        "handler of payloads": node.PAYLOAD,
-        "handler of charters": node.CHARTER,
-        "handler of greetings": node.GREETING,
-        "handler of reach": node.REACH,
+        "handler of payloads": network.PAYLOAD,
+        "handler of charters": network.CHARTER,
+        "handler of greetings": network.HANDSHAKE,
+        "handler of reach": network.REACH,
         "path of the gateway": gateway_paths.GATEWAY,
         "path of the charter": gateway_paths.CHARTER,
         "service on the local network": lan_discovery.KIND,

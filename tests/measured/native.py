@@ -29,12 +29,12 @@ DEVELOPMENT = keep.ROOT / ".venv"
 
 def main() -> int:
     if len(sys.argv) > 1 and sys.argv[1] in ("native", "p2pd"):
-        from waggle.network.transport.hivemind import connection
+        from waggle.network.transport.hivemind import transport
 
         if sys.argv[1] == "native":
             import native_host
 
-            connection.open_dht = native_host.open_native
+            transport.open_network = native_host.open_native
         return asyncio.run(take_part(*sys.argv[1:4], float(sys.argv[4])))
     made = argparse.ArgumentParser()
     made.add_argument("--minutes", type=float, default=60.0)
@@ -133,7 +133,7 @@ async def take_part(kind: str, home: str, seed: str, seconds: float) -> int:
 async def inside(node: Any) -> dict[str, Any]:
     import trio
 
-    host = node._connection.dht._p2p
+    host = node._connection.network.daemon.p2p
 
     async def look() -> int:
         return trio.lowlevel.current_statistics().tasks_living

@@ -1,6 +1,6 @@
-"""An experiment: py-libp2p (no daemon, no Go) in the place of p2pd, below hivemind's own DHTNode and Waggle's own Dht.
+"""An experiment: py-libp2p (no daemon, no Go) in the place of p2pd, below hivemind's DHTNode and Waggle's HivemindNetwork.
 
-It stands in for hivemind's P2P with as much of it as `swarm/dht.py` uses. py-libp2p lives in trio, so it has a thread of its own.
+It stands in for hivemind's P2P with as much of it as the transport uses. py-libp2p lives in trio, so it has a thread of its own.
 Left out: relays, QUIC, UPnP and streams of several messages.
 """
 
@@ -30,9 +30,9 @@ from multiaddr import Multiaddr
 
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.options import SwarmOptions
-from waggle.network.transport.hivemind import node, patches
-from waggle.network.transport.hivemind.rate_limited_p2p import limited
-from waggle.network.transport.hivemind.rpc_handlers import Refused
+from waggle.network.transport.hivemind import daemon, network, patches
+from waggle.network.transport.hivemind.call_limits import CallRefused
+from waggle.network.transport.hivemind.rate_limited_p2p import rate_limited
 from waggle.network.transport.interface import Services
 
 sys.modules["hivemind.proto.crypto_pb2"] = crypto  # both bring this message along, and protobuf takes it once
@@ -173,7 +173,7 @@ class Host:
         async def answered(context: Any, data: bytes) -> Any:
             try:
                 return wire.CallUnaryResponse(response=(await handler(kind.FromString(data), context)).SerializeToString())
-            except (Refused, HIVEMIND.failures[2], ValueError) as refused:  # the peer is told
+            except (CallRefused, HIVEMIND.failures[2], ValueError) as refused:  # the peer is told
                 return wire.CallUnaryResponse(error=repr(refused).encode())
 
         async def serve(stream: Any) -> None:
@@ -218,15 +218,16 @@ class Host:
 
 async def open_native(
     options: SwarmOptions, identity: Identity, services: Services, *, port: int, relays: object = ()
-) -> node.Dht:
-    """As `dht.open_dht`, with this host below."""
-    node.require_port(options.host, port)
-    host = await limited(Host, services, options).create(
-        host_maddrs=node._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=node.START_S
+) -> network.HivemindNetwork:
+    """As `network.open_network`, with this host below."""
+    daemon.require_port(options.host, port)
+    host = await rate_limited(Host, services, options).create(
+        host_maddrs=daemon._listeners(options.host, port), identity_path=str(identity.path), startup_timeout=daemon.START_S
     )
-    made = node.Dht(HIVEMIND, host, await node._dht_node(HIVEMIND, host, services))
-    await node._answer_reach(HIVEMIND, host, made)
-    return made
+    below = daemon.Daemon(HIVEMIND, host)
+    node = await network._start_dht_node(HIVEMIND, host, services)
+    await network._serve_reach(HIVEMIND, below)
+    return network.HivemindNetwork(HIVEMIND, below, node)
 
 
 async def _send(stream: Any, message: Any) -> None:

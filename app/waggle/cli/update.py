@@ -124,7 +124,7 @@ def fetch(url: str) -> bytes:
 
     if not url.startswith("https://"):
         raise UpdateError("The address of the list of versions is not https.", "Look where you got this Waggle.")
-    resumable_download.require_way_out(UpdateError)
+    resumable_download.require_usable_proxy(UpdateError)
     content = b""
     try:
         with httpx2.stream("GET", url, timeout=SECONDS, follow_redirects=False) as response:

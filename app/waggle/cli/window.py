@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from waggle.cli.options import add_home, add_settings, text
+from waggle.cli.options import add_home, add_settings, add_verbose, text
 from waggle.cli.outcome import stderr_is_read
 from waggle.core import paths
 from waggle.core.errors import WaggleError
@@ -15,6 +15,7 @@ from waggle.core.hide_arguments import hide
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     add_settings(parser, "set_before")
+    add_verbose(parser)
     parser.add_argument(
         "--replay", type=Path, nargs="?", const=paths.example(), metavar="FILE",
         help="show a recorded run instead of an engine; without a file, one that ships with Waggle",
@@ -45,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     return app.run(
         app.Arguments(
-            home=arguments.home, on=arguments.on, overrides=tuple(arguments.set), invite=arguments.invite,
-            replay=arguments.replay, speed=arguments.speed, theme=arguments.theme, page=arguments.page,
+            home=arguments.home, on=arguments.on, overrides=tuple(arguments.set), verbose=arguments.verbose,
+            invite=arguments.invite, replay=arguments.replay, speed=arguments.speed, theme=arguments.theme, page=arguments.page,
             screenshot=arguments.screenshot,
         )
     )  # fmt: skip

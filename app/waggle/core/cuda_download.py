@@ -179,7 +179,7 @@ def _get(wheel: Wheel, part: Path, progress: Callable[[int], None]) -> None:
     """One file, whole and checked; one that arrived damaged is thrown away, and fetched once more."""
     import httpx2
 
-    resumable_download.require_way_out(CudaError)
+    resumable_download.require_usable_proxy(CudaError)
     for _ in range(2):
         try:
             resumable_download.fetch(part, wheel.size, partial(_requested, wheel), progress)

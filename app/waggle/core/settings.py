@@ -236,7 +236,7 @@ def change(path: Path, values: Mapping[str, Value], overrides: tuple[str, ...] =
         raise SettingsError("These settings are too long to be kept.", "Shorten the lists in them.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        paths.put(path, text.encode())
+        paths.write_atomically(path, text.encode())
     except OSError as error:
         raise SettingsError(f"The settings cannot be written: {error.strerror}.", f"Check {path}.") from error
     return changed

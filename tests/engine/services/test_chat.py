@@ -77,7 +77,7 @@ def learned(moments: Snapshots, method: str) -> None:
     policy = open_policy(paths.starter(), device="cpu", threads=1, training=TrainingMode(method=method)).policy
     weights, state = policy.state()
     policy.restore({name: weight + np.float32(0.05) for name, weight in weights.items()}, state, 5)
-    checkpoint.save(moments.home.checkpoints, policy, SAVED)
+    checkpoint.save(moments.home.model.checkpoints, policy, SAVED)
 
 
 @pytest.mark.parametrize("device", ["cpu", "mlx"])

@@ -62,7 +62,7 @@ def downloaded(name: str) -> None:
 
 async def test_the_starter_and_what_was_downloaded_are_listed(models, home):
     downloaded("Qwen/Tiny")
-    (home.checkpoints / "r00000007").mkdir()
+    (home.model.checkpoints / "r00000007").mkdir()
     (models_event,) = await models.obey(commands.ListModels(id="1"))
     assert [(model.kind, model.name, model.active) for model in models_event.models] == [
         ("starter", "", True),
@@ -129,8 +129,11 @@ async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_kee
     await models.obey(commands.ChooseModel(id="1", name="Qwen/Tiny"))
     assert changes == [{"model.name": "Qwen/Tiny", "model.folder": None}]
     assert starts[0][0] == "Going on with Qwen/Tiny."
-    assert model_source.home_of(home, Model(name="Qwen/Tiny")).checkpoints == home.root / "models" / "Qwen--Tiny" / "checkpoints"
-    assert model_source.home_of(home, Model()).checkpoints == home.checkpoints
+    assert (
+        model_source.home_of(home, Model(name="Qwen/Tiny")).model.checkpoints
+        == home.root / "models" / "Qwen--Tiny" / "checkpoints"
+    )
+    assert model_source.home_of(home, Model()).model.checkpoints == home.model.checkpoints
     starts[0][1]()
     assert changes[1:] == ["taken back"]
 
@@ -147,7 +150,7 @@ async def test_whoever_chooses_otherwise_before_the_engine_has_started_again_kee
 
 @pytest.mark.parametrize("how", [{"training": "lora"}, {"precision": "bfloat16"}])
 async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, change, how):
-    (home.checkpoints / "r00000007").mkdir()
+    (home.model.checkpoints / "r00000007").mkdir()
     downloaded("Qwen/Tiny")
     for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
         training = ModelService(home, Settings(model=Model(name=name, **how)), change, lambda reason, back: None)
@@ -168,10 +171,12 @@ def gone_on_with(home: paths.Home, chosen: Model) -> int:
     home = model_source.home_of(home, chosen).prepare()
     folder = model_source.folder_of(chosen)
     policy, base = TorchPolicy(folder), checkpoint.base_of(folder)
-    saved, _ = checkpoint.load_newest(home.checkpoints, policy, base)
+    saved, _ = checkpoint.load_newest(home.model.checkpoints, policy, base)
     number = saved.round if saved else 0
     checkpoint.save(
-        home.checkpoints, policy, checkpoint.CheckpointState(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base)
+        home.model.checkpoints,
+        policy,
+        checkpoint.CheckpointState(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base),
     )
     return number
 
@@ -198,10 +203,10 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
 
 def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
     assert gone_on_with(home, Model()) == 0
-    assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+    assert model_source.home_of(home, Model(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
     ModelService(home, Settings(), change, lambda reason, back: None).mark_played()
-    shutil.rmtree(home.checkpoints)
-    assert model_source.home_of(home, Model(name="bees/tiny")).training == home.root / "models" / "bees--tiny"
+    shutil.rmtree(home.model.checkpoints)
+    assert model_source.home_of(home, Model(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
 
 
 @pytest.fixture

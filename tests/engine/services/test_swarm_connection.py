@@ -28,7 +28,7 @@ from waggle.network.messages.options import SwarmOptions
 from waggle.network.messages.rollout_record import RolloutRecord
 from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.protocol import json_lines
 from waggle.protocol.events import PeerChanged, PeerInfo
 from waggle.protocol.events_leaderboard import ModelsCompared, ScoreCurve, ScorePoint
@@ -125,7 +125,7 @@ def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name
 
 def test_alone_there_is_nobody_to_mute() -> None:
     with pytest.raises(EngineError, match="no peers in a swarm of one"):
-        swarm_connection.choose_peer(SoloSwarm(), "anybody", "muted")
+        swarm_connection.choose_peer(SoloNode(), "anybody", "muted")
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:

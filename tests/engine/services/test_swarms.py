@@ -216,19 +216,19 @@ def test_nobody_goes_back_to_a_swarm_that_is_forgotten(home):
 @pytest.mark.parametrize("chosen_before", [True, False])
 async def test_a_swarm_that_is_being_joined_or_is_joined_next_is_not_forgotten(home, known, chosen_before):
     digest = OTHER.digest.hex()
-    membership.write_key(home.admission(digest), membership.new_key())
+    membership.write_key(home.swarm(digest).key, membership.new_key())
     await known.obey(commands.ChooseSwarm(id="1", charter=digest))
     if chosen_before:  # the engine has started again, and is not there yet
         known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
     with pytest.raises(EngineError, match="taken part in now"):
         await known.obey(commands.ForgetSwarm(id="2", charter=digest))
     assert swarms.with_chosen_swarm(home, LOOPBACK).swarm.charter == digest
-    assert home.admission(digest).exists()
+    assert home.swarm(digest).key.exists()
     known.charter = OTHER
     await known.obey(commands.ChooseSwarm(id="3", charter=first_swarm().digest.hex()))
     known = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to([]), unasked)
     await known.obey(commands.ForgetSwarm(id="4", charter=digest))
-    assert not home.admission(digest).exists()
+    assert not home.swarm(digest).key.exists()
 
 
 async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home, known, tmp_path):
@@ -318,7 +318,7 @@ async def test_how_many_were_there_is_remembered_from_the_last_time_that_anybody
     async def visit(*_, **__):
         return previews.pop(0)
 
-    monkeypatch.setattr(swarms, "visit", visit)
+    monkeypatch.setattr(swarms, "preview_swarm", visit)
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(home.root, 'seed').peer_id)}"
     link = invite.write(invite.Invite(charter=OTHER.digest, seeds=(seed,)))
     for members in (3, 3, 5):
@@ -358,7 +358,7 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
         await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
     finally:
         await lender.close()
-    assert home.admission(private.digest.hex()).read_bytes() == key
+    assert home.swarm(private.digest.hex()).key.read_bytes() == key
     chosen = swarms.with_chosen_swarm(home, Settings(swarm=Swarm(light=light)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
     assert is_light(swarm_connection.options_of(home, chosen)), "whatever its settings say of all swarms"
@@ -441,9 +441,9 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
 
     (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
     assert (looked.swarm.private, looked.answered) == (True, False)
-    assert not home.admission(digest).exists(), "looking keeps no key"
+    assert not home.swarm(digest).key.exists(), "looking keeps no key"
     await known.obey(commands.ChooseSwarm(id="2", charter=digest))
-    assert home.admission(digest).read_bytes() == key
+    assert home.swarm(digest).key.read_bytes() == key
 
     async def addresses():
         return [f"/ip4/127.0.0.1/tcp/4001/p2p/{mine}"]

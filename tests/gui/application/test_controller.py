@@ -20,6 +20,7 @@ import waggle
 from gui.recorded import ready
 from waggle.cli import main
 from waggle.core import cuda_download, paths, settings
+from waggle.core.errors import EngineError
 from waggle.core.paths import Home
 from waggle.gui.application import main as app
 from waggle.gui.application import single_instance, tray, window_state
@@ -101,6 +102,23 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
     assert (tmp_path / "settings.toml").exists() == has_home
 
 
+@pytest.mark.parametrize("host", ["", "server"])
+def test_a_verbose_window_starts_a_verbose_engine(
+    look: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    commands: list[list[str]] = []
+
+    def started(command: list[str]) -> EngineProcess:
+        commands.append(command)
+        raise EngineError("Not now.")
+
+    monkeypatch.setattr(app, "EngineProcess", started)
+    for verbose in (False, True):
+        with pytest.raises(EngineError):
+            app._run_home_window(look, Home(tmp_path), SettingsStore(None), app.Arguments(on=host, verbose=verbose))
+    assert ["--verbose" in " ".join(command) for command in commands] == [False, True]
+
+
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_report_does_not_say_through_whom_another_computer_is_reached(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
@@ -161,7 +179,7 @@ def test_a_window_of_a_long_folder_name_is_called_where_nobody_else_can_listen(
     with tempfile.TemporaryDirectory() as short:
         monkeypatch.setattr(tempfile, "tempdir", short)
         home = Home(tmp_path / ("x" * 90)).prepare()
-        place = home.socket("window.sock").parent
+        place = paths.socket_path(home, "window.sock").parent
         if is_taken:
             place.mkdir()
             place.chmod(0o777)
@@ -250,14 +268,15 @@ def test_a_start_while_it_is_leaving_is_a_start_afterwards(
     assert shell.pending_start == "waggle://join?charter=ab"
     started: list[list[str]] = []
     monkeypatch.setattr(app.QProcess, "startDetached", lambda program, rest: started.append([program, *rest]))
-    chosen = app.Arguments(on="server", overrides=("swarm.solo=true",))
+    chosen = app.Arguments(on="server", overrides=("swarm.solo=true",), verbose=True)
     app._start_again(Home(tmp_path), chosen, shell.pending_start)
-    arguments = main.parsed(started[0][len(paths.window()) :])
-    assert (arguments.home, arguments.on, arguments.set, arguments.invite) == (
+    arguments = main.parsed(started[0][len(paths.window_command()) :])
+    assert (arguments.home, arguments.on, arguments.set, arguments.invite, arguments.verbose) == (
         tmp_path,
         "server",
         ["swarm.solo=true"],
         shell.pending_start,
+        True,
     )
 
 
@@ -574,7 +593,7 @@ def test_whoever_changes_the_size_of_words_stays_at_that_row(shell: Controller, 
 @NO_SCREEN
 def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import sys; print('begun', flush=True); sys.stdin.read(1); print('played')"
-    monkeypatch.setattr(paths, "program", lambda name: [sys.executable, "-c", script])
+    monkeypatch.setattr(paths, "module_command", lambda name: [sys.executable, "-c", script])
     shell.window.show_page("help")
     help_page = shell.window.pages["help"]
     assert isinstance(help_page, HelpPage)

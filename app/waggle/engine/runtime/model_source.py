@@ -97,13 +97,13 @@ def folder_of(chosen: Model) -> Path:
 
 def home_of(home: paths.Home, chosen: Model) -> paths.Home:
     """The home with the folder for this model's training: the home itself for its first model, one of their own for others."""
-    was, top = read_record(home), replace(home, training=None)
-    if _may_be_of(top.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
+    was, top = read_record(home), replace(home, model_root=None)
+    if _may_be_of(top.model.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
         return top
     name = chosen.name.replace("/", "--")
     if chosen.folder:
         name = hashlib.sha256(chosen.folder.encode()).hexdigest()[:16]
-    return replace(home, training=home.root / "models" / (name or "starter"))
+    return replace(home, model_root=home.root / "models" / (name or "starter"))
 
 
 def read_record(home: paths.Home) -> ModelRecord | None:

@@ -128,7 +128,7 @@ class ModelService:
             bytes=sum(map(_size, folder.glob("*"))),
             finished=finished,
             active=model == self._chosen,
-            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).checkpoints),
+            rounds=0 if elsewhere else checkpoint.rounds(model_source.home_of(self._home, model).model.checkpoints),
             fit=self._fits.result()(folder) if self._fits.done() else "",
         )
 
@@ -147,14 +147,14 @@ class ModelService:
     def _write_record(self, before: Model | None) -> None:
         """Update `models.json`. The home's own training stays that of its first model, whatever is chosen later."""
         known = model_source.read_record(self._home)
-        if known is None and self._home.training is not None:  # the home's own training is of an unknown other model
+        if known is None and self._home.model_root is not None:  # the home's own training is of an unknown other model
             return
         first = known or model_source.ModelRecord(folder=self._chosen.folder, name=self._chosen.name)
         now = structs.replace(first, before=before or first.before)
         if now == known:
             return
         try:
-            paths.put(self._home.root / "models.json", msgspec.json.encode(now))
+            paths.write_atomically(self._home.root / "models.json", msgspec.json.encode(now))
         except OSError as error:
             raise ModelError(f"The choice cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 

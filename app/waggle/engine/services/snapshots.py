@@ -62,7 +62,7 @@ class Snapshots:
 
     def available(self) -> list[ModelSnapshot]:
         """All snapshots, oldest first: the base, then those in the archive, then the newest checkpoint."""
-        pictures = snapshot_archive.archived_weights(self.home.checkpoints, self.home.album)
+        pictures = snapshot_archive.archived_weights(self.home.model.checkpoints, self.home.model.snapshots)
         return [ModelSnapshot(0), *(ModelSnapshot(rounds, weights) for rounds, weights in pictures)]
 
     def require_room(self, models: int) -> TrainingMode:

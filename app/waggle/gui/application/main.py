@@ -42,6 +42,7 @@ class Arguments:
     home: Path | None = None
     on: str = ""
     overrides: tuple[str, ...] = ()
+    verbose: bool = False  # of the engine, which this window starts
     invite: str = ""
     replay: Path | None = None
     speed: float = 1.0
@@ -122,7 +123,7 @@ def _run_home_window(theme: Theme, home: paths.Home, choices: SettingsStore, arg
         raise EngineError("Waggle is open already, but its window does not answer.", "End that process, then start again.")
 
     def command() -> list[str]:
-        chosen = _options(choices.overrides)
+        chosen = _options(choices.overrides, verbose=arguments.verbose)
         return remote_command_line(arguments.on, chosen) if arguments.on else command_line(["--home", str(home.root), *chosen])
 
     engine = EngineProcess(command())
@@ -138,20 +139,21 @@ def _run_home_window(theme: Theme, home: paths.Home, choices: SettingsStore, arg
     return code
 
 
-def _options(overrides: tuple[str, ...]) -> list[str]:
-    return [part for value in overrides for part in ("--set", value)]
+def _options(overrides: tuple[str, ...], *, verbose: bool) -> list[str]:
+    return [*(("--verbose",) if verbose else ()), *(part for value in overrides for part in ("--set", value))]
 
 
 def _start_again(home: paths.Home, arguments: Arguments, invite: str) -> None:
     """Start a new process for a start that came during shutdown."""
-    program, *rest = paths.window()
+    program, *rest = paths.window_command()
     named = [*(("--on", arguments.on) if arguments.on else ()), *(("--invite", invite) if invite else ())]
-    QProcess.startDetached(program, [*rest, "--home", str(home.root), *_options(arguments.overrides), *named])
+    options = _options(arguments.overrides, verbose=arguments.verbose)
+    QProcess.startDetached(program, [*rest, "--home", str(home.root), *options, *named])
 
 
 def watch_example(home: Path | None) -> None:
     """Open a second window with a recorded swarm; theme and language come from the settings of the same home."""
-    program, *arguments = paths.window()
+    program, *arguments = paths.window_command()
     QProcess.startDetached(program, [*arguments, *(("--home", str(home)) if home else ()), "--replay"])
 
 

@@ -121,7 +121,7 @@ def fetch(
     from filelock import FileLock, Timeout
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    resumable_download.require_way_out(ModelError)
+    resumable_download.require_usable_proxy(ModelError)
     with _in_words(model.repository):
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -212,7 +212,7 @@ class _Download:
             raise ModelError(
                 "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
             ) from error
-        paths.put(self._model.unfinished / PLAN, msgspec.json.encode(plan))
+        paths.write_atomically(self._model.unfinished / PLAN, msgspec.json.encode(plan))
         return plan
 
     def _require(self, check: Callable[[Path], object]) -> None:

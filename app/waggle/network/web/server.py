@@ -20,7 +20,7 @@ from websockets.http11 import Request, Response
 from waggle.core.errors import SwarmError
 from waggle.network.limits.address_ranges import source_of
 from waggle.network.messages.gateway_paths import CHARTER, GATEWAY, WAITING
-from waggle.network.transport.gateway.bounded_connection import Read
+from waggle.network.transport.gateway.bounded_connection import BoundedConnection
 from waggle.network.web import status_page
 from waggle.network.web.statistics import Status
 
@@ -131,7 +131,7 @@ def _counted() -> type[ServerConnection]:
     """Connections that end at once where there are too many already: also those that never ask anything are counted."""
     here: dict[ServerConnection, str] = {}
 
-    class Counted(Read, ServerConnection):
+    class Counted(BoundedConnection, ServerConnection):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
             address = self.remote_address

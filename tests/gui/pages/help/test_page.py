@@ -38,7 +38,7 @@ def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_ans
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
 def test_the_keyboard_waits_in_the_answer_while_its_button_rests(theme, qtbot, monkeypatch):
-    monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", "print('Round 1.')"])
+    monkeypatch.setattr(paths, "module_command", lambda _: [sys.executable, "-c", "print('Round 1.')"])
     page = HelpPage(theme, EventLog(), None)
     qtbot.addWidget(page)
     page.show()
@@ -69,7 +69,7 @@ def test_one_peer_is_no_peers_in_the_log():
 
 def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(theme, qtbot, monkeypatch):
     says = "print('Waggle 0.9.1 is the newest.'); print('Waggle 1.0.0 of 2027-01-02 is newer than this one (0.9.1).')"
-    monkeypatch.setattr(paths, "program", lambda _: [sys.executable, "-c", says])
+    monkeypatch.setattr(paths, "module_command", lambda _: [sys.executable, "-c", says])
     translator.use("de")
     try:
         page = HelpPage(theme, EventLog(), None)

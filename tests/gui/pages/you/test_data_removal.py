@@ -96,7 +96,7 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
         "        Stop it (an engine with `waggle ctl stop`), or use another --home.\n"
     )
     monkeypatch.setattr(
-        paths, "program", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
+        paths, "module_command", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
     )
     last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)

@@ -131,7 +131,7 @@ class QuestionPanel(QFrame):
     def ask(self) -> None:
         """Ask anew; `done` follows."""
         self._wait("")
-        self._program.start([*paths.program("waggle"), self._asking.door])
+        self._program.start([*paths.module_command("waggle"), self._asking.door])
 
     def _add(self, line: str) -> None:
         self._output.appendPlainText(visible(line))

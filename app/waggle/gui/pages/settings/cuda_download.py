@@ -24,7 +24,7 @@ class CudaView(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._pack, self._root = pack, root
-        self._command = command or (*paths.program("waggle"), "cuda")
+        self._command = command or (*paths.module_command("waggle"), "cuda")
         self._says = text(theme, "", "body", wrap=True)
         self._more = text(theme, "", "small", "soft", wrap=True)
         self._problem = text(theme, "", "small", "bad", wrap=True)

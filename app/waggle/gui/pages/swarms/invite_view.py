@@ -5,7 +5,7 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QLabel
 
-from waggle.core.paths import for_us
+from waggle.core.paths import owner_only
 from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.swarms.link_field import link_field
@@ -88,7 +88,7 @@ class InviteView(QFrame):
     def save(self, path: Path) -> None:
         """Write the link to a file; post a notice that says whether that worked."""
         try:
-            with open(path, "w", encoding="utf-8", opener=for_us) as file:  # it may hold the key of a private swarm
+            with open(path, "w", encoding="utf-8", opener=owner_only) as file:  # it may hold the key of a private swarm
                 file.write(f"{self._link}\n")
         except OSError as error:  # the link is still on the screen
             self.notice_posted.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")

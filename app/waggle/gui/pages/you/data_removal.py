@@ -184,7 +184,7 @@ class Farewell(QWidget):
         """The engine has left: remove what was chosen. `finished` follows."""
         self._title.say(tr("Removing"))
         self._about.setText("")
-        program, *arguments = paths.program("waggle")
+        program, *arguments = paths.module_command("waggle")
         kinds = ",".join(sorted(self._kinds))
         self._process.start(program, [*arguments, "goodbye", "--home", str(self._home), "--remove", kinds, "--json"])
 
