@@ -31,7 +31,6 @@ VAGUE = frozenset([
 # empty.
 NOT_YET: tuple[str, ...] = (
     "app/waggle/protocol",
-    "app/waggle_lab",
     "packaging",
     "tests",
 )

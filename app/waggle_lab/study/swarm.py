@@ -29,7 +29,7 @@ from waggle.network.exchange.pool import CAPACITY
 from waggle.practice.results import Book, Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.sapo.stages import Rules
-from waggle_lab.starter_model.starters import SETTINGS
+from waggle_lab.starter_model.setting_models import SETTINGS
 from waggle_lab.study import plan, report
 from waggle_lab.study.plan import Study
 from waggle_lab.study.worker import charter_of, play, prepare, start_worker
