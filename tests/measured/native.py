@@ -37,7 +37,7 @@ def main() -> int:
             connection.open_dht = native_host.open_native
         return asyncio.run(take_part(*sys.argv[1:4], float(sys.argv[4])))
     parser = argparse.ArgumentParser()
-    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--minutes", type=float, default=60.0, help="length of the soak")
     parser.add_argument("--peers", type=int, default=3, help="peers that stay; one more comes and goes")
     options = parser.parse_args()
     figures_file.require_clean_tree()

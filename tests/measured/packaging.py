@@ -35,9 +35,9 @@ NOT_OURS = {"var/lib/dpkg", "var/lib/apt", "var/cache", "var/log", "home", "proc
 def main() -> int:
     figures_file.require_clean_tree()
     parser = argparse.ArgumentParser()
-    parser.add_argument("--clone", type=Path)
-    parser.add_argument("--root", type=Path)
-    parser.add_argument("--pictures", type=Path)
+    parser.add_argument("--clone", type=Path, help="a clone with dist/, instead of building one")
+    parser.add_argument("--root", type=Path, help="a bare Debian, instead of making one")
+    parser.add_argument("--pictures", type=Path, help="folder for pictures of both windows")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         clone = options.clone or build(Path(folder) / "clone")

@@ -27,7 +27,7 @@ CHURN = HERE.with_name("churn.jsonl")
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", choices=("half", "churn"))
+    parser.add_argument("--only", choices=("half", "churn"), help="replace only these figures")
     parser.add_argument("--real", default="8,16,32,64", help="sizes of real swarms")
     options = parser.parse_args()
     figures_file.require_clean_tree()

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def main() -> int:
     figures_file.require_clean_tree()
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder")
+    parser.add_argument("folder", help="the folder of the nodes and results")
     known, options = parser.parse_known_args()
     python = ROOT / ".venv/bin/python"
     command = ["-m", "waggle_lab", "torture", "--out", str(Path(known.folder).resolve()), *options]

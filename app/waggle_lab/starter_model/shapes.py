@@ -38,7 +38,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", choices=SHAPES)
+    parser.add_argument("name", choices=SHAPES, help="the published model")
     parser.add_argument("--precision", choices=PRECISIONS, default="bfloat16", help="of the weights (default: as published)")
     parser.add_argument("--layers", type=int, help="fewer layers than published, for a quick test")
     parser.add_argument("--out", type=Path, help="folder to create the model's folder in (default: the cache)")
