@@ -3,7 +3,7 @@
 import pytest
 
 from waggle.core.errors import SettingsError
-from waggle.core.settings import Settings, When, assignment, change, profile_of, profiles, read, set_aside, value_of
+from waggle.core.settings import ScheduleSettings, Settings, assignment, change, profile_of, profiles, read, set_aside, value_of
 
 
 def test_no_file_means_all_defaults(tmp_path):
@@ -137,7 +137,7 @@ def test_changes_are_kept_and_the_rest_of_the_file_stays(tmp_path):
     week = ("#" * 24,) * 6 + ("." * 24,)
     changed = change(path, {"when.week": week, "when.idle_minutes": None, "computer.disk_gb": 3})
     assert changed == read(path)
-    assert changed.when == When(week=week)
+    assert changed.when == ScheduleSettings(week=week)
     assert (changed.swarm.port, changed.computer.disk_gb) == (4001, 3.0)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.protocol import events as e
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
@@ -35,10 +35,10 @@ OTHER = e.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.e
 DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
 LOADING = e.Preparing(part="Loading the model", done=1, parts=4)
 AGAIN = e.Preparing(part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True)
-WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
-AWAY = decide(When(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
-PAUSED = decide(When(), Readings(), Wishes(paused=True), 0.0)
-FREE = decide(When(), Readings(), Wishes(), 0.0)
+WAITING = decide(ScheduleSettings(), Readings(on_power=False), Wishes(), 0.0)
+AWAY = decide(ScheduleSettings(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
+PAUSED = decide(ScheduleSettings(), Readings(), Wishes(paused=True), 0.0)
+FREE = decide(ScheduleSettings(), Readings(), Wishes(), 0.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=LOADING), "Preparing", "Loading the model.", "none"),
@@ -150,17 +150,17 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     now, then = 1.7e9, 1.7e9 + 2 * 86_400
     assert moment(then, now).split()[0].endswith("day")
     assert sentence(State(at=now, phase="paused", until=then)).says == f"Paused until {moment(then, now)}."
-    paused = decide(When(), Readings(), Wishes(paused=True, until=then), now)
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=then), now)
     said = sentence(State(at=now, phase="paused", until=then, decision=paused))
     assert said.says == f"Paused until {moment(then, now)}."
     assert said.detail == "Nothing was lost; round 0 goes on then, or when you resume."
-    anyway = decide(When(), Readings(on_power=False), Wishes(anyway_until=then), now)
+    anyway = decide(ScheduleSettings(), Readings(on_power=False), Wishes(anyway_until=then), now)
     said = sentence(State(at=now, phase="contributing", decision=anyway))
     assert said.detail.endswith(f"Your rules wait until {moment(then, now)}.")
 
 
 def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_the_engine():
-    paused = decide(When(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
     said = sentence(State(phase="paused", until=100.0, decision=paused), clock=lambda at: f"T{at:.0f}")
     assert (said.says, said.why[0].says) == ("Paused until T100.", "Paused until T100.")
     assert [tick.rule for tick in said.why] == [tick.rule for tick in paused.why]

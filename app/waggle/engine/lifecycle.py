@@ -15,7 +15,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine.control.command_queue import UndoStep
 from waggle.engine.control.server import PAUSE_SECONDS
 from waggle.engine.runtime.event_publisher import EventPublisher
@@ -41,10 +41,12 @@ def _ends(error: WaggleError) -> str:
 class Lifecycle:
     """Obeys commands, rules and the clock. What was `asked` of the one before holds until it ends as it was said to."""
 
-    def __init__(self, publisher: EventPublisher, rules: When | None = None, request: PauseRequest | None = None) -> None:
+    def __init__(
+        self, publisher: EventPublisher, rules: ScheduleSettings | None = None, request: PauseRequest | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._publisher = publisher
-        self._rules = rules or When()
+        self._rules = rules or ScheduleSettings()
         self._readings = Readings()
         self._request = request or PauseRequest()
         self._wishes = self._request.wishes
@@ -98,7 +100,7 @@ class Lifecycle:
         """Whether a pause waits until the person is away."""
         return self._wishes.until_away
 
-    def follow(self, rules: When) -> tuple[str, ...]:
+    def follow(self, rules: ScheduleSettings) -> tuple[str, ...]:
         """These rules hold from now on: all of them at once."""
         self._rules = rules
         self.consider(self._readings)

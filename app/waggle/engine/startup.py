@@ -14,7 +14,7 @@ from typing import TypeVar
 import waggle
 from waggle.core import paths
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Computer, Settings
+from waggle.core.settings import ComputerSettings, Settings
 from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -79,8 +79,9 @@ class PreparedNode:
 
 async def prepare(
     home: paths.Home, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
-    *, gate: PauseGate, stopped: asyncio.Event, divided: Callable[[int], int] = int, computer: Callable[[], Computer] = Computer,
-    may_share: Callable[[], bool] = lambda: False, patient: bool = False,
+    *, gate: PauseGate, stopped: asyncio.Event, divided: Callable[[int], int] = int,
+    computer: Callable[[], ComputerSettings] = ComputerSettings, may_share: Callable[[], bool] = lambda: False,
+    patient: bool = False,
 ) -> PreparedNode:  # fmt: skip
     """Make everything a round needs; `stack` closes it again. Raises WaggleError, and Stopped in the middle of a download."""
     _tell_part(publisher, 0)
@@ -203,7 +204,7 @@ def _tell_restarted(publisher: EventPublisher, reason: str) -> None:
 
 
 def _snapshots(
-    home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool], computer: Callable[[], Computer]
+    home: paths.Home, folder: Path, opened: Opened, leaving: Callable[[], bool], computer: Callable[[], ComputerSettings]
 ) -> Snapshots:
     """Where there is a choice, the processor answers: the accelerator is busy. What does not learn needs no moments."""
     way, torch = opened.policy.training, opened.backend == "torch"
@@ -230,7 +231,7 @@ def _open(folder: Path, chosen: Settings, training: Training, publisher: EventPu
 
 async def _restored(
     home: paths.Home, opened: Opened, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher, gate: PauseGate,
-    computer: Callable[[], Computer],
+    computer: Callable[[], ComputerSettings],
 ) -> tuple[checkpoint.Saved | None, int | None]:  # fmt: skip
     """The state to go on from, and the round of the checkpoint that it was restored from. A pause holds it; raises Stopped."""
 
@@ -256,7 +257,7 @@ async def _restored(
     return saved, checkpointed
 
 
-def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, publisher: EventPublisher) -> None:
+def _make_room(home: paths.Home, computer: Callable[[], ComputerSettings], folder: Path, publisher: EventPublisher) -> None:
     cap_gb = computer().disk_gb
     snapshot_archive.keep(home.model.checkpoints, home.model.snapshots)
     try:

@@ -34,8 +34,8 @@ from waggle.network.transport.availability import is_light
 from waggle.network.transport.gateway.server import GatewayServer, HostNode
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
-from waggle.network.web.server import Web
-from waggle.network.web.statistics import Board
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
@@ -72,7 +72,7 @@ class SwarmNode:
         self._charter = charter
         self._digest = charter.digest
         self._identity = identity
-        self._board = Board(charter)
+        self._board = SwarmStatistics(charter)
         self._addresses: tuple[str, ...] = ()
 
         def hear(news: News) -> None:
@@ -133,10 +133,10 @@ class SwarmNode:
             may_tell=self._traffic.may_tell, digest=self._digest, member=self._admission.admits,
         )  # fmt: skip
 
-    def _page(self) -> Web:
+    def _page(self) -> WebServer:
         # A client of a gateway has one name there: an announcement for somebody else would end its own connection.
         serve = self._gateway.serve if self._options.gateway and self._connection.calls_peers else None
-        return Web(lambda: self._board.status(self._addresses), serve, charters.encode(self._charter))
+        return WebServer(lambda: self._board.status(self._addresses), serve, charters.encode(self._charter))
 
     async def start(self) -> None:
         """Start p2pd and the work in the background; raises SwarmError. Waits for no peer."""

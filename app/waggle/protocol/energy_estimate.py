@@ -3,14 +3,14 @@
 energy = time contributed x watts;  watts = your own figure, else busy cores x 6 W, or 120 W for a graphics processor
 """
 
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 
 CORE_WATTS = 6.0  # of one busy core of a desktop or laptop; a rough middle
 GPU_WATTS, MAC_WATTS = 120.0, 20.0  # of a graphics card, and of a Mac's own
 JOULES = 3.6e6  # in a kWh
 
 
-def watts(computer: Computer, threads: int, device: str) -> float:
+def watts(computer: ComputerSettings, threads: int, device: str) -> float:
     """While it contributes, above what this computer takes anyway."""
     if computer.watts:
         return computer.watts
@@ -23,7 +23,7 @@ def kwh(seconds: float, power: float) -> float:
     return seconds * power / JOULES
 
 
-def formula(computer: Computer, threads: int, device: str) -> str:
+def formula(computer: ComputerSettings, threads: int, device: str) -> str:
     """Where the watts come from, in words."""
     if computer.watts:
         return "as you set it"

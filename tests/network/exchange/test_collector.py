@@ -284,7 +284,7 @@ async def test_while_the_computer_is_to_rest_nothing_is_judged_and_afterwards_it
 class Flood:
     """A network whose directory is full of names that nobody met, others at each look: they give as much as a call carries."""
 
-    copies = 1
+    replicas = 1
 
     def __init__(self, charter: Charter, size: int = 1) -> None:
         self.pulled = 0
@@ -298,10 +298,10 @@ class Flood:
     def network(self) -> "Flood":
         return self
 
-    async def meet(self) -> None:
+    async def refresh_peers(self) -> None:
         """Nobody is met."""
 
-    async def read(self, _key: str) -> dict[bytes, bytes]:
+    async def read_directory(self, _key: str) -> dict[bytes, bytes]:
         signed = msgspec.msgpack.encode(self.announced) + bytes(SIGNATURE_BYTES)
         return {os.urandom(PEER_ID_BYTES): signed for _ in range(40)}
 

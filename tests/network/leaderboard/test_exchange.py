@@ -291,7 +291,7 @@ async def test_sheets_are_paid_for_like_groups_whatever_they_are(start: Start, c
     marking, pulled = reader.node._marking, []
 
     class Flood:
-        dht = property(lambda self: self)
+        network = property(lambda self: self)
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
             pulled.append(peer_id)
@@ -311,7 +311,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
     reader.node._trust.connected({honest: ("direct", "8.8.8.0/24")})
 
     class Asked:
-        dht = property(lambda self: self)
+        network = property(lambda self: self)
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
             requests.append(peer_id)
@@ -363,12 +363,12 @@ async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
     blob = packed(writer, charter, epoch=exam.epoch, exam=exam.digest, answers=[["a", True]] * 16)
 
     class Called:
-        dht = property(lambda self: self)
+        network = property(lambda self: self)
 
         async def pull(self, *_asked: object) -> bytes:
             return blob
 
-        async def meet(self) -> None:
+        async def refresh_peers(self) -> None:
             trust.connected({writer.peer_id: ("direct", "8.8.4.0/24")})
 
     marking.on_announcements({writer.peer_id: naming(blob, charter)})

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from waggle.core import hub_token, paths
-from waggle.core.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
-from waggle.core.settings import Model
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
+from waggle.core.settings import ModelSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.storage import checkpoint, hub_download
@@ -39,11 +39,11 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: str
     name: str
-    before: Model | None = None
+    before: ModelSettings | None = None
 
 
 async def find(
-    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
+    chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
     examine: Callable[[Path], None] = lambda folder: None,
     *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
 ) -> Path:  # fmt: skip
@@ -62,7 +62,7 @@ async def find(
 
 
 async def _downloaded(
-    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
+    chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
     *, limit: Callable[[], float], patient: bool, commit: str,
 ) -> Path:  # fmt: skip
     tell = _Progress(chosen.name, publisher, gate, limit)
@@ -80,7 +80,7 @@ async def _downloaded(
     return fetched.result()
 
 
-def folder_of(chosen: Model) -> Path:
+def folder_of(chosen: ModelSettings) -> Path:
     """The folder of a model that must be here already; raises ModelError."""
     if chosen.name and not is_here(chosen.name):
         raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
@@ -96,7 +96,7 @@ def folder_of(chosen: Model) -> Path:
     return folder
 
 
-def home_of(home: paths.Home, chosen: Model) -> paths.Home:
+def home_of(home: paths.Home, chosen: ModelSettings) -> paths.Home:
     """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
     was, top = read_record(home), replace(home, model_root=None)
     if _may_be_of(top.model.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
@@ -115,13 +115,13 @@ def read_record(home: paths.Home) -> ModelRecord | None:
         return None
 
 
-def _may_be_of(checkpoints: Path, chosen: Model) -> bool:
+def _may_be_of(checkpoints: Path, chosen: ModelSettings) -> bool:
     """Whether nothing there is known to be of another model: of one that is not here, all but what the starter has learned."""
     saved, base = checkpoint.glanced(checkpoints), _base(chosen)
-    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(Model())))
+    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(ModelSettings())))
 
 
-def _base(chosen: Model) -> str:
+def _base(chosen: ModelSettings) -> str:
     """Empty for a model that is not on this computer."""
     try:
         return checkpoint.base_of(folder_of(chosen))
@@ -158,7 +158,7 @@ def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
     return done
 
 
-def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
+def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], away: Callable[[HubUnavailable], None]) -> Path:
     """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped.
 
     A hub that is away is asked again, ever less often, unless `away` raises its error; it hears of it now and then.
@@ -169,7 +169,7 @@ def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], a
         while True:
             try:
                 return fetch()
-            except HubAway as error:
+            except HubUnavailable as error:
                 gate.rest(0.0)  # who was left meanwhile tells nothing more
                 if rested % AWAY_REPORT_EVERY == 0:
                     away(error)
@@ -181,7 +181,7 @@ def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], a
             seconds = min(MAX_AWAY_SECONDS, 2 * seconds)
 
 
-def _tell_away(name: str, publisher: EventPublisher, patient: bool, error: HubAway) -> None:
+def _tell_away(name: str, publisher: EventPublisher, patient: bool, error: HubUnavailable) -> None:
     """Raises it where nobody knows whether there is such a model, and who has just chosen it is there to hear of it."""
     if not (patient or hub_download.is_begun(name, paths.models())):
         raise error

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
-from waggle.core.settings import Model, Settings, Value
+from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.runtime import model_source
 from waggle.engine.services import export as exporting
@@ -36,7 +36,7 @@ Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; w
 Fits = Callable[[Path], str]  # whether the model in a folder fits this computer, in a sentence
 
 
-def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep]:
+def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[UndoStep]:
     """At a start: to the model that a round was played with last, and from that one, where it is here no more, to the starter."""
     known, now = model_source.read_record(home), _plain(chosen)
     if known is None or known.before is None:
@@ -46,22 +46,22 @@ def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep
     try:
         model_source.folder_of(now)
     except ModelError:
-        says = f"{_instead(Model())} {PROGRESS_STAYS}"
-        return [UndoStep(partial(change, _named(Model())), NOT_CAUSED_BY_CHOICE, says, settles=True)]
+        says = f"{_instead(ModelSettings())} {PROGRESS_STAYS}"
+        return [UndoStep(partial(change, _named(ModelSettings())), NOT_CAUSED_BY_CHOICE, says, settles=True)]
     return []
 
 
-def _instead(other: Model) -> str:
+def _instead(other: ModelSettings) -> str:
     """Said of the one that the settings name by then: that the failure advises to mend them leads nowhere."""
-    return f"{'The starter' if other == Model() else _words(other)} is trained instead. {WHERE_TO_CHOOSE}"
+    return f"{'The starter' if other == ModelSettings() else _words(other)} is trained instead. {WHERE_TO_CHOOSE}"
 
 
-def _plain(chosen: Model) -> Model:
+def _plain(chosen: ModelSettings) -> ModelSettings:
     """Which it is; how it is trained is no matter."""
-    return Model(name=chosen.name, folder=chosen.folder)
+    return ModelSettings(name=chosen.name, folder=chosen.folder)
 
 
-def _named(model: Model) -> dict[str, Value]:
+def _named(model: ModelSettings) -> dict[str, Value]:
     return {"model.name": model.name or None, "model.folder": model.folder or None}
 
 
@@ -82,7 +82,7 @@ class ModelService:
             case commands.ListModels():
                 return (await asyncio.to_thread(self._list),)
             case commands.ChooseModel():
-                self._choose(Model(name=command.name, folder=command.folder))
+                self._choose(ModelSettings(name=command.name, folder=command.folder))
                 return ()
             case commands.RemoveModel():
                 await asyncio.to_thread(self._remove, command.name)
@@ -98,7 +98,7 @@ class ModelService:
             self._write_down(self._chosen)
 
     def _list(self) -> events_models.ModelsTold:
-        chosen = [Model(), *([self._chosen] if self._chosen.folder else [])]
+        chosen = [ModelSettings(), *([self._chosen] if self._chosen.folder else [])]
         here = [*chosen, *_downloaded(paths.models())]
         if self._chosen.name and self._chosen not in here:
             here.append(self._chosen)
@@ -107,7 +107,7 @@ class ModelService:
             models=tuple(self._describe(model) for model in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
         )  # fmt: skip
 
-    def _describe(self, model: Model) -> events_models.ModelShown:
+    def _describe(self, model: ModelSettings) -> events_models.ModelShown:
         finished, folder = True, Path(os.path.expanduser(model.folder)) if model.folder else paths.starter()
         if model.name:
             known = hub_download.model_of(model.name, paths.models())
@@ -125,7 +125,7 @@ class ModelService:
             fit=self._fits.result()(folder) if self._fits.done() else "",
         )
 
-    def _choose(self, model: Model) -> None:
+    def _choose(self, model: ModelSettings) -> None:
         if model == self._chosen == self._next:
             raise EngineError("This model is trained already.")
         if model.name:
@@ -137,7 +137,7 @@ class ModelService:
         self._next = model
         self._restart(f"Going on with {_words(model)}.", back)
 
-    def _write_down(self, before: Model | None) -> None:
+    def _write_down(self, before: ModelSettings | None) -> None:
         """What lies in the home itself is the first one's, whatever is chosen later."""
         known = model_source.read_record(self._home)
         if known is None and self._home.model_root is not None:  # it is another's, nobody knows whose
@@ -179,14 +179,14 @@ def _size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _downloaded(cache: Path) -> list[Model]:
+def _downloaded(cache: Path) -> list[ModelSettings]:
     """What of the hub is here, whole or begun."""
     names = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
             names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
-    return [Model(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
+    return [ModelSettings(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
 
 
-def _words(chosen: Model) -> str:
+def _words(chosen: ModelSettings) -> str:
     return chosen.name or (Path(chosen.folder).name if chosen.folder else "the starter")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
-from waggle.core.settings import Settings, Web
+from waggle.core.settings import Settings, WebSettings
 from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import swarm_connection
 from waggle.engine.services.models import Change, Restart
@@ -366,7 +366,7 @@ def _digest(charter: Charter) -> str:
         verifier.close()
 
 
-def _lent(web: Web, own: list[str]) -> list[str]:
+def _lent(web: WebSettings, own: list[str]) -> list[str]:
     """Where others find the gateway that this node lends; unknown where it stands behind a web server."""
     if not web.gateway or not web.port or web.host not in ANY_ADDRESS:
         return []

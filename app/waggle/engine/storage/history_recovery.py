@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.core.settings import Model, Settings
+from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime.event_publisher import oldest_first
 from waggle.engine.storage.history import History
 from waggle.protocol import events, json_lines
@@ -27,7 +27,7 @@ class Rebuilt:
     aside: Path
 
 
-def open_or_rebuild(path: Path, record: Path, model: Model) -> tuple[History, Rebuilt | None]:
+def open_or_rebuild(path: Path, record: Path, model: ModelSettings) -> tuple[History, Rebuilt | None]:
     """The history of a model. A damaged one is kept aside; what a folder of records knows of the model stands in its place.
 
     It does so whole or not at all: killed in the middle, the next start finds none, and begins again. Raises HistoryError.
@@ -61,7 +61,7 @@ def _remove(path: Path) -> None:
         Path(f"{path}{end}").unlink(missing_ok=True)
 
 
-def _rebuild(path: Path, record: Path, model: Model) -> int:
+def _rebuild(path: Path, record: Path, model: ModelSettings) -> int:
     """Make a history of every event of the record; how many rounds came back."""
     making = path.with_suffix(".rebuilding")
     _remove(making)
@@ -82,7 +82,7 @@ class _HistoryFold:
     """Takes events oldest first, and keeps of them what is of one model."""
 
     history: History
-    model: Model
+    model: ModelSettings
     ours: bool = False  # whether what comes is of this model
     datasets: dict[str, str] = field(default_factory=dict)  # what a specialty is called by its title
     rounds: set[int] = field(default_factory=set)

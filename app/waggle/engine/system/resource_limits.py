@@ -12,7 +12,7 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.process_memory import resident_bytes
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.backend import Opened, threads_for, use_threads
 from waggle.models.storage import checkpoint, hub_cache
@@ -34,9 +34,9 @@ class ResourceLimits:
     ) -> None:
         self._gate, self._opened, self._traffic, self._settle = gate, opened, traffic, settle
         self._threads = opened.threads
-        self.computer: Computer | None = None
+        self.computer: ComputerSettings | None = None
 
-    def hold(self, computer: Computer) -> tuple[str, ...]:
+    def hold(self, computer: ComputerSettings) -> tuple[str, ...]:
         """None of these waits for the next start."""
         self.computer = computer
         self._gate.percent = share_of_time(computer, self._opened.device)
@@ -54,7 +54,7 @@ class ResourceLimits:
             self._threads = threads
 
 
-def share_of_time(computer: Computer, device: str) -> int:
+def share_of_time(computer: ComputerSettings, device: str) -> int:
     """Percent of it that may be worked."""
     return computer.cpu_percent if device == "cpu" else computer.gpu_percent
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from waggle.core import paths, resumable_download
-from waggle.core.errors import UNREADABLE, HubAway, ModelError
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.models.shared import model_config
 from waggle.models.shared.weight_files import INDEX, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
@@ -108,7 +108,7 @@ def fetch(
     endpoint: str | None = None,
     commit: str = "",
 ) -> Path:
-    """The folder of a model, downloaded first where it is not here; raises ModelError, and HubAway for what may pass.
+    """The folder of a model, downloaded first where it is not here; raises ModelError, and HubUnavailable for what may pass.
 
     `commit` is the one to begin a download of, whatever the name means by now; empty: what it means.
     `progress` hears of every piece; what it raises ends the download, and what has come is kept. `examine` sees the folder when
@@ -359,10 +359,10 @@ def _in_words(repository: str) -> Iterator[None]:
             raise ModelError(
                 f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
             ) from error
-        kind = HubAway if status >= 500 or status == 429 else ModelError
+        kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
-        kind = HubAway if isinstance(error, httpx2.TransportError) else ModelError
+        kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError
         raise kind(
             f"The hub cannot be reached, and {repository} is not complete on this computer.",
             "What has come is kept. Start again when there is a connection.",
