@@ -6,7 +6,7 @@ from pathlib import Path
 
 from waggle.cli import main, selftest
 from waggle.core import paths
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol.schedule import Wishes
 
@@ -39,7 +39,7 @@ def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd
 
 def test_no_rule_holds_a_trial_back():
     assert {assignment.partition("=")[0] for assignment in selftest.AT_ANY_TIME} == {
-        f"when.{name}" for name in When.__struct_fields__
+        f"when.{name}" for name in ScheduleSettings.__struct_fields__
     }
 
 

@@ -444,7 +444,7 @@ async def test_a_newcomer_is_handed_nothing_and_reads_everything(tmp_path: Path)
         await dht.announce(KEY, first.peer_id, blob, expires_at)
         async with opened(second, NOTHING, dht) as two:
             await two.find_neighbours()
-            assert await two.read(KEY) == {first.peer_id: blob}
+            assert await two.read_directory(KEY) == {first.peer_id: blob}
             assert not len(two._node.protocol.storage)
 
 
@@ -530,7 +530,7 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
         await dht.announce(KEY, honest.peer_id, blob, expires_at)
         assert 1000 < await drained(bad, honest.peer_id) + await drained(ally, honest.peer_id) <= 2000
         async with opened(fresh_identity(tmp_path, "third"), NOTHING, dht) as third:
-            assert await third.read(KEY) == {honest.peer_id: blob}
+            assert await third.read_directory(KEY) == {honest.peer_id: blob}
 
 
 async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_share(
@@ -662,7 +662,7 @@ async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_th
         now = 3.0  # 250 bytes a second for all, 63 for each
         assert await bytes_received(bad, honest.peer_id) == 0
         async with opened(reader, NOTHING, dht) as two:
-            assert (await two.read(KEY)).keys() == {honest.peer_id}
+            assert (await two.read_directory(KEY)).keys() == {honest.peer_id}
 
 
 async def drained(attacker: HivemindNetwork, victim: bytes) -> int:

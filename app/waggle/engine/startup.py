@@ -14,7 +14,7 @@ from typing import TypeVar
 import waggle
 from waggle.core import paths
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Computer, Settings
+from waggle.core.settings import ComputerSettings, Settings
 from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
@@ -76,7 +76,8 @@ class PreparedNode:
 async def prepare(
     home: paths.Home, chosen: Settings, publisher: EventPublisher, policy_thread: ThreadPoolExecutor, stack: AsyncExitStack,
     *, gate: PauseGate, stopped: asyncio.Event, parts_for: Callable[[int], int] = int,
-    computer: Callable[[], Computer] = Computer, may_share: Callable[[], bool] = lambda: False, patient: bool = False,
+    computer: Callable[[], ComputerSettings] = ComputerSettings, may_share: Callable[[], bool] = lambda: False,
+    patient: bool = False,
 ) -> PreparedNode:  # fmt: skip
     """Create everything that a round needs; `stack` closes it. Raises WaggleError, and Stopped during a download or a replay.
 
@@ -213,7 +214,7 @@ def _publish_restarted(publisher: EventPublisher, reason: str) -> None:
 
 
 def _snapshots(
-    home: paths.Home, folder: Path, opened: OpenedPolicy, is_leaving: Callable[[], bool], computer: Callable[[], Computer]
+    home: paths.Home, folder: Path, opened: OpenedPolicy, is_leaving: Callable[[], bool], computer: Callable[[], ComputerSettings]
 ) -> Snapshots:
     """Choose where snapshots answer: with torch on the CPU, as the accelerator is busy with the round.
 
@@ -243,7 +244,7 @@ def _open(folder: Path, chosen: Settings, training: TrainingMode, publisher: Eve
 
 async def _restore(
     home: paths.Home, opened: OpenedPolicy, base: str, policy_thread: ThreadPoolExecutor, publisher: EventPublisher,
-    gate: PauseGate, computer: Callable[[], Computer],
+    gate: PauseGate, computer: Callable[[], ComputerSettings],
 ) -> tuple[checkpoint.CheckpointState | None, int | None]:  # fmt: skip
     """Load the newest checkpoint and replay its journal; return the state and the checkpoint's round. Raises Stopped."""
 
@@ -269,7 +270,7 @@ async def _restore(
     return saved, checkpoint_round
 
 
-def _make_room(home: paths.Home, computer: Callable[[], Computer], folder: Path, publisher: EventPublisher) -> None:
+def _make_room(home: paths.Home, computer: Callable[[], ComputerSettings], folder: Path, publisher: EventPublisher) -> None:
     cap_gb = computer().disk_gb
     snapshot_archive.archive_newest(home.model.checkpoints, home.model.snapshots)
     try:

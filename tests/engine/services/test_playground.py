@@ -9,7 +9,7 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
@@ -57,7 +57,7 @@ def trying(tmp_path, swarm, verifier):
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
-    moments = Snapshots(home, paths.starter(), "cpu", lambda: Computer(threads=1))
+    moments = Snapshots(home, paths.starter(), "cpu", lambda: ComputerSettings(threads=1))
     return PlaygroundService(moments, node, RoundSettings(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 

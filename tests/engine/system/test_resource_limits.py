@@ -15,7 +15,7 @@ from filelock import FileLock
 import waggle
 from waggle.core import paths
 from waggle.core.errors import Stopped
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
@@ -164,10 +164,10 @@ def test_all_is_kept_before_another_number_of_threads_learns():
     limits = resource_limits.ResourceLimits(
         PauseGate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads())
     )
-    limits.computer = Computer(threads=1)
+    limits.computer = ComputerSettings(threads=1)
     limits.before_round()
     assert settled == []
-    limits.computer = Computer(threads=2)
+    limits.computer = ComputerSettings(threads=2)
     limits.before_round()
     assert (settled, torch.get_num_threads()) == ([1], 2)
     torch.set_num_threads(before)

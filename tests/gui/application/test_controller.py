@@ -612,7 +612,7 @@ def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, mon
 
 def test_a_download_goes_on_in_other_words(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     script = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
-    pack = cuda_download.shipped()
+    pack = cuda_download.shipped_pack()
     before, after = (CudaView(theme, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
     before.act.click()
     qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import START, Run, ready
 from pictures.screenshots import failed
 from waggle.core.paths import Home
-from waggle.core.settings import Settings, When
+from waggle.core.settings import ScheduleSettings, Settings
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.navigation import NavigationRail, RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
@@ -273,7 +273,7 @@ def test_a_pause_that_waits_for_a_step_is_said_and_can_be_taken_back(
     window.commanded.connect(sent.append)
     button = window.home.hero._main
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    paused = decide(When(), Readings(), Wishes(paused=True), 0.0)
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True), 0.0)
     window._current.take(events.RulesChecked(decision=paused, at=6.0))
     window._current.flush()
     assert window.home.hero._says.text() == "Finishing this step, then pausing"
@@ -297,7 +297,7 @@ def test_a_pause_that_was_taken_back_elsewhere_can_be_asked_for_again(
         window._pause_or_resume()
         window._pause_or_resume()
         for wishes in (Wishes(paused=True), Wishes()):
-            window._current.take(events.RulesChecked(decision=decide(When(), Readings(), wishes, 0.0), at=6.0))
+            window._current.take(events.RulesChecked(decision=decide(ScheduleSettings(), Readings(), wishes, 0.0), at=6.0))
             window._current.flush()
     assert [type(command) for command in sent] == [Pause, Pause]
 
@@ -317,7 +317,7 @@ def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while
     window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     """The key never sends the rules away: that is a button of its own."""
-    on_battery = decide(When(only_on_power=True), Readings(on_power=False), Wishes(), 0.0)
+    on_battery = decide(ScheduleSettings(only_on_power=True), Readings(on_power=False), Wishes(), 0.0)
     window = window_told([
         *written, events.RulesChecked(decision=on_battery, at=5.0), events.PhaseChanged(phase="waiting", round=9, at=5.0),
     ])  # fmt: skip

@@ -21,7 +21,7 @@ from gui.recorded import Run
 from protocol.test_activity_text import TABLE as WEATHER
 from protocol.test_status_text import TABLE
 from waggle.core.errors import CharterError
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.axis import axis_ticks
@@ -129,7 +129,7 @@ def test_the_weather_is_told_in_german(row: tuple[State, str]) -> None:
 )
 def test_every_rule_is_told_in_german(readings: Readings) -> None:
     translator.use("de")
-    rules = When(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,), kwh_a_day=1.0)
+    rules = ScheduleSettings(idle_minutes=3, not_while=("steam",), week=("." * 24,) * 6 + ("#" * 24,), kwh_a_day=1.0)
     for wishes in (Wishes(), Wishes(paused=True), Wishes(paused=True, until=2e9), Wishes(paused=True, until_away=True)):
         for tick in decide(rules, readings, wishes, 1_790_000_000.0).why:
             assert tr_sentence(tick.says) != tick.says
@@ -139,7 +139,7 @@ def test_every_rule_is_told_in_german(readings: Readings) -> None:
 def test_a_pause_until_one_is_away_ends_after_a_while_without_anybody_in_german_too() -> None:
     translator.use("de")
     wishes = Wishes(paused=True, until_away=True)
-    decision = decide(When(idle_minutes=3), Readings(idle_seconds=1), wishes, 1_790_000_000.0)
+    decision = decide(ScheduleSettings(idle_minutes=3), Readings(idle_seconds=1), wishes, 1_790_000_000.0)
     assert tr_sentence(decision.ends) == "Geht weiter, sobald du den Computer 3 min nicht benutzt hast."
     ends = "weiter, sobald du den Computer 3 min nicht benutzt hast."
     paused = State(phase="paused", round=7, decision=decision)

@@ -13,7 +13,7 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import OpenedPolicy, open_policy, threads_for
@@ -52,7 +52,7 @@ class Snapshots:
     home: paths.Home
     folder: Path
     device: str
-    computer: Callable[[], Computer] = Computer
+    computer: Callable[[], ComputerSettings] = ComputerSettings
     trainings: tuple[TrainingMode, ...] = (TrainingMode(),)
     is_leaving: Callable[[], bool] = _never
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
-from waggle.core.settings import Settings, Web
+from waggle.core.settings import Settings, WebSettings
 from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import swarm_connection
 from waggle.engine.services.models import Change, Restart
@@ -347,7 +347,7 @@ def _questions_digest(charter: Charter) -> str:
         verifier.close()
 
 
-def _own_gateways(web: Web, own: list[str]) -> list[str]:
+def _own_gateways(web: WebSettings, own: list[str]) -> list[str]:
     """The URLs of this node's own gateway; none if it listens on one address only, as it does behind a web server."""
     if not web.gateway or not web.port or web.host not in ANY_ADDRESS:
         return []

@@ -12,7 +12,7 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.process_memory import resident_bytes
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.backend import OpenedPolicy, threads_for, use_threads
 from waggle.models.storage import checkpoint, hub_cache
@@ -39,9 +39,9 @@ class ResourceLimits:
         self._gate, self._opened = gate, opened
         self._limit_traffic, self._before_thread_change = limit_traffic, before_thread_change
         self._threads = opened.threads
-        self.computer: Computer | None = None
+        self.computer: ComputerSettings | None = None
 
-    def apply(self, computer: Computer) -> tuple[str, ...]:
+    def apply(self, computer: ComputerSettings) -> tuple[str, ...]:
         """Apply the settings after a change. All of them apply at once, so there is no name to return."""
         self.computer = computer
         self._gate.set_percent(share_of_time(computer, self._opened.device))
@@ -59,7 +59,7 @@ class ResourceLimits:
             self._threads = threads
 
 
-def share_of_time(computer: Computer, device: str) -> int:
+def share_of_time(computer: ComputerSettings, device: str) -> int:
     """The percentage of time that the device may work."""
     return computer.cpu_percent if device == "cpu" else computer.gpu_percent
 

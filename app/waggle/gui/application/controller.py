@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from waggle.core import paths
 from waggle.core.errors import SettingsError
 from waggle.core.settings import Settings, Value
-from waggle.core.stored_data import Kind
+from waggle.core.stored_data import DataKind
 from waggle.gui.application import window_state
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.tray import TrayIcon
@@ -178,7 +178,7 @@ class Controller(QObject):
         """Whether the person has the stored data removed: nothing is written any more."""
         return self._farewell is not None
 
-    def _remove_data(self, kinds: frozenset[Kind]) -> None:
+    def _remove_data(self, kinds: frozenset[DataKind]) -> None:
         """Stop the engine, remove these kinds of data, and show what was removed before everything ends."""
         assert self._home is not None
         self._farewell = Farewell(self._theme, self._home.root, kinds)

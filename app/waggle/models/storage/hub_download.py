@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from waggle.core import paths, resumable_download
-from waggle.core.errors import UNREADABLE, HubAway, ModelError
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError
 from waggle.models.shared import model_config
 from waggle.models.shared.weight_files import INDEX, WEIGHTS
 from waggle.models.storage.hub_cache import UNFINISHED, lock_of
@@ -108,7 +108,7 @@ def fetch(
     endpoint: str | None = None,
     commit: str = "",
 ) -> Path:
-    """The folder of a model, after downloading it if necessary. Raises ModelError, and HubAway for temporary failures.
+    """The folder of a model, after downloading it if necessary. Raises ModelError, and HubUnavailable for temporary failures.
 
     `commit`: start the download of this commit instead of the newest. `progress` is called for every piece; an exception of it
     stops the download, and what has arrived is kept. `examine` is called with the folder once the configuration has arrived, and
@@ -364,10 +364,10 @@ def _in_words(repository: str) -> Iterator[None]:
             raise ModelError(
                 f"The hub refuses {repository} to your token.", "Store one that may read it with `waggle token`."
             ) from error
-        kind = HubAway if status >= 500 or status == 429 else ModelError
+        kind = HubUnavailable if status >= 500 or status == 429 else ModelError
         raise kind(f"The hub answered {status} when asked for {repository}.", "Try again later.") from error
     except (httpx2.TransportError, errors.OfflineModeIsEnabled) as error:
-        kind = HubAway if isinstance(error, httpx2.TransportError) else ModelError
+        kind = HubUnavailable if isinstance(error, httpx2.TransportError) else ModelError
         raise kind(
             f"The hub cannot be reached, and {repository} is not complete on this computer.",
             "What has come is kept. Start again when there is a connection.",

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 
 from gui.conftest import TellWindow
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings, SwarmSettings
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.leaderboard_chart import LeaderboardChart
 from waggle.gui.pages.progress.page import Progress
@@ -28,7 +28,7 @@ def compared(*kinds: bool, models: tuple[str, str] = ("Starter", "Starter"), ran
 
 
 def chosen(*, on: bool = True, solo: bool = False) -> SettingsChanged:
-    return SettingsChanged(settings=Settings(swarm=Swarm(leaderboard=on, solo=solo)))
+    return SettingsChanged(settings=Settings(swarm=SwarmSettings(leaderboard=on, solo=solo)))
 
 
 def opened(window: Window) -> Progress:

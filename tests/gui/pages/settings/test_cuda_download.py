@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.core import cuda_download
-from waggle.core.cuda_download import Pack
+from waggle.core.cuda_download import CudaPack
 from waggle.gui.application.main_window import Window
 from waggle.gui.pages.settings.cuda_download import CudaView
 from waggle.gui.pages.settings.page import SettingsPage
@@ -17,7 +17,7 @@ from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 
-PACK = cuda_download.shipped()
+PACK = cuda_download.shipped_pack()
 HALF = "import sys, time; print('[1300000000, 2500000000]', flush=True); time.sleep(60)"
 REFUSED = "import sys; sys.exit('waggle: The package index cannot be reached.')"
 ARRIVED = f"import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); print([9, 9])  # {PACK.torch}"
@@ -25,7 +25,7 @@ ARRIVED = f"import pathlib, sys; pathlib.Path(sys.argv[1]).mkdir(); print([9, 9]
 
 @pytest.fixture
 def view(theme: Theme, qtbot: QtBot, tmp_path: Path) -> Callable[..., CudaView]:
-    def make(*words: str, pack: Pack = PACK) -> CudaView:
+    def make(*words: str, pack: CudaPack = PACK) -> CudaView:
         cuda = CudaView(theme, pack, tmp_path, [sys.executable, "-c", *words] if words else ())
         qtbot.addWidget(cuda)
         return cuda

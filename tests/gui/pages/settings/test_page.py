@@ -203,7 +203,7 @@ def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
     choices.set({"window.theme": "dark"})
     assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
     assert isinstance(commands[0], ChangeSettings)
-    dark = settings.Settings(window=settings.Window(theme="dark"))
+    dark = settings.Settings(window=settings.WindowSettings(theme="dark"))
     choices.hear(State(settings=dark, after_restart=("swarm.port",)))
     assert choices.settings == dark
     assert choices.after_restart == ("swarm.port",)
@@ -226,7 +226,7 @@ def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_t
     choices.refused.connect(lambda title, advice: refusals.append(title))
     own = choices.settings.window
     assert (own.text_percent, own.theme, choices.settings.computer.threads) == (150, "dark", 0)
-    far_settings = settings.Settings(computer=settings.Computer(threads=48))
+    far_settings = settings.Settings(computer=settings.ComputerSettings(threads=48))
     choices.hear(State(settings=far_settings))
     assert choices.settings == replace(far_settings, window=own)
     choices.set({"computer.threads": 32, "when.idle_minutes": 5})  # the connection broke
@@ -246,7 +246,7 @@ def test_what_was_changed_since_the_command_line_said_it_is_not_said_to_the_next
     begun = choices.settings
     choices.hear(State(settings=begun))
     assert choices.overrides == overrides
-    other = replace(begun, model=settings.Model(folder="/models/other"))
+    other = replace(begun, model=settings.ModelSettings(folder="/models/other"))
     choices.hear(State(settings=other, service=True))
     assert choices.overrides == overrides, "an engine that is followed was told nothing of it"
     choices.hear(State(settings=replace(other)))

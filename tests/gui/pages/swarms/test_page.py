@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.core.settings import Settings
-from waggle.core.settings import Swarm as SwarmSettings
+from waggle.core.settings import SwarmSettings as SwarmSettings
 from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still

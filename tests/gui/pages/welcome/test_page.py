@@ -113,7 +113,7 @@ def test_skipping_takes_the_safe_defaults(started: Controller, qtbot: QtBot, tmp
     qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
     chosen = settings.read(tmp_path / "settings.toml")
     assert chosen.window.welcomed
-    assert chosen.when == settings.When()
+    assert chosen.when == settings.ScheduleSettings()
 
 
 def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Controller, qtbot: QtBot) -> None:

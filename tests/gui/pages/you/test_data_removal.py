@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import Run
 from waggle.core import paths
-from waggle.core.stored_data import KINDS, Belonging, Kind, Removed, Spared
+from waggle.core.stored_data import KINDS, DataKind, FailedRemoval, Removal, StoredFiles
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
@@ -23,9 +23,9 @@ from waggle.gui.theme.theme import Theme
 
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 BELONGINGS = (
-    Belonging(kind="identity", files=(Path("identity.key"),), size=68),
-    Belonging(kind="checkpoints", files=(Path("a"), Path("b")), size=26_100_000),
-    Belonging(kind="log", files=(Path("c"),), size=932),
+    StoredFiles(kind="identity", files=(Path("identity.key"),), size=68),
+    StoredFiles(kind="checkpoints", files=(Path("a"), Path("b")), size=26_100_000),
+    StoredFiles(kind="log", files=(Path("c"),), size=932),
 )
 
 
@@ -42,13 +42,13 @@ def test_every_kind_has_its_words() -> None:
         (frozenset({"cache"}), "Nothing is chosen; everything stays."),
     ],
 )
-def test_how_much_is_chosen_is_said(kinds: frozenset[Kind], words: str) -> None:
+def test_how_much_is_chosen_is_said(kinds: frozenset[DataKind], words: str) -> None:
     assert chosen_words(BELONGINGS, kinds) == words
 
 
 def test_what_was_done_is_said() -> None:
-    assert done_words(Removed(kind="log", files=1, size=932)) == "Logs: 1 file removed, 932 bytes"
-    assert done_words(Removed(kind="history", files=3, size=45_000)) == "History: 3 files removed, 45 kB"
+    assert done_words(Removal(kind="log", files=1, size=932)) == "Logs: 1 file removed, 932 bytes"
+    assert done_words(Removal(kind="history", files=3, size=45_000)) == "History: 3 files removed, 45 kB"
 
 
 def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme, qtbot: QtBot) -> None:
@@ -83,7 +83,9 @@ def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
 def test_a_file_that_resisted_is_named(theme: Theme, qtbot: QtBot) -> None:
     last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)
-    last._say((Removed(kind="log", files=0, size=0, spared=(Spared(path="/x/<b>waggle.log", reason="Permission denied"),)),))
+    last._say(
+        (Removal(kind="log", files=0, size=0, spared=(FailedRemoval(path="/x/<b>waggle.log", reason="Permission denied"),)),)
+    )
     assert last._title.words() == "1 file could not be removed"
     assert "still here" in last.words()
 

@@ -23,7 +23,7 @@ from network.loopback import SOON, Ear, Start, answered, callbacks, fresh_identi
 from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings, SwarmSettings
 from waggle.engine.services import swarm_connection
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.node_context import PeerAccounts
@@ -44,8 +44,8 @@ from waggle.network.transport.gateway.charter_download import fetch_charter
 from waggle.network.transport.gateway.network import GatewayNetwork
 from waggle.network.transport.gateway.transport import GatewayTransport
 from waggle.network.transport.interface import PeerAway
-from waggle.network.web.server import Web
-from waggle.network.web.statistics import Board
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
@@ -84,7 +84,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
             assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.outbox.newest())
 
         home = paths.Home(tmp_path / "home").prepare()
-        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
+        chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), gateways=(address,), light=True))
         assert await swarm_connection.charter_of(home, chosen) == charter
         with pytest.raises(CharterError):
             await fetch_charter(options(gateways=(address,)), bytes(32))
@@ -162,7 +162,7 @@ async def lending(
     }  # fmt: skip
     host = gateway.HostNode(**ways)
     record = gateway.GatewayServer(charter.digest, lender, Membership(charter, lender.peer_id, key), host, handshake_s)
-    web = Web(lambda: Board(charter).status(()), record.serve, charters.encode(charter))
+    web = WebServer(lambda: SwarmStatistics(charter).status(()), record.serve, charters.encode(charter))
     await web.start("127.0.0.1", 0)
     try:
         yield f"ws://127.0.0.1:{web.port}/gateway", record

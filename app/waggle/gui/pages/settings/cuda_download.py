@@ -7,7 +7,7 @@ import msgspec
 from PySide6.QtWidgets import QFrame, QProgressBar
 
 from waggle.core import cuda_download, paths
-from waggle.core.cuda_download import Pack
+from waggle.core.cuda_download import CudaPack
 from waggle.core.errors import UNREADABLE
 from waggle.gui.engine_client.line_process import LineProcess
 from waggle.gui.i18n.formatting import size, tr, tr_sentence, visible
@@ -20,7 +20,7 @@ from waggle.gui.widgets.text import say_in, text
 class CudaView(QFrame):
     """Hidden where there is nothing to offer. A download is a process of its own, and ends with the window: what came is kept."""
 
-    def __init__(self, theme: Theme, pack: Pack, root: Path, command: Sequence[str] = ()) -> None:
+    def __init__(self, theme: Theme, pack: CudaPack, root: Path, command: Sequence[str] = ()) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._pack, self._root = pack, root
@@ -61,7 +61,7 @@ class CudaView(QFrame):
     @property
     def offered(self) -> bool:
         """Whether there is anything to show."""
-        return bool(cuda_download.standing(self._pack, self._root))
+        return bool(cuda_download.state_of(self._pack, self._root))
 
     def stop(self) -> None:
         """End a download; what has come is kept."""
@@ -71,7 +71,7 @@ class CudaView(QFrame):
     def show_standing(self, problem: str = "") -> None:
         """Redraw, with what went wrong, if anything."""
         down, disk = size(self._pack.size), size(self._pack.unpacked)
-        standing = cuda_download.standing(self._pack, self._root)
+        standing = cuda_download.state_of(self._pack, self._root)
         come = tr("Download %1").replace("%1", down)
         says, act = {
             "": ("", come),

@@ -123,9 +123,9 @@ class SettingsPage(Page):
         self._cards = [PartCard(theme, part, choices, self._first(part)) for part in PARTS]
         self.privacy = Privacy(theme)
         self.privacy.commanded.connect(self.commanded)
-        pack = cuda_download.shipped()
+        pack = cuda_download.shipped_pack()
         offers = cuda_download.fits(pack) and not choices.far  # a card of this computer
-        self.cuda = CudaView(theme, pack, cuda_download.root()) if offers else None
+        self.cuda = CudaView(theme, pack, cuda_download.packs_folder()) if offers else None
         self._none = text(theme, "", "body", "soft")
         words = tr("The settings file cannot be used: what stands here is not what it holds. Mend it, or set it aside on Home.")
         self._broken = card(row(Sign(theme, "warn", "bad"), (text(theme, words, "body", wrap=True), 1)), pad=16)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 
 from waggle.core import paths, stored_data
 from waggle.core.errors import UNREADABLE
-from waggle.core.stored_data import KEPT_BY_DEFAULT, Belonging, Kind, Removed
+from waggle.core.stored_data import KEPT_BY_DEFAULT, DataKind, Removal, StoredFiles
 from waggle.gui.i18n.formatting import later, plural, size, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -18,13 +18,13 @@ from waggle.gui.widgets.painted import Sign
 from waggle.gui.widgets.scroll_area import Scrolled
 from waggle.gui.widgets.text import Line, say_in, text
 
-TITLES: dict[Kind, str] = {
+TITLES: dict[DataKind, str] = {
     "identity": later("Who you are"), "settings": later("Settings"), "checkpoints": later("What your models learned"),
     "history": later("History"), "record": later("Record of events"), "swarms": later("Swarms and peers"),
     "log": later("Logs"), "models": later("Downloaded models"), "cuda": later("CUDA"),
     "cache": later("Caches"),
 }  # fmt: skip
-NOTES: dict[Kind, str] = {
+NOTES: dict[DataKind, str] = {
     "identity": later("Your key. Without it, or a backup of it, nobody can be you again."),
     "settings": later("What you chose, and where this window stood."),
     "checkpoints": later("Checkpoints, their journal, and the album of earlier moments."),
@@ -39,7 +39,7 @@ NOTES: dict[Kind, str] = {
 MOST_SPARED = 20  # files that are named
 
 
-def chosen_words(stored: Sequence[Belonging], kinds: frozenset[Kind]) -> str:
+def chosen_words(stored: Sequence[StoredFiles], kinds: frozenset[DataKind]) -> str:
     """How much would be removed."""
     chosen = [each for each in stored if each.kind in kinds]
     count = sum(len(each.files) for each in chosen)
@@ -48,7 +48,7 @@ def chosen_words(stored: Sequence[Belonging], kinds: frozenset[Kind]) -> str:
     return plural(count, "%n file, %1", "%n files, %1").replace("%1", size(sum(each.size for each in chosen)))
 
 
-def done_words(removed: Removed) -> str:
+def done_words(removed: Removal) -> str:
     """What became of one kind."""
     words = plural(removed.files, "%1: %n file removed, %2", "%1: %n files removed, %2")
     return words.replace("%1", tr(TITLES[removed.kind])).replace("%2", size(removed.size))
@@ -57,7 +57,7 @@ def done_words(removed: Removed) -> str:
 class Keep(QWidget):
     """One kind: whether it goes, what it is, how large."""
 
-    def __init__(self, theme: Theme, stored: Belonging, *, goes: bool) -> None:
+    def __init__(self, theme: Theme, stored: StoredFiles, *, goes: bool) -> None:
         super().__init__()
         self.kind = stored.kind
         self.box = QCheckBox(tr(TITLES[stored.kind]))
@@ -82,7 +82,7 @@ class GoodbyeView(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme, self._stored, self._keeps = theme, tuple[Belonging, ...](), list[Keep]()
+        self._theme, self._stored, self._keeps = theme, tuple[StoredFiles, ...](), list[Keep]()
         about = text(theme, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
                               "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
         self._backup = Button(theme, tr("Back up who you are"), icon="save")
@@ -101,7 +101,9 @@ class GoodbyeView(QFrame):
         ))  # fmt: skip
         self._confirming = False
 
-    def show_found(self, stored: tuple[Belonging, ...], *, no_backup: str, unticked: tuple[Kind, ...] = KEPT_BY_DEFAULT) -> None:
+    def show_found(
+        self, stored: tuple[StoredFiles, ...], *, no_backup: str, unticked: tuple[DataKind, ...] = KEPT_BY_DEFAULT
+    ) -> None:
         """List what is here; all kinds start ticked except `unticked`. `no_backup`: why none can be made now."""
         self._stored, self._confirming = stored, False
         empty(self._rows)
@@ -120,7 +122,7 @@ class GoodbyeView(QFrame):
         for keep in self._keeps:
             keep.box.setChecked(known.get(keep.kind, keep.box.isChecked()))
 
-    def chosen(self) -> frozenset[Kind]:
+    def chosen(self) -> frozenset[DataKind]:
         return frozenset(keep.kind for keep in self._keeps if keep.box.isChecked())
 
     def _changed(self) -> None:
@@ -160,7 +162,7 @@ class Farewell(QWidget):
     closed = Signal()
     finished = Signal()
 
-    def __init__(self, theme: Theme, home: Path, kinds: frozenset[Kind]) -> None:
+    def __init__(self, theme: Theme, home: Path, kinds: frozenset[DataKind]) -> None:
         super().__init__()
         self.setObjectName("window")
         self._theme, self._home, self._kinds = theme, home, kinds
@@ -195,7 +197,7 @@ class Farewell(QWidget):
         output, complaint = (bytes(read().data()) for read in (self._process.readAllStandardOutput,
                                                              self._process.readAllStandardError))  # fmt: skip
         try:
-            self._say(msgspec.json.decode(output, type=tuple[Removed, ...]))
+            self._say(msgspec.json.decode(output, type=tuple[Removal, ...]))
         except UNREADABLE:  # it was refused before anything went, in words that are shown instead; or it broke
             refused = complaint.startswith(b"waggle: ")
             words = (
@@ -209,7 +211,7 @@ class Farewell(QWidget):
         if error == QProcess.ProcessError.FailedToStart:
             self._end(tr("Nothing was removed"), tr("It cannot be started. Install Waggle again."))
 
-    def _say(self, done: tuple[Removed, ...]) -> None:
+    def _say(self, done: tuple[Removal, ...]) -> None:
         for removed in done:
             self._add("check", "good", text(self._theme, done_words(removed), wrap=True))
         spared = [each for removed in done for each in removed.spared]
@@ -233,6 +235,6 @@ class Farewell(QWidget):
         self.finished.emit()
 
 
-def found_in(home: paths.Home) -> tuple[Belonging, ...]:
+def found_in(home: paths.Home) -> tuple[StoredFiles, ...]:
     """What is kept here now."""
     return stored_data.belongings(home, paths.cache())
