@@ -19,9 +19,9 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.peers.page import Peers
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.peers.peer_details import HINT
-from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, SIGN, PeerTable
+from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, STANDING_COLUMN, PeerTableModel
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
@@ -41,7 +41,7 @@ def met(*peers: PeerInfo) -> list[AnyEvent]:
     return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
 
 
-def page_of(window: Window, chosen: str = "") -> tuple[Peers, list[AnyCommand]]:
+def page_of(window: Window, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
     """The page Peers with this peer chosen, and what it asks of the engine."""
     window.show_page("peers")
     window.peers.choose(chosen)
@@ -60,7 +60,7 @@ def asked(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
     return [(command.peer, command.choice) for command in sent if isinstance(command, ChoosePeer)]
 
 
-def offered(page: Peers) -> dict[str, bool]:
+def offered(page: PeersPage) -> dict[str, bool]:
     """Words of the buttons that are seen, and whether each can be pressed."""
     return {button.text(): button.isEnabled() for button in page._strip._buttons.values() if not button.isHidden()}
 
@@ -90,31 +90,31 @@ def test_whoever_reads_the_table_stays_there_when_a_peer_comes(window_told: Told
     ],
 )
 def test_a_row_says_how_its_peer_stands(theme: Theme, fields: dict[str, object], word: str) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     table.show_peers([replace(WREN, **fields)], NOW)
-    assert table.index(0, SIGN).data() == word
+    assert table.index(0, STANDING_COLUMN).data() == word
 
 
 def test_a_row_that_only_changes_its_standing_is_said_to_change(theme: Theme) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     peers = [replace(OTTER, seen_at=0.0), replace(WREN, seen_at=0.0, doubted_until=NOW + 60, reason="too large")]
     table.show_peers(peers, NOW)
-    assert table.index(1, SIGN).data() == "In doubt"
+    assert table.index(1, STANDING_COLUMN).data() == "In doubt"
     changed: list[int] = []
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
     table.show_peers(peers, NOW + 30)
     assert changed == []
     table.show_peers(peers, NOW + 61)
     assert changed == [1]
-    assert table.index(1, SIGN).data() == "–"
+    assert table.index(1, STANDING_COLUMN).data() == "–"
 
 
 def test_the_sentence_is_read_out_and_shown_on_hovering(theme: Theme) -> None:
-    table = PeerTable(theme)
+    table = PeerTableModel(theme)
     table.show_peers([replace(WREN, doubted_until=NOW + 60, reason="<b>\u202etoo large")], NOW)
     says = "It broke a rule (<b>\ufffdtoo large): it is asked again in 60 s."
     assert table.index(0, 0).data(Qt.ItemDataRole.AccessibleDescriptionRole) == says
-    assert "&lt;b&gt;\ufffdtoo large" in str(table.index(0, SIGN).data(Qt.ItemDataRole.ToolTipRole))
+    assert "&lt;b&gt;\ufffdtoo large" in str(table.index(0, STANDING_COLUMN).data(Qt.ItemDataRole.ToolTipRole))
 
 
 def test_nothing_is_chosen_until_a_person_chooses(window_told: Told) -> None:
@@ -144,7 +144,7 @@ def test_a_choice_is_asked_for_told_and_taken_back(window_told: Told, verb: str,
     assert set(offered(page).values()) == {False}, "that was another change"
     tell(window, events.PeerChanged(peer=replace(OTTER, choice=choice)))
     assert offered(page) == {"Welcome back": True}
-    assert page._model.index(0, SIGN).data() == stands
+    assert page._model.index(0, STANDING_COLUMN).data() == stands
     page._strip._buttons[""].click()
     tell(window, events.PeerChanged(peer=OTTER))
     assert asked(sent) == [(OTTER.id, choice), (OTTER.id, "")]
@@ -304,7 +304,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     for column in seen[1:]:
         room = view.columnWidth(column) - 24
         assert caption.horizontalAdvance(str(model.headerData(column, Qt.Orientation.Horizontal))) <= room
-        icon = 22 if column in (1, SIGN) else 0
+        icon = 22 if column in (1, STANDING_COLUMN) else 0
         words = [model.index(row, column).data() for row in range(model.rowCount())]
         assert COLUMNS[column] == "Model" or all(small.horizontalAdvance(each) + icon <= room for each in words), COLUMNS[column]
 

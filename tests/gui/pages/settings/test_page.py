@@ -18,11 +18,11 @@ from waggle.core.errors import SettingsError
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.help.page import Log
-from waggle.gui.pages.home.rules_popup import Why, unheld
-from waggle.gui.pages.settings.page import Setting, SettingsPage
-from waggle.gui.pages.settings.rows import PARTS
-from waggle.gui.pages.settings.sent_messages import Privacy
+from waggle.gui.pages.help.page import LogCard
+from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
+from waggle.gui.pages.settings.page import SettingRow, SettingsPage
+from waggle.gui.pages.settings.rows import SECTIONS
+from waggle.gui.pages.settings.sent_messages import PrivacyCard
 from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
@@ -37,7 +37,7 @@ from waggle.protocol.schedule import Decision, Rule, Tick
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
-ROWS = {made.key: made for part in PARTS for made in part.rows}
+ROWS = {made.key: made for part in SECTIONS for made in part.rows}
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
     return made
 
 
-def row_of(page: SettingsPage, key: str) -> Setting:
+def row_of(page: SettingsPage, key: str) -> SettingRow:
     return next(made for card in page._cards for made in card.rows if made._row.key == key)
 
 
@@ -295,7 +295,7 @@ def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(t
 
 
 def test_a_rule_is_switched_off_where_it_is_named(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
-    why, asked = Why(theme, page), list[AnyCommand]()
+    why, asked = RulesPopup(theme, page), list[AnyCommand]()
     why.commanded.connect(asked.append)
     ticks = (Tick(rule="pause", passes=False, says="Paused."), Tick(rule="power", passes=True, says="It is plugged in."))
     why.show_ticks(ticks)
@@ -344,7 +344,7 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
 def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
     translator.use(spoken)
     theme.set_text(percent)
-    why = Why(theme, page)
+    why = RulesPopup(theme, page)
     for ticks in (TOLD[:1], TOLD, TOLD[2:]):
         why.show_ticks([*ticks, *UNTOLD], "Nobody else is in First light now. It needs nothing from you.")
         why.open_below(page)
@@ -360,7 +360,7 @@ def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, sp
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
 def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
-    why, asked = Why(theme, page), list[AnyCommand]()
+    why, asked = RulesPopup(theme, page), list[AnyCommand]()
     why.commanded.connect(asked.append)
 
     def ticks(celsius: int) -> tuple[Tick, ...]:
@@ -406,7 +406,7 @@ def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[...,
 
 
 def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage) -> None:
-    why = Why(theme, page)
+    why = RulesPopup(theme, page)
     why.show_ticks([Tick(rule="disk", passes=False, says="The disk is full.", ends="Make room on it.")])
     assert why.findChildren(Switch) == []
     for rule in get_args(Rule):
@@ -416,7 +416,7 @@ def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage
 
 
 def test_what_left_this_computer_is_shown_verbatim(theme: Theme, qtbot: QtBot) -> None:
-    privacy, asked = Privacy(theme), list[AnyCommand]()
+    privacy, asked = PrivacyCard(theme), list[AnyCommand]()
     qtbot.addWidget(privacy)
     privacy.commanded.connect(asked.append)
     privacy._ask.click()
@@ -449,7 +449,7 @@ def test_the_log_is_searched_and_newest_first() -> None:
 
 def test_an_empty_log_says_why_and_has_nothing_to_copy(theme: Theme, qtbot: QtBot) -> None:
     journal = EventLog()
-    log = Log(theme, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
     said = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
     journal.take(events.EngineStopped(round=3, at=5.0))
