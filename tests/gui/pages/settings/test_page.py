@@ -59,6 +59,19 @@ def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
         assert row_of(page, key)._reset.isHidden(), "a default needs no way back"
 
 
+def test_the_window_offers_the_sharing_strategies_that_a_live_swarm_can_serve(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    settings.change(path, {"learning.sharing": "truncated_importance"})
+    page = SettingsPage(theme, SettingsStore(path))
+    qtbot.addWidget(page)
+    picker = row_of(page, "learning.sharing")._control
+    assert isinstance(picker, Picker)
+    assert {"plain", "own_probability"} < set(settings.LIVE_SHARING_STRATEGIES)
+    assert picker._values == [*(name for name, _ in ROWS["learning.sharing"].kind.options), "truncated_importance"]  # type: ignore[union-attr]
+    assert sorted(picker._values[:-1]) == sorted(settings.LIVE_SHARING_STRATEGIES)
+    assert picker.currentText() == "truncated_importance", "as the file says"
+
+
 def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
     made = row_of(page, "when.only_on_power")
     assert isinstance(made._control, Switch)

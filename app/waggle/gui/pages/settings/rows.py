@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from waggle.core.settings import SHARING_STRATEGIES, UPDATE_RULES, Value
+from waggle.core.settings import LIVE_SHARING_STRATEGIES, UPDATE_RULES, Value
 from waggle.gui.i18n.formatting import later, tr
 from waggle.gui.i18n.translator import NAMES, number_format
 from waggle.gui.theme import reduced_motion
@@ -81,8 +81,6 @@ STRATEGY_NAMES = {
     "replay": later("Replay successes"),
     "guard": later("Collapse guard"),
     "own_probability": later("By own probability"),
-    "capability": later("By capability"),
-    "truncated_importance": later("By likelihood ratio"),
     "filtered": later("Useful groups"),
 }
 
@@ -188,7 +186,7 @@ ADVANCED = Section("advanced", later("Advanced"), (
         Options(_choices(UPDATE_RULES, RULE_NAMES))),
     Setting("learning.sharing", later("Sharing strategy"),
         later("Which groups of peers your model learns from, and how strongly."),
-        Options(_choices(SHARING_STRATEGIES, STRATEGY_NAMES))),
+        Options(_choices(LIVE_SHARING_STRATEGIES, STRATEGY_NAMES))),
     Setting("learning.questions", later("Questions a round"), later("How many your model answers before it learns once."),
         Amount(low=1, high=64)),
     Setting("learning.local", later("Own groups to learn from"), later("Of each round."), Amount(low=0, high=64)),
