@@ -22,11 +22,13 @@ from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.peers.peer_details import HINT
 from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, STANDING_COLUMN, PeerTableModel
+from waggle.gui.pages.peers.refusal_words import group_words, refusal_sentences
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChoosePeer
 from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.state import AnyEvent
+from waggle.sapo.selection import Reason
 
 Told = Callable[..., Window]
 NOW = 1_790_000_000.0
@@ -325,3 +327,40 @@ def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
     for line in (page._reach._head, *page._reach._lines.values()):
         assert line.height() >= line.sizeHint().height()
         assert not line.isVisible() or line.width() >= line.sizeHint().width(), line.words()
+
+
+def refused(**by_reason: int) -> events.GroupsGathered:
+    return events.GroupsGathered(round=1, local=1, external=1, waiting=0, refused_by_peer={OTTER.id: by_reason}, at=NOW)
+
+
+def test_the_reasons_of_refusals_are_listed_and_counted(window_told: Told) -> None:
+    window = window_told(met(OTTER, WREN))
+    page, _ = page_of(window, OTTER.id)
+    assert page._strip._refusals.isHidden(), "nothing was refused yet"
+    tell(window, refused(teaches_nothing=8), refused(teaches_nothing=2, too_long=1))
+    tell(window, events.RecordRejected(origin=OTTER.id, reason="reserved question", count=3, at=NOW))
+    assert page._strip._refusals.text() == (
+        "Not learned from: 10 groups had no advantage, 1 group was too long for your model. "
+        "Dropped because it broke a rule: reserved question (3)."
+    )
+    page.choose(WREN.id)
+    assert page._strip._refusals.isHidden(), "of another peer"
+
+
+def test_the_reasons_of_refusals_are_read_in_german(window_told: Told) -> None:
+    translator.use("de")
+    window = window_told([*met(OTTER), refused(teaches_nothing=1, unfamiliar=2)])
+    page, _ = page_of(window, OTTER.id)
+    words = "Nicht daraus gelernt: 2 Gruppen hatten ungewöhnlichen Text, 1 Gruppe hatte keinen Vorteil."
+    assert page._strip._refusals.text() == words
+    assert refusal_sentences({"reserved question": 1}) == "Verworfen, weil eine Regel verletzt war: Prüffrage (1)."
+
+
+def test_every_reason_of_a_selection_has_words() -> None:
+    assert all(group_words(reason.value, 2).startswith("2 groups ") for reason in Reason)
+    assert group_words("malformed", 2) == ""
+
+
+def test_only_the_most_frequent_reasons_are_named() -> None:
+    broken = {f"rule {number}": number for number in range(1, 6)}
+    assert refusal_sentences(broken) == "Dropped because it broke a rule: rule 5 (5), rule 4 (4), rule 3 (3) and 3 more."

@@ -1,4 +1,4 @@
-"""The chosen peer: what this node thinks of it, and what a person can do about it."""
+"""The chosen peer: what this node thinks of it, why groups of it were refused, and what a person can do about it."""
 
 from collections.abc import Callable
 
@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame
 from waggle.gui.i18n.formatting import tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.peers.peer_table import STANDING_CHIPS, name_of
+from waggle.gui.pages.peers.refusal_words import refusal_sentences
 from waggle.gui.state.shortcuts import BLOCK, MUTE, native_text
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -49,6 +50,8 @@ class PeerDetails(QFrame):
         self._avatar, self._name = Avatar(theme, 28), Line(theme, role="heading")
         self._sign, self._hindrance = Chip(theme), Line(theme, role="caption", tone="text_faint")
         self._says = text(theme, tr(HINT), "small", "soft", wrap=True)
+        self._refusals = text(theme, "", "small", "faint", wrap=True)
+        self._refusals.hide()
         self._head = as_widget(row(self._name, self._sign, (self._hindrance, 1), gap=10))
         self._head.setFixedHeight(max(theme.size["chip"], self._name.sizeHint().height()))
         self._buttons: dict[Choice, Button] = {}
@@ -61,7 +64,7 @@ class PeerDetails(QFrame):
         self._copy = self._action(tr("Copy peer id"), QKeySequence(QKeySequence.StandardKey.Copy).toString())
         self._copy.triggered.connect(self._copy_id)
         self.addActions(self.menu())
-        words = column(None, self._head, self._says, None, gap=2)
+        words = column(None, self._head, self._says, self._refusals, None, gap=2)
         self.setLayout(row((row(self._avatar, (words, 1), gap=6), 1), 8, *self._buttons.values(), margins=(12, 8, 12, 8)))
         self.setMinimumHeight(60)
         self._show()
@@ -88,6 +91,9 @@ class PeerDetails(QFrame):
             self._sign.say(tr(word), tone, icon)
             self._sign.setVisible(bool(icon))
         self._says.setText(tr(HINT) if peer is None else tr_sentence(visible(about(peer, now))))
+        refusals = "" if peer is None else refusal_sentences(state.refusals.get(peer.id, {}))
+        self._refusals.setText(refusals)
+        self._refusals.setVisible(bool(refusals))
         self._show()
 
     def show_replay(self) -> None:
