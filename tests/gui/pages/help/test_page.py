@@ -1,4 +1,4 @@
-"""Help asks other doors of Waggle, in processes of their own, and only when a person presses."""
+"""The page Help runs other commands of Waggle in processes of their own, only when a person presses a button."""
 
 import logging
 import sys

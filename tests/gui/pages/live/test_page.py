@@ -1,4 +1,4 @@
-"""Live with a model far faster than a person: what is read, pointed at or pressed stays where it is; the rest goes on."""
+"""The page Live with a model much faster than a person: cards that are read, pointed at or pressed stay in place."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ Told = Callable[..., Window]
 
 
 class Swift:
-    """A window on Live, told whole rounds of eight questions; `later` moves the clock that paces the feed."""
+    """A window on Live that gets whole rounds of eight questions; `later` moves the clock that paces the feed."""
 
     def __init__(self, window: Window) -> None:
         self.window, self.time, self.round = window, 0.0, 0
@@ -66,7 +66,7 @@ class Swift:
         self.window._current.flush()
 
     def settle(self, qtbot: QtBot) -> None:
-        """Wait until each card has its widget, in its place."""
+        """Wait until each card has its widget in place."""
         qtbot.waitUntil(lambda: not self.feed._later.isActive())
         QApplication.processEvents()
 
@@ -103,7 +103,7 @@ def swift(window_told: Told, qtbot: QtBot) -> Swift:
 
 
 def rest_on(window: Window, place: QPoint) -> None:
-    """Lay the pointer there, as a hand does."""
+    """Move the pointer there, as a hand does."""
     QTest.mouseMove(window.windowHandle(), place)
     QApplication.processEvents()
 
@@ -269,21 +269,21 @@ def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: 
 
 
 def arrived(*lengths: int) -> events.PeerGroupsArrived:
-    """A peer's question, short itself, whose answers have so many characters and come all at once."""
+    """A short question of a peer whose answers have so many characters and arrive at once."""
     answers = tuple(events.ShownCompletion(text=LONG[:length], judged=True, reason="wrong: 7") for length in lengths)
     group = events.ShownGroup(key=f"p/{lengths}", specialty="Logic", question="Which?", completions=answers)
     return events.PeerGroupsArrived(origin="p", name="Otter", round=7, model="m", groups=(group,))
 
 
 def is_cut(card: QuestionCard) -> bool:
-    """Whether some answer needs more lines than are drawn."""
+    """Whether an answer needs more lines than are drawn."""
     return any(
         lines_of(tile.theme, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
     )
 
 
 def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(window_told: Told, qtbot: QtBot) -> None:
-    """Its parts are wider than they will be until they have got their places."""
+    """Parts of a card are wider before their first layout than after it."""
     story = [arrived(30, length, 40, 30) for length in (30, 55, 62, 75, 100, 137)]
     swift = Swift(window_told([ready(round=0), *story], 1024, 640))
     swift.settle(qtbot)
@@ -313,7 +313,7 @@ def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_s
 
 
 class Arrangements(QObject):
-    """How often a widget is asked to arrange its parts."""
+    """How often a widget is asked to lay out its parts."""
 
     def __init__(self, widget: QuestionCard) -> None:
         super().__init__()

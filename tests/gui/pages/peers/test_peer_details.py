@@ -1,4 +1,4 @@
-"""A peer is chosen, explained in one sentence, muted, blocked, welcomed back: by button, menu, keyboard and a real pipe."""
+"""The chosen peer: explained, muted, blocked and welcomed back, by button, menu and keyboard, and through a real pipe."""
 
 import sys
 from collections.abc import Callable
@@ -38,13 +38,13 @@ WREN = PeerInfo(id="12D3KooWWren", name="Clever Wren", received=4, useful=1, use
 
 
 def met(*peers: PeerInfo) -> list[AnyEvent]:
-    """A running engine that has met these."""
+    """The events of a running engine that has met these peers."""
     running = events.PhaseChanged(phase="contributing", round=1, at=NOW)
     return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
 
 
 def page_of(window: Window, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
-    """The page Peers with this peer chosen, and what it asks of the engine."""
+    """The page Peers with this peer chosen, and the commands that it sends from now on."""
     window.show_page("peers")
     window.peers.choose(chosen)
     sent: list[AnyCommand] = []
@@ -63,7 +63,7 @@ def asked(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
 
 
 def offered(page: PeersPage) -> dict[str, bool]:
-    """Words of the buttons that are seen, and whether each can be pressed."""
+    """The texts of visible buttons, and whether each is enabled."""
     return {button.text(): button.isEnabled() for button in page._strip._buttons.values() if not button.isHidden()}
 
 
@@ -288,7 +288,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     percent: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    """With a scroll bar beside them, and no head, connection, figure or standing cut; of larger words, for those that stay."""
+    """Beside a scroll bar, no head, connection, figure or standing is cut; with large text, this holds for visible columns."""
     request.addfinalizer(lambda: translator.use("en"))
     translator.use(spoken)
     theme.set_text(percent)

@@ -1,4 +1,4 @@
-"""The comparison of models on Progress: what is drawn, what is said where there is nothing, and how one takes part."""
+"""The comparison of models on Progress: charts, the leaderboard, texts without data, and taking part."""
 
 import pytest
 from PySide6.QtWidgets import QLabel

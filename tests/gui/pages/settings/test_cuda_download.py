@@ -1,4 +1,4 @@
-"""CUDA as a person meets it in the settings: offered with its size, on its way, here, or what went wrong."""
+"""CUDA on the page Settings: offered with its size, downloading, installed, or failed with a reason."""
 
 import sys
 from collections.abc import Callable

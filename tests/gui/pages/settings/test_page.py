@@ -1,4 +1,4 @@
-"""Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
+"""The pages Settings and Help: settings can be searched, apply at once and can be reset; a report has nothing personal."""
 
 import datetime
 from collections.abc import Callable
@@ -400,7 +400,7 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qt
 
 
 def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
-    """The week that was painted and the list of programs: their rules are changed where they are kept."""
+    """The rules on the week and on programs link to their settings, because switching them off would erase them."""
     window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)

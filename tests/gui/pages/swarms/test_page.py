@@ -1,4 +1,4 @@
-"""The page Swarms: what is known, what could be joined, and that nothing is joined before a person says so."""
+"""The page Swarms: remembered swarms, joining, creating and inviting; nothing joins before a person says so."""
 
 import os
 from collections.abc import Callable
@@ -501,7 +501,7 @@ def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Mod
 
 
 def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
-    """Whoever is about to press its button, or stands on it with the keyboard, does so whatever is told meanwhile."""
+    """Events do not take a card away from a person who is about to press its button or has focused it."""
     window, view, _ = models
     train = button_of(view, "Train this one")
     train.setFocus()

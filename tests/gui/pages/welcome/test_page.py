@@ -1,4 +1,4 @@
-"""The first start: four steps with clicks and keys, each can be skipped, safe defaults, never asked again."""
+"""The first start: four steps by mouse and keyboard, each can be skipped, safe defaults, shown once only."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not supp
 
 @pytest.fixture
 def started(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Controller]:
-    """A shell at its very first start, with an engine that answers."""
+    """A controller at its first start, with an engine that answers."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     home = Home(tmp_path)
     engine = EngineProcess([sys.executable, str(FAKE), "well"], farewell=2.0)
@@ -264,7 +264,7 @@ def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(theme: Theme)
 def test_closing_the_questions_ends_all_and_they_are_asked_again(
     theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    """Also where there is a tray: nothing would go on in the background."""
+    """This holds with a tray, too: nothing would continue in the background."""
     monkeypatch.setattr(system_tray, "available", lambda: True)  # no test can have a system's tray come and go
     home = Home(tmp_path)
     shell = Controller(

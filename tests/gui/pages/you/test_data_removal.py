@@ -1,4 +1,4 @@
-"""A clean goodbye: everything is listed, who one is stays unless chosen, two words are needed, and what was done is said."""
+"""Removing data: all is listed, the identity stays unless it is ticked, a confirmation is needed, and the result is shown."""
 
 import sys
 from collections.abc import Callable

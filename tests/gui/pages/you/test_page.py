@@ -1,4 +1,4 @@
-"""The page You: totals and days as told, a calendar read by keyboard, an identity that changes only by a last word."""
+"""The page You: totals and days, a calendar to read by keyboard, and an identity that changes only after a confirmation."""
 
 import datetime
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_totals_and_who_took_groups_are_said(page: Page) -> None:
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
-    """Those that the engine's days hold already are stamped later than the days themselves."""
+    """Rounds that the engine's days include already have later times than the days themselves."""
     window, you, _ = page
     ahead = [events.RoundSummary(round=n, at=START + 7200.0, reward=0.4, solved=0.5, seconds=2.0, completions=64) for n in (1, 2)]
     for summary in ahead:

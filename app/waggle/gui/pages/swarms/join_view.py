@@ -115,11 +115,11 @@ class JoinView(QStackedWidget):
 
     def preview(self, swarm: SwarmShown, members_words: Callable[[], str]) -> None:
         """Preview a swarm; `members_words` says, in the window's language, who is in it."""
-        shown = self._add_preview(swarm, members_words)
+        preview = self._add_preview(swarm, members_words)
         self.opened.emit()
         self.leave()
         self.setCurrentIndex(PREVIEW)
-        shown.no.setFocus()  # a key that was meant for the view before must not join
+        preview.no.setFocus()  # a key that was meant for the view before must not join
 
     def leave(self) -> None:
         """Wait for no answer any more: it would bring this view back in front of another one."""
@@ -158,7 +158,7 @@ class JoinView(QStackedWidget):
         self._previewed = swarm, members_words
         empty(self._previews)
         state = self._state
-        shown = SwarmPreview(
+        preview = SwarmPreview(
             self._theme,
             swarm,
             about=members_words(),
@@ -166,11 +166,11 @@ class JoinView(QStackedWidget):
             round_=state.round,
             why_not=tr_sentence(state.swarms.fixed) if state.swarms else "",
         )
-        shown.accepted.connect(self._join)
-        shown.declined.connect(self.closed)
-        self._previews.addWidget(shown)
+        preview.accepted.connect(self._join)
+        preview.declined.connect(self.closed)
+        self._previews.addWidget(preview)
         self._previews.addStretch(1)
-        return shown
+        return preview
 
     def _join(self, charter: str) -> None:
         self._joining = new_id()

@@ -1,4 +1,4 @@
-"""What a person asks for in the whole window, with an engine behind it: it is asked, answered, and given up where nobody is."""
+"""Commands of a person in the whole window: sent to an engine, answered, refused, or given up without an engine."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ Begun = Callable[..., Controller]
 
 @pytest.fixture
 def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
-    """A shell whose window is shown and whose engine, a fake of some kind, contributes."""
+    """A controller with a visible window and a fake engine that contributes."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     made: list[Controller] = []
 

@@ -1,4 +1,4 @@
-"""Chat: what is said is seen at once, both answers grow beside each other, and what is not answered can be said again."""
+"""The chat: a message is visible at once, both answers grow side by side, and an unanswered message can be sent again."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ def tell(window: Window, *told: AnyEvent) -> None:
 
 @pytest.fixture
 def chat(window_told: Make) -> Chat:
-    """The page in a window whose engine is paused: one can talk all the same."""
+    """The chat in a window with a paused engine, which still answers messages."""
     window = window_told(RUNNING)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
