@@ -24,10 +24,10 @@ from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.pages.live.question_card import QuestionCard
-from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, Stepper
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, RoundStepper
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
-from waggle.gui.pages.swarms.page import Swarms
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
@@ -169,15 +169,16 @@ def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
     assert first.bottom() + 6 * calendar._step() < line.y()
 
 
-def raced(swarms: Swarms) -> None:
+def raced(swarms: SwarmsPage) -> None:
     swarms.show_race()
     for message in STORY:
         swarms.race.take(message)
 
 
-VIEWS: dict[str, Callable[[Swarms], None]] = {
-    "join": Swarms.show_join, "create": Swarms._show_form, "invite": Swarms.show_invitation, "models": Swarms.show_models,
-    "try": Swarms.show_trying, "race": Swarms.show_race, "raced": raced,
+VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
+    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "invite": SwarmsPage.show_invitation,
+    "models": SwarmsPage.show_models,
+    "try": SwarmsPage.show_trying, "race": SwarmsPage.show_race, "raced": raced,
 }  # fmt: skip
 
 
@@ -258,7 +259,7 @@ def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its
     window = window_told(story, *SIZE)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._as_table.click()
     screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
@@ -308,7 +309,7 @@ def test_charts_keep_their_figures_and_names(window_told: TellWindow, story: lis
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_the_steps_of_a_round_are_whole(qapp: object, theme: Theme, percent: int) -> None:
     theme.set_text(percent)
-    stepper = Stepper(theme)
+    stepper = RoundStepper(theme)
     stepper.resize(1600, stepper.height())
     stepper.show_state(State(stage="judge"))  # "Judge" and "judging", one below the other, go below their lines
     _, rows = inked(stepper.grab().toImage(), 2 * 266 + 46, 3 * 266 - 40)
@@ -326,7 +327,7 @@ def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
     qapp: object, theme: Theme, percent: int, phase: events.Phase
 ) -> None:
     theme.set_text(percent)
-    stepper, metrics, counts = Stepper(theme), QFontMetricsF(theme.font("label")), QFontMetricsF(theme.font("caption"))
+    stepper, metrics, counts = RoundStepper(theme), QFontMetricsF(theme.font("label")), QFontMetricsF(theme.font("caption"))
     for width in range(700, 1200, 50):
         stepper.resize(width, stepper.height())
         for now in (None, *STAGES):

@@ -26,7 +26,7 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.state.pages import PAGES
 from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
@@ -100,7 +100,7 @@ def show(window: Window, view: str) -> None:
     """Show a page, or a page in one of its views."""
     window.show_page("progress" if view == TABLE else view)
     progress = window.pages.get("progress")
-    if isinstance(progress, Progress):
+    if isinstance(progress, ProgressPage):
         progress.show_table(view == TABLE)
 
 

@@ -87,13 +87,25 @@ STANDINGS: dict[str, dict[str, object]] = {  # of invented peers, except for the
 }  # fmt: skip
 
 
+REFUSALS = {  # groups by peer and reason
+    "Brisk Otter": {"teaches_nothing": 10, "too_long": 2, "unfamiliar": 1},
+    "Clever Wren": {"teaches_nothing": 96},
+}
+
+
 def with_peers(story: Story) -> Story:
     now = story[-1].at
     plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
     standings = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
     peers = [msgspec.convert(fields, events.PeerInfo) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
-    return [*story, *(events.PeerChanged(peer=peer, at=now) for peer in doubts)]
+    refused = {f"12D3KooW{name}": by_reason for name, by_reason in REFUSALS.items()}
+    gathered = events.GroupsGathered(round=180, local=4, external=4, waiting=12, refused_by_peer=refused, at=now)
+    dropped = [
+        events.RecordRejected(origin="12D3KooWRapid Vole", reason=reason, count=count, at=now)
+        for reason, count in (("not the payload that was announced", 1), ("reserved question", 2))
+    ]
+    return [*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped]
 
 
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {

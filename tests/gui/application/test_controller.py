@@ -31,7 +31,7 @@ from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.help.page import HelpPage
-from waggle.gui.pages.settings.cuda_download import CudaView
+from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.gui.state.settings_store import SettingsStore
@@ -613,10 +613,10 @@ def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, mon
 def test_a_download_goes_on_in_other_words(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     script = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
     pack = cuda_download.shipped_pack()
-    before, after = (CudaView(theme, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
+    before, after = (CudaCard(theme, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
     before.act.click()
     qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)
-    after.go_on(before)
+    after.take_over(before)
     shiboken6.delete(before)
     assert after._bar.value() == 25
     after.program.process.write(b"\n")

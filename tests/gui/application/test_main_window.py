@@ -22,7 +22,7 @@ from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import date_of
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.help.page import HelpPage
-from waggle.gui.pages.welcome.page import Welcome
+from waggle.gui.pages.welcome.page import WelcomePage
 from waggle.gui.state import shortcuts
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.pages import PAGES
@@ -175,7 +175,7 @@ def test_what_has_nothing_to_say_yet_takes_no_room_and_a_link_begins_where_words
     screenshot_when_still(window)
     assert window.home.hero._below.isVisible()
     assert left_edge(window.home._good._reward) == left_edge(window.home._good._question)
-    window.cover(welcome := Welcome(theme))
+    window.cover(welcome := WelcomePage(theme))
     screenshot_when_still(window)
     assert left_edge(welcome._skip) + 5 == left_edge(welcome._steps)
 

@@ -18,7 +18,7 @@ from waggle.core.paths import Home
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.swarms.page import CREATE, JOIN
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
 from waggle.gui.pages.you.page import GOODBYE, IDENTITY
@@ -191,9 +191,9 @@ def test_an_answer_of_ones_own_and_what_is_being_answered_go_on(shell: Controlle
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_feed_stays_frozen_and_filtered(shell: Controller, way: dict[str, str | int]) -> None:
-    def live() -> Live:
+    def live() -> LivePage:
         page = shell.window.pages["live"]
-        assert isinstance(page, Live)
+        assert isinstance(page, LivePage)
         return page
 
     tell(shell, arrived(30))

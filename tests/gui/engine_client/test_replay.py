@@ -16,7 +16,7 @@ from waggle.gui.application.main import Arguments, run
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.live.page import LivePage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -186,7 +186,7 @@ def test_a_press_on_live_asks_for_an_example(theme: Theme, qtbot: QtBot, recordi
     shell = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("live")
     live = shell.window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     with qtbot.waitSignal(shell.example_wanted, timeout=1000):
         live._example.click()
     window = shell.window
@@ -215,9 +215,9 @@ def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(
     shiboken6.delete(window)
 
 
-def live_in(window: Window) -> Live:
+def live_in(window: Window) -> LivePage:
     page = window.pages["live"]
-    assert isinstance(page, Live)
+    assert isinstance(page, LivePage)
     return page
 
 

@@ -44,10 +44,10 @@ from waggle.gui.i18n.formatting import (
 )
 from waggle.gui.i18n.translator import Language
 from waggle.gui.pages.live import question_card
-from waggle.gui.pages.live.round_stepper import Stepper
-from waggle.gui.pages.peers.peer_table import COLUMNS, SIGN, SIGNS, WIDTHS
-from waggle.gui.pages.progress.page import verdict
-from waggle.gui.pages.settings.rows import PARTS, control
+from waggle.gui.pages.live.round_stepper import RoundStepper
+from waggle.gui.pages.peers.peer_table import COLUMNS, STANDING_CHIPS, STANDING_COLUMN, WIDTHS
+from waggle.gui.pages.progress.page import score_headline
+from waggle.gui.pages.settings.rows import SECTIONS, make_control
 from waggle.gui.state import shortcuts
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
@@ -196,10 +196,10 @@ def test_it_is_the_person_who_joins_and_the_swarm_that_practises_in_german() -> 
     assert tr("It trains on") == "Er übt"
 
 
-@pytest.mark.parametrize("word", [word for _, word, _ in SIGNS.values()])
+@pytest.mark.parametrize("word", [word for _, word, _ in STANDING_CHIPS.values()])
 def test_how_a_peer_stands_is_not_cut_in_the_table_in_german(theme: Theme, word: str) -> None:
     translator.use("de")
-    room = theme.px(WIDTHS[SIGN]) - theme.size["icon_small"] - 30  # beside the icon and between the edges
+    room = theme.px(WIDTHS[STANDING_COLUMN]) - theme.size["icon_small"] - 30  # beside the icon and between the edges
     assert QFontMetrics(theme.font("small")).horizontalAdvance(tr(word)) <= room
 
 
@@ -230,12 +230,12 @@ def test_hundredths_are_written_as_is_the_custom(theme: Theme, qtbot: QtBot) -> 
     signs = [words[max(0, match.start() - 1)] for words in (*book.words.values(), *book.sentences.values())
              for match in re.finditer(r"%(?![\dn])", words)]  # fmt: skip
     assert set(signs) == {"\u202f", "-"}
-    rows = [row for part in PARTS for row in part.rows if row.key in ("window.text_percent", "computer.cpu_percent")]
+    rows = [row for part in SECTIONS for row in part.rows if row.key in ("window.text_percent", "computer.cpu_percent")]
     for spoken, gap in (("en", ""), ("de", "\u202f")):
         translator.use(spoken)  # type: ignore[arg-type]
         assert (percent(0.256), percent(0.256, 1)) == (f"26{gap}%", f"25{'.' if spoken == 'en' else ','}6{gap}%")
         for row in rows:
-            widget = control(theme, row)
+            widget = make_control(theme, row)
             qtbot.addWidget(widget)
             widget.show_value(90)
             assert (widget.currentText() if isinstance(widget, Picker) else widget.text()) == f"90{gap}%"
@@ -338,9 +338,9 @@ def test_the_verdict_on_progress_is_german() -> None:
     scores = (HeldOutScore(round=0, at=0, right=1, total=100), HeldOutScore(round=216, at=0, right=24, total=100))
     played = RoundSummary(round=216, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
     words = "Nach 216 Runden beantwortet dein Modell 24 von 100 neuen Fragen richtig"
-    assert verdict(State(rounds=(played,), held_out=scores)) == f"{words}; am Anfang waren es 1"
-    assert verdict(State(rounds=(played,), held_out=scores[1:])) == words
-    assert "verdient dein Modell eine Belohnung von 0,40;" in verdict(State(rounds=(played,)))
+    assert score_headline(State(rounds=(played,), held_out=scores)) == f"{words}; am Anfang waren es 1"
+    assert score_headline(State(rounds=(played,), held_out=scores[1:])) == words
+    assert "verdient dein Modell eine Belohnung von 0,40;" in score_headline(State(rounds=(played,)))
 
 
 @pytest.mark.parametrize(("spoken", "text"), [("en", "0.35 kWh"), ("de", "0,35 kWh")])
@@ -388,7 +388,7 @@ def inked(widget: QWidget, colour: QColor) -> list[int]:
 @pytest.mark.parametrize("spoken", ["en", "mirrored"])
 def test_what_is_painted_by_hand_begins_where_lines_begin(qapp: QApplication, theme: Theme, spoken: Language) -> None:
     translator.use(spoken)
-    stepper, stages = Stepper(theme), Stages(theme)
+    stepper, stages = RoundStepper(theme), Stages(theme)
     stepper.resize(800, 40)
     stepper.show_state(State(stage="draw"))
     stages.show_stage(1, 6)

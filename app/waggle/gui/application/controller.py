@@ -17,8 +17,8 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.pages.welcome.page import Welcome
-from waggle.gui.pages.you.data_removal import Farewell
+from waggle.gui.pages.welcome.page import WelcomePage
+from waggle.gui.pages.you.data_removal import RemovalScreen
 from waggle.gui.state import notifications
 from waggle.gui.state.event_log import EventLog
 from waggle.gui.state.settings_store import SettingsStore
@@ -62,7 +62,7 @@ class Controller(QObject):
         self._window_state = window_state.read(home.window) if home is not None else window_state.WindowState()
         self._shown_state = State()
         self._invite = ""
-        self._farewell: Farewell | None = None
+        self._farewell: RemovalScreen | None = None
         self._asking = False
         self.choices, self.event_log = choices, EventLog(self)
         self._appearance = _appearance_of(choices.settings)
@@ -97,7 +97,7 @@ class Controller(QObject):
         self.window.show_page(page or self._window_state.page)
         self._asking = first
         if first:
-            welcome = Welcome(self._theme)
+            welcome = WelcomePage(self._theme)
             welcome.invited.connect(self._remember_invite)
             welcome.done.connect(self._welcomed)
             self.window.cover(welcome)
@@ -181,7 +181,7 @@ class Controller(QObject):
     def _remove_data(self, kinds: frozenset[DataKind]) -> None:
         """Stop the engine, remove these kinds of data, and show what was removed before everything ends."""
         assert self._home is not None
-        self._farewell = Farewell(self._theme, self._home.root, kinds)
+        self._farewell = RemovalScreen(self._theme, self._home.root, kinds)
         self._farewell.closed.connect(self.finished)
         self.window.cover(self._farewell)
         self._source.stop()
@@ -278,7 +278,7 @@ class Controller(QObject):
         self.window.setWindowState(old.windowState() & ~Qt.WindowState.WindowActive)
         self.window.show_page(old.page)
         self.window.setVisible(was_visible)
-        self.window.go_on(old)
+        self.window.take_over(old)
         old.closing.disconnect()
         old.hide()
         old.deleteLater()

@@ -11,14 +11,14 @@ from waggle.core import paths
 from waggle.gui.application.navigation import NavigationRail, StatusBar
 from waggle.gui.i18n.formatting import tr, tr_sentence
 from waggle.gui.pages.help.page import HelpPage
-from waggle.gui.pages.home.page import Home
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.page import Page
-from waggle.gui.pages.peers.page import Peers
-from waggle.gui.pages.progress.page import ASK_AGAIN, Progress
+from waggle.gui.pages.peers.page import PeersPage
+from waggle.gui.pages.progress.page import ASK_AGAIN, ProgressPage
 from waggle.gui.pages.settings.page import SettingsPage
-from waggle.gui.pages.swarms.page import Swarms
-from waggle.gui.pages.you.page import You
+from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state import shortcuts
 from waggle.gui.state.daily_totals import QuerySchedule
 from waggle.gui.state.event_log import EventLog
@@ -68,15 +68,15 @@ class PageWindow(QWidget):
         self._choices = choices = choices or SettingsStore(None, parent=self)
         history = QuerySchedule(ASK_AGAIN)  # shared by both pages that show it: the first one seen queries
         self._page_factories: dict[str, Callable[[], Page]] = {
-            "live": lambda: self._live(theme), "progress": lambda: Progress(theme, history),
+            "live": lambda: self._live(theme), "progress": lambda: ProgressPage(theme, history),
             "settings": lambda: SettingsPage(theme, choices), "help": lambda: self._help(event_log, home, host),
         }  # fmt: skip
         with style_sheet_suspended():
             self.home, self.peers, self.swarms, self.you = (
-                Home(theme, history, can_start),
-                Peers(theme),
-                Swarms(theme, here=home is not None),
-                You(theme, home),
+                HomePage(theme, history, can_start),
+                PeersPage(theme),
+                SwarmsPage(theme, here=home is not None),
+                YouPage(theme, home),
             )
             self.pages: dict[str, Page] = {"home": self.home, "peers": self.peers, "swarms": self.swarms, "you": self.you}
             self.rail, self.status = NavigationRail(theme), StatusBar(theme)
@@ -141,19 +141,19 @@ class PageWindow(QWidget):
             self.pages[name] = self._add(name, self._page_factories[name]())
         return self.pages[name]
 
-    def go_on(self, before: "PageWindow") -> None:
+    def take_over(self, before: "PageWindow") -> None:
         """Take over the state of the window that this one replaces, page by page, hidden ones included."""
         for name, page in before.pages.items():
             if name != self.page:
-                self._page(name).go_on(page)
+                self._page(name).take_over(page)
         self.setFocus()  # so that restoring the visible page decides the focus
-        self.pages[self.page].go_on(before.pages[self.page])
+        self.pages[self.page].take_over(before.pages[self.page])
         self.redraw()
 
     def forget_run(self) -> None:
         """Another run begins: Live drops the cards that it froze."""
         live = self.pages.get("live")
-        if isinstance(live, Live):
+        if isinstance(live, LivePage):
             live.thaw()
 
     def _add(self, name: str, page: Page) -> Page:
@@ -213,8 +213,8 @@ class PageWindow(QWidget):
         """Whether the window is open: neither hidden in the tray nor minimised."""
         return not (self.isHidden() or self.isMinimized())
 
-    def _live(self, theme: Theme) -> Live:
-        live = Live(theme)
+    def _live(self, theme: Theme) -> LivePage:
+        live = LivePage(theme)
         live.example_wanted.connect(self.example_wanted)
         return live
 

@@ -1,4 +1,4 @@
-"""A page of the window: what every one of them has."""
+"""The base class of the window's pages."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
@@ -10,10 +10,10 @@ from waggle.protocol.state import State
 
 
 class Page(QWidget):
-    """One page of the window: shows a State when it is visible, and knows a wide and a compact form."""
+    """Shows a State while it is visible; has a wide and a compact layout."""
 
     commanded = Signal(object)  # a command for the engine
-    notice_posted = Signal(str, str)  # what came of something that was asked for, and its sign, as `StatusBar.notice` has them
+    notice_posted = Signal(str, str)  # the outcome of what a person asked for, and its sign, as for `StatusBar.notice`
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -22,27 +22,26 @@ class Page(QWidget):
         self._arranged: tuple[int, int, bool, bool] | None = None
 
     def show_state(self, state: State, now: float) -> None:
-        """Redraw what changed; `now` is the moment that "ago" is counted from."""
+        """Redraw what changed; "ago" is counted from unix time `now`."""
         raise NotImplementedError
 
     def arrange(self, edge: int, gap: int) -> None:
-        """Take the form that `compact` names, with so much room at the sides and between cards."""
+        """Lay out for `compact`, with `edge` pixels at the sides and `gap` pixels between cards."""
         raise NotImplementedError
 
     def go_to_search(self) -> None:
-        """Go to where something can be looked for, on a page that has such a place."""
+        """Focus the search field, on a page that has one."""
 
-    def go_on(self, before: "Page") -> None:
-        """Take the place of the same page of an earlier window: what runs there goes on, and what a person chose, typed or waits
-        for there is found here, as far as no State has it."""
+    def take_over(self, before: "Page") -> None:
+        """Take over what no State has from the page of an earlier window: processes, choices, text, awaited answers."""
 
     def set_compact(self, compact: bool) -> None:
-        """The window became narrower than the tokens' `compact_below`, or wider."""
+        """The window became narrower than the theme's `compact_below`, or wider."""
         self.compact = compact
         self._arrange()
 
     def is_tight(self) -> bool:
-        """Whether there is little room for what stands one below the other."""
+        """Whether there is little height, too."""
         return self.compact
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -50,7 +49,7 @@ class Page(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Content is never wider than WIDEST: what is more goes to the sides."""
+        """Lay out again if it changes anything. Content is never wider than WIDEST; more width becomes margin."""
         tight = self.is_tight()
         gap = 12 if tight else self.theme.space["base"]
         edge = max(20 if self.compact else self.theme.space["page"], (self.width() - WIDEST) // 2)

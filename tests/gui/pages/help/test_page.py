@@ -1,4 +1,4 @@
-"""Help asks other doors of Waggle, in processes of their own, and only when a person presses."""
+"""The page Help runs other commands of Waggle in processes of their own, only when a person presses a button."""
 
 import logging
 import sys
@@ -15,7 +15,7 @@ import waggle
 from gui.recorded import ready
 from waggle.core import paths
 from waggle.gui.i18n import translator
-from waggle.gui.pages.help.page import WORDS, HelpPage, Log
+from waggle.gui.pages.help.page import WORDS, HelpPage, LogCard
 from waggle.gui.state.event_log import MOST_ENTRIES, EventLog, EventLogHandler, EventLogModel
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
 from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
@@ -213,7 +213,7 @@ def test_who_reads_the_log_keeps_the_place_while_lines_come(theme, qtbot):
     journal = EventLog()
     for number in range(200):
         journal.complain(f"line {number}")
-    log = Log(theme, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
     log.resize(900, 300)
     log.show()
@@ -256,7 +256,7 @@ def test_a_log_is_bounded_and_holds_what_its_journal_holds(theme, qtbot):
 def test_what_was_copied_of_the_log_is_said_only_while_it_is_what_stands_there(theme, qtbot, then):
     journal = EventLog()
     journal.complain("line")
-    log = Log(theme, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
     log._copy.click()
     log.catch_up()

@@ -1,4 +1,4 @@
-"""The comparison of models on Progress: what is drawn, what is said where there is nothing, and how one takes part."""
+"""The comparison of models on Progress: charts, the leaderboard, texts without data, and taking part."""
 
 import pytest
 from PySide6.QtWidgets import QLabel
@@ -7,7 +7,7 @@ from gui.conftest import TellWindow
 from waggle.core.settings import Settings, SwarmSettings
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.leaderboard_chart import LeaderboardChart
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import Line
 from waggle.protocol.commands import ChangeSettings
@@ -31,15 +31,15 @@ def chosen(*, on: bool = True, solo: bool = False) -> SettingsChanged:
     return SettingsChanged(settings=Settings(swarm=SwarmSettings(leaderboard=on, solo=solo)))
 
 
-def opened(window: Window) -> Progress:
+def opened(window: Window) -> ProgressPage:
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._compared.setChecked(True)
     return page
 
 
-def visible_words(page: Progress) -> str:
+def visible_words(page: ProgressPage) -> str:
     labels, lines = page._comparison.findChildren(QLabel), page._comparison.findChildren(Line)
     texts = [(label, label.text()) for label in labels] + [(line, line.words()) for line in lines]
     return "\n".join(words for widget, words in texts if widget.isVisibleTo(page))

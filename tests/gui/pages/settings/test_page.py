@@ -1,4 +1,4 @@
-"""Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
+"""The pages Settings and Help: settings can be searched, apply at once and can be reset; a report has nothing personal."""
 
 import datetime
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from waggle.core.errors import SettingsError
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.help.page import Log
-from waggle.gui.pages.home.rules_popup import Why, unheld
-from waggle.gui.pages.settings.page import Setting, SettingsPage
-from waggle.gui.pages.settings.rows import PARTS
-from waggle.gui.pages.settings.sent_messages import Privacy
+from waggle.gui.pages.help.page import LogCard
+from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
+from waggle.gui.pages.settings.page import SettingRow, SettingsPage
+from waggle.gui.pages.settings.rows import SECTIONS
+from waggle.gui.pages.settings.sent_messages import PrivacyCard
 from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
@@ -37,7 +37,7 @@ from waggle.protocol.schedule import Decision, Rule, Tick
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
-ROWS = {row.key: row for part in PARTS for row in part.rows}
+ROWS = {row.key: row for part in SECTIONS for row in part.rows}
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
     return settings_page
 
 
-def row_of(page: SettingsPage, key: str) -> Setting:
+def row_of(page: SettingsPage, key: str) -> SettingRow:
     return next(row for card in page._cards for row in card.rows if row._row.key == key)
 
 
@@ -57,6 +57,19 @@ def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
     for key in ROWS:
         assert settings.value_of(settings.Settings(), key) is not None
         assert row_of(page, key)._reset.isHidden(), "a default needs no way back"
+
+
+def test_the_window_offers_the_sharing_strategies_that_a_live_swarm_can_serve(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    settings.change(path, {"learning.sharing": "truncated_importance"})
+    page = SettingsPage(theme, SettingsStore(path))
+    qtbot.addWidget(page)
+    picker = row_of(page, "learning.sharing")._control
+    assert isinstance(picker, Picker)
+    assert {"plain", "own_probability"} < set(settings.LIVE_SHARING_STRATEGIES)
+    assert picker._values == [*(name for name, _ in ROWS["learning.sharing"].kind.options), "truncated_importance"]  # type: ignore[union-attr]
+    assert sorted(picker._values[:-1]) == sorted(settings.LIVE_SHARING_STRATEGIES)
+    assert picker.currentText() == "truncated_importance", "as the file says"
 
 
 def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
@@ -295,7 +308,7 @@ def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(t
 
 
 def test_a_rule_is_switched_off_where_it_is_named(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
-    why, commands = Why(theme, page), list[AnyCommand]()
+    why, commands = RulesPopup(theme, page), list[AnyCommand]()
     why.commanded.connect(commands.append)
     ticks = (Tick(rule="pause", passes=False, says="Paused."), Tick(rule="power", passes=True, says="It is plugged in."))
     why.show_ticks(ticks)
@@ -344,7 +357,7 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
 def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
     translator.use(spoken)
     theme.set_text(percent)
-    why = Why(theme, page)
+    why = RulesPopup(theme, page)
     for ticks in (PASSED[:1], PASSED, PASSED[2:]):
         why.show_ticks([*ticks, *UNTOLD], "Nobody else is in First light now. It needs nothing from you.")
         why.open_below(page)
@@ -360,7 +373,7 @@ def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, sp
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
 def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
-    why, commands = Why(theme, page), list[AnyCommand]()
+    why, commands = RulesPopup(theme, page), list[AnyCommand]()
     why.commanded.connect(commands.append)
 
     def ticks(celsius: int) -> tuple[Tick, ...]:
@@ -387,7 +400,7 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qt
 
 
 def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
-    """The week that was painted and the list of programs: their rules are changed where they are kept."""
+    """The rules on the week and on programs link to their settings, because switching them off would erase them."""
     window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -406,7 +419,7 @@ def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[...,
 
 
 def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage) -> None:
-    why = Why(theme, page)
+    why = RulesPopup(theme, page)
     why.show_ticks([Tick(rule="disk", passes=False, says="The disk is full.", ends="Make room on it.")])
     assert why.findChildren(Switch) == []
     for rule in get_args(Rule):
@@ -416,7 +429,7 @@ def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage
 
 
 def test_what_left_this_computer_is_shown_verbatim(theme: Theme, qtbot: QtBot) -> None:
-    privacy, commands = Privacy(theme), list[AnyCommand]()
+    privacy, commands = PrivacyCard(theme), list[AnyCommand]()
     qtbot.addWidget(privacy)
     privacy.commanded.connect(commands.append)
     privacy._ask.click()
@@ -449,7 +462,7 @@ def test_the_log_is_searched_and_newest_first() -> None:
 
 def test_an_empty_log_says_why_and_has_nothing_to_copy(theme: Theme, qtbot: QtBot) -> None:
     journal = EventLog()
-    log = Log(theme, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
     states = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
     journal.take(events.EngineStopped(round=3, at=5.0))

@@ -1,4 +1,4 @@
-"""The page Swarms: what is known, what could be joined, and that nothing is joined before a person says so."""
+"""The page Swarms: remembered swarms, joining, creating and inviting; nothing joins before a person says so."""
 
 import os
 from collections.abc import Callable
@@ -20,11 +20,17 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
-from waggle.gui.pages.swarms.create_form import TOPICS, level_of
+from waggle.gui.pages.swarms.create_form import TOPICS, closest_level
 from waggle.gui.pages.swarms.join_view import PREVIEW
-from waggle.gui.pages.swarms.models import ModelCard, ModelsView, about
-from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, Swarms
-from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
+from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
+from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
+from waggle.gui.pages.swarms.playground.question import (
+    AnswerRow,
+    QuestionView,
+    own_answer_outcome,
+    shares_answers,
+    should_offer_sharing,
+)
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
@@ -74,7 +80,7 @@ BEGUN = [
 
 
 @pytest.fixture
-def page(window_told: TellWindow) -> tuple[Window, Swarms, list[AnyCommand]]:
+def page(window_told: TellWindow) -> tuple[Window, SwarmsPage, list[AnyCommand]]:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -82,10 +88,10 @@ def page(window_told: TellWindow) -> tuple[Window, Swarms, list[AnyCommand]]:
     return window, window.swarms, sent
 
 
-Page = tuple[Window, Swarms, list[AnyCommand]]
+Page = tuple[Window, SwarmsPage, list[AnyCommand]]
 
 
-def is_previewing(swarms: Swarms) -> bool:
+def is_previewing(swarms: SwarmsPage) -> bool:
     """Whether the page shows the preview of a swarm."""
     return (swarms._views.currentIndex(), swarms.join_view.currentIndex()) == (JOIN, PREVIEW)
 
@@ -337,7 +343,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
 
 
 def test_the_closest_difficulty_is_taken() -> None:
-    assert [level_of(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
+    assert [closest_level(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 
 
 def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplication, tmp_path: Path) -> None:
@@ -489,13 +495,13 @@ Models = tuple[Window, ModelsView, list[AnyCommand]]
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
     _, view, sent = models
     assert isinstance(sent[-1], commands.ListModels)
-    assert about(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
-    assert "the download goes on" in about(HALF)
+    assert model_summary(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
+    assert "the download goes on" in model_summary(HALF)
     assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
 
 
 def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
-    """Whoever is about to press its button, or stands on it with the keyboard, does so whatever is told meanwhile."""
+    """Events do not take a card away from a person who is about to press its button or has focused it."""
     window, view, _ = models
     train = button_of(view, "Train this one")
     train.setFocus()
@@ -617,7 +623,7 @@ TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
     answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
 )  # fmt: skip
-Trying = tuple[Window, AskView, list[AnyCommand]]
+Trying = tuple[Window, QuestionView, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -733,7 +739,7 @@ def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
 def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, theme: Theme, qtbot: QtBot) -> None:
     window, _, _ = trying
     other = replace(POSED, specialty="binary_matrix", number=99)
-    view, sent = AskView(theme), list[AnyCommand]()
+    view, sent = QuestionView(theme), list[AnyCommand]()
     qtbot.addWidget(view)
     view.commanded.connect(sent.append)
     view.show_state(replace(window._current.state, posed=other))
@@ -841,19 +847,19 @@ def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_share
     ],
 )
 def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, may_ask: bool) -> None:
-    assert (shares(state), may_be_asked(state)) == (shared, may_ask)
+    assert (shares_answers(state), should_offer_sharing(state)) == (shared, may_ask)
 
 
 def test_an_answer_that_did_not_travel_is_said() -> None:
-    assert outcome(TRIED, 0) == outcome(replace(TRIED, mine=None), 5) == ""
-    assert "was not shared" in outcome(TRIED, 5)
+    assert own_answer_outcome(TRIED, 0) == own_answer_outcome(replace(TRIED, mine=None), 5) == ""
+    assert "was not shared" in own_answer_outcome(TRIED, 5)
 
 
-def rows(view: AskView) -> list[AnswerRow]:
+def rows(view: QuestionView) -> list[AnswerRow]:
     return [row for row in view.findChildren(AnswerRow) if not row.isHidden()]
 
 
-def names(view: AskView) -> list[str]:
+def names(view: QuestionView) -> list[str]:
     return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
 
 

@@ -1,4 +1,4 @@
-"""A clean goodbye: everything is listed, who one is stays unless chosen, two words are needed, and what was done is said."""
+"""Removing data: all is listed, the identity stays unless it is ticked, a confirmation is needed, and the result is shown."""
 
 import sys
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from waggle.gui.application.controller import Controller
 from waggle.gui.application.main_window import Window
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
-from waggle.gui.pages.you.data_removal import NOTES, TITLES, Farewell, GoodbyeView, chosen_words, done_words
+from waggle.gui.pages.you.data_removal import NOTES, TITLES, DataRemovalView, RemovalScreen, chosen_words, done_words
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
@@ -52,7 +52,7 @@ def test_what_was_done_is_said() -> None:
 
 
 def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme, qtbot: QtBot) -> None:
-    view, choices = GoodbyeView(theme), list[object]()
+    view, choices = DataRemovalView(theme), list[object]()
     qtbot.addWidget(view)
     view.confirmed.connect(choices.append)
     view.show_found(BELONGINGS, no_backup="")
@@ -72,7 +72,7 @@ def test_who_one_is_stays_unless_chosen_and_a_second_word_is_needed(theme: Theme
 
 
 def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
-    view = GoodbyeView(theme)
+    view = DataRemovalView(theme)
     qtbot.addWidget(view)
     view.show_found(BELONGINGS[:1], no_backup="The engine is not running.")
     assert not view._go.isEnabled()
@@ -81,7 +81,7 @@ def test_nothing_chosen_cannot_be_removed(theme: Theme, qtbot: QtBot) -> None:
 
 
 def test_a_file_that_resisted_is_named(theme: Theme, qtbot: QtBot) -> None:
-    last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
+    last = RemovalScreen(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)
     last._say(
         (Removal(kind="log", files=0, size=0, spared=(FailedRemoval(path="/x/<b>waggle.log", reason="Permission denied"),)),)
@@ -100,7 +100,7 @@ def test_a_goodbye_that_is_refused_says_so_in_the_persons_language(
     monkeypatch.setattr(
         paths, "module_command", lambda _: [sys.executable, "-c", f"import sys; sys.stderr.write({refusal!r}); sys.exit(1)"]
     )
-    last = Farewell(theme, Path("/nowhere"), frozenset({"log"}))
+    last = RemovalScreen(theme, Path("/nowhere"), frozenset({"log"}))
     qtbot.addWidget(last)
     translator.use("de")
     try:

@@ -1,4 +1,4 @@
-"""The page You: totals and days as told, a calendar read by keyboard, an identity that changes only by a last word."""
+"""The page You: totals and days, a calendar to read by keyboard, and an identity that changes only after a confirmation."""
 
 import datetime
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from gui.recorded import START, ready
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.heat_map import day_words, first_day, level
 from waggle.gui.i18n.formatting import whole_day
-from waggle.gui.pages.you.page import You, aha_words
-from waggle.gui.pages.you.share_card import SIZE, figures
+from waggle.gui.pages.you.page import YouPage, aha_words
+from waggle.gui.pages.you.share_card import SIZE, share_card_figures
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_identity import BackupRead, BackupWritten, Day, DaysTold
@@ -34,7 +34,7 @@ DAYS = DaysTold(
     at=START,
 )
 BEGUN = [ready(), events.PhaseChanged(phase="contributing", round=613, at=START), DAYS]
-Page = tuple[Window, You, list[AnyCommand]]
+Page = tuple[Window, YouPage, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_totals_and_who_took_groups_are_said(page: Page) -> None:
 
 
 def test_rounds_are_counted_once_though_the_clock_was_set_back(page: Page) -> None:
-    """Those that the engine's days hold already are stamped later than the days themselves."""
+    """Rounds that the engine's days include already have later times than the days themselves."""
     window, you, _ = page
     ahead = [events.RoundSummary(round=n, at=START + 7200.0, reward=0.4, solved=0.5, seconds=2.0, completions=64) for n in (1, 2)]
     for summary in ahead:
@@ -233,7 +233,11 @@ def test_the_share_card_is_a_picture_with_counts_and_a_made_up_name_only(page: P
     assert QImage(str(tmp_path / "card.png")).size() == SIZE
     you.save_card(tmp_path / "card")
     assert (tmp_path / "card-2.png").exists(), "nobody was asked whether the first may go"
-    assert figures(window._current.state) == [("1,280", "answers tried"), ("320", "of them right"), ("3", "peers took some")]
+    assert share_card_figures(window._current.state) == [
+        ("1,280", "answers tried"),
+        ("320", "of them right"),
+        ("3", "peers took some"),
+    ]
     for name, saved in (("my card v1.2", "my card v1.2.png"), ("20.11.2026", "20.11.2026.png"), ("card.JPG", "card.JPG")):
         you.save_card(tmp_path / name)
         assert not QImage(str(tmp_path / saved)).isNull()
@@ -247,7 +251,7 @@ def test_before_there_is_anything_it_says_what_will_stand_here(window_told: Tell
     window.show_page("you")
     assert window.you._line.words() == "What your computer contributes is counted here from its first round on."
     assert not window.you._acts[0].isEnabled()
-    assert figures(State())[0] == ("0", "answers tried")
+    assert share_card_figures(State())[0] == ("0", "answers tried")
 
 
 def test_a_backup_can_be_called_off_until_it_is_done_and_every_field_keeps_its_name(page: Page) -> None:

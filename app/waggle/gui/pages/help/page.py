@@ -1,4 +1,4 @@
-"""Help: what the words mean, does it work here, is there a newer one, what happened, the keys, and a report without names."""
+"""The page Help: a glossary, the self-test, the search for an update, the log, a report without names, and the keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,10 +46,10 @@ WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
-    """What stands around a question that one of waggle's other doors answers."""
+class HelpQuestion:
+    """The texts around a question that a command of `waggle` answers."""
 
-    door: str
+    command: str
     title: str
     about: str
     act: str
@@ -59,8 +59,8 @@ class Asking:
     failed: str
 
 
-SELF_TEST = Asking(
-    door="selftest",
+SELF_TEST = HelpQuestion(
+    command="selftest",
     title=later("Can this computer take part?"),
     about=later("Plays three rounds alone with the model that ships, in a folder that is thrown away."),
     act=later("Run the self-test"),
@@ -69,8 +69,8 @@ SELF_TEST = Asking(
     answered=later("It works: three rounds were played here."),
     failed=later("It failed; what was said stands below."),
 )
-UPDATE = Asking(
-    door="update",
+UPDATE = HelpQuestion(
+    command="update",
     title=later("Is there a newer Waggle?"),
     about=later("Asks the makers' signed list of versions, only when you press this. Nothing is installed by itself."),
     act=later("Ask now"),
@@ -81,12 +81,12 @@ UPDATE = Asking(
 )
 
 
-class QuestionPanel(QFrame):
-    """A question, and what a process of its own says to it."""
+class HelpQuestionPanel(QFrame):
+    """A question, and the output of the command that answers it, run in a process of its own."""
 
     done = Signal()
 
-    def __init__(self, theme: Theme, asking: Asking) -> None:
+    def __init__(self, theme: Theme, asking: HelpQuestion) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._asking = asking
@@ -113,8 +113,8 @@ class QuestionPanel(QFrame):
         program.line.connect(lambda line: self._add(tr_sentence(line.decode("utf-8", "replace").rstrip())))
         program.ended.connect(self._ended)
 
-    def go_on(self, before: "QuestionPanel") -> None:
-        """The rest of what is answered there is heard here."""
+    def take_over(self, before: "HelpQuestionPanel") -> None:
+        """Take over a running command and its output."""
         if before.busy:
             before._program.live_with(self)
             self._hear(before._program)
@@ -123,15 +123,15 @@ class QuestionPanel(QFrame):
     def _wait(self, output: str) -> None:
         self._output.show()
         self._output.setPlainText(output)
-        if self._run is self.window().focusWidget():  # else Qt gives it to whatever comes next
+        if self._run is self.window().focusWidget():  # else Qt focuses the next widget
             self._output.setFocus()
         self._run.setEnabled(False)
         self._says.setText(tr(self._asking.busy))
 
     def ask(self) -> None:
-        """Ask anew; `done` follows."""
+        """Run the command; `done` follows."""
         self._wait("")
-        self._program.start([*paths.module_command("waggle"), self._asking.door])
+        self._program.start([*paths.module_command("waggle"), self._asking.command])
 
     def _add(self, line: str) -> None:
         self._output.appendPlainText(visible(line))
@@ -146,22 +146,23 @@ class QuestionPanel(QFrame):
         self.done.emit()
 
 
-class _AsWideAsTheView(QStyledItemDelegate):
-    """Else all lines are as wide as the first was, and what is wider than the view ends without a sign that it does."""
+class _ViewWidthDelegate(QStyledItemDelegate):
+    """Gives every line the view's width. With uniform sizes, all lines have the first one's width, and longer text is cut
+    without an ellipsis."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
         return QSize(0, super().sizeHint(option, index).height())
 
 
-class Log(QFrame):
-    """What happened since the window was opened, newest first."""
+class LogCard(QFrame):
+    """The events since the window was opened, newest first."""
 
     def __init__(self, theme: Theme, journal: EventLog) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self.model = EventLogModel(journal, self)
         self._journal, self._stale = journal, False
-        self.names: Mapping[str, str] = {}  # that are not copied, and what stands for them
+        self.names: Mapping[str, str] = {}  # names to leave out of a copy, and their replacements
         search = Field(theme, tr("Find in the log"), tr("Find in the log"))
         search.setClearButtonEnabled(True)
         search.setMinimumWidth(theme.px(180))  # its row has a title and a button, too
@@ -169,7 +170,7 @@ class Log(QFrame):
         self.search = search
         self._view = QListView()
         self._view.setModel(self.model)
-        self._view.setItemDelegate(_AsWideAsTheView(self._view))
+        self._view.setItemDelegate(_ViewWidthDelegate(self._view))
         self._view.setUniformItemSizes(True)
         self._view.setFont(theme.font("mono"))
         self._view.setAccessibleName(tr("Log"))
@@ -188,7 +189,7 @@ class Log(QFrame):
         self.setLayout(column(head, self._view, gap=10, margins=(20, 16, 20, 18)))
 
     def catch_up(self) -> None:
-        """Only a log that is seen is read again; at most once a redraw."""
+        """Show new entries; called when the page is redrawn, so only while it is visible."""
         if self._stale:
             self._stale = False
             self.model.catch_up()
@@ -208,8 +209,8 @@ class Log(QFrame):
         self._copy.say(tr("Copied"), "check")
 
 
-class Report(QFrame):
-    """What to send, shown before it is copied; nothing is sent from here."""
+class ReportCard(QFrame):
+    """The report, shown before it is copied; nothing is sent from here."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -237,9 +238,9 @@ class Report(QFrame):
 
 
 class HelpPage(Page):
-    """`journal` is what happened; `home` and `host` are left out of reports.
+    """`journal`: the log; `home` and `host`: names to leave out of reports.
 
-    `race_wanted`: somebody wants to see what sharing is good for, `goodbye_wanted`: somebody wants to leave.
+    `race_wanted`: show the race; `goodbye_wanted`: show what can be removed.
     """
 
     race_wanted = Signal()
@@ -249,8 +250,8 @@ class HelpPage(Page):
         super().__init__(theme)
         self._home, self._host, self._journal = home.root if home is not None else None, host, journal
         self._line = Line(theme, tr("Nothing is sent from here unless you press a button"), "small", "text_faint")
-        self.self_test, self.update_asked = QuestionPanel(theme, SELF_TEST), QuestionPanel(theme, UPDATE)
-        self._log, self._report = Log(theme, journal), Report(theme)
+        self.self_test, self.update_asked = HelpQuestionPanel(theme, SELF_TEST), HelpQuestionPanel(theme, UPDATE)
+        self._log, self._report = LogCard(theme, journal), ReportCard(theme)
         self._head = page_head(theme, tr("Help"), self._line)
         words = _explained(theme, tr("What the words mean"), [(tr(word), tr(meaning)) for word, meaning in WORDS], "label")
         panels = (self.self_test, self.update_asked)
@@ -258,8 +259,8 @@ class HelpPage(Page):
         self._box = column(*parts, None, gap=16)
         self._area = Scrolled(self._box)
         self.setLayout(column(self._head, (self._area, 1), gap=0))
-        self._ended: object = None  # what changes a report even for whoever reads it
-        self._key: object = None
+        self._ended: object = None  # phase and problem: the report changes with them even while it is being read
+        self._key: object = None  # what the report depends on otherwise: it does not change then while it is being read
         self.set_compact(False)
 
     def _racing(self) -> QFrame:
@@ -279,10 +280,10 @@ class HelpPage(Page):
             leaving_card.hide()
         return leaving_card
 
-    def go_on(self, before: Page) -> None:
+    def take_over(self, before: Page) -> None:
         assert isinstance(before, HelpPage)
-        self.self_test.go_on(before.self_test)
-        self.update_asked.go_on(before.update_asked)
+        self.self_test.take_over(before.self_test)
+        self.update_asked.take_over(before.update_asked)
         self._log.search.setText(before._log.search.text())
 
     def go_to_search(self) -> None:
@@ -311,7 +312,7 @@ def _keys(theme: Theme) -> QFrame:
 
 
 def _explained(theme: Theme, title: str, lines: Sequence[tuple[str, str]], role: str) -> QFrame:
-    """What there is at the left, and what each is at the right."""
+    """A card with terms on the left and their explanations on the right."""
     grid = QGridLayout()
     grid.setHorizontalSpacing(24)
     grid.setVerticalSpacing(6)

@@ -1,4 +1,4 @@
-"""Live: the loop as it happens. A stepper for the round, then one card per question with its answers side by side."""
+"""The page Live: the steps of the round, and a feed with one card for each question, its answers side by side."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
-from waggle.gui.pages.live.round_stepper import Stepper
+from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.pages.page import Page
 from waggle.gui.state.feed_pacing import FeedPacer
 from waggle.gui.state.spoken_summary import summary_text
@@ -24,13 +24,13 @@ from waggle.protocol.state import SPECIALTIES, Card, State
 from waggle.protocol.status_text import DOING, sentence
 
 MOST = 12  # cards on screen
-WHOSE: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
+OWNER_FILTERS: tuple[Callable[[Card], bool], ...] = (lambda card: True, lambda card: card.mine, lambda card: not card.mine)
 MADE_AT_ONCE, FRAME_MS = 2, 20
-AGAIN_MS = 250  # until it is looked again whether cards that wait may be shown
+AGAIN_MS = 250  # between two checks whether waiting cards may be shown
 
 
 class Feed(Scrolled):
-    """At most a dozen cards, newest on top; the same widgets are filled again and again."""
+    """At most MOST cards, newest on top; the widgets are reused."""
 
     def __init__(self, theme: Theme) -> None:
         empty = text(theme, "", "body", "soft", wrap=True)
@@ -44,7 +44,7 @@ class Feed(Scrolled):
         self._later.setSingleShot(True)
         self._later.timeout.connect(self._show)
         self._pending: tuple[Sequence[Card], State, float] = ((), State(), 0.0)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # a click alone leaves nothing behind that would hold it
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)  # not by a click: the focus would hold the feed
         self.setAccessibleName(tr("Questions and answers"))
 
     def set_margins(self, edge: int, gap: int) -> None:
@@ -58,11 +58,11 @@ class Feed(Scrolled):
         self._show()
 
     def open_as(self, other: "Feed") -> None:
-        """What is open there is open here."""
+        """Open the cards that are open in the other feed."""
         self._opened |= other._opened
 
     def why_held(self) -> str:
-        """What a person does here that newer cards would disturb; empty: nothing."""
+        """Why newer cards wait: what the person does here that they would disturb; empty if nothing."""
         if any(card_widget.is_open for card_widget in self._cards if not card_widget.isHidden()):
             return tr("Feed held while a card is open. ")
         if self.verticalScrollBar().value() > 0:
@@ -76,7 +76,7 @@ class Feed(Scrolled):
         return part is not None and (part is self or self.isAncestorOf(part))
 
     def _show(self) -> None:
-        """A widget that has to be made costs a few milliseconds: some of them in each turn of the loop."""
+        """Show the pending cards. New widgets take milliseconds: make MADE_AT_ONCE in one turn of the event loop."""
         cards, state, now = self._pending
         for _ in range(min(MADE_AT_ONCE, len(cards) - len(self._cards))):
             card_widget = QuestionCard(self._theme, self._opened)
@@ -99,8 +99,8 @@ class Feed(Scrolled):
             card_widget.set_columns(self._columns())
 
 
-class Live(Page):
-    """For watching: no filled button here. `example_wanted`, for as long as there is nothing of one's own to see."""
+class LivePage(Page):
+    """For watching only: it has no primary button. `example_wanted`: open a recorded swarm, offered while there are no cards."""
 
     example_wanted = Signal()
 
@@ -126,7 +126,7 @@ class Live(Page):
         self._freeze.toggled.connect(self._freeze_changed)
         self._example = Button(theme, tr("Watch an example"), icon="play")
         self._example.clicked.connect(self.example_wanted)
-        self._stepper, self._feed = Stepper(theme), Feed(theme)
+        self._stepper, self._feed = RoundStepper(theme), Feed(theme)
         self._digest = text(theme, "", "small", "soft", wrap=True)
         self._digest.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -159,20 +159,20 @@ class Live(Page):
         self._example.setVisible(not state.cards)
         self._stepper.show_state(
             replace(state, waiting=0) if why_unavailable(state) else state
-        )  # nothing waits for a dead engine
+        )  # no group waits for an engine that is gone
         self._show_digest(summary_text(state, self._now))
-        chosen = [item for item in self._pace.cards if WHOSE[self._whose.index](item)]
+        chosen = [item for item in self._pace.cards if OWNER_FILTERS[self._whose.index](item)]
         if self._specialty:
             chosen = [item for item in chosen if item.specialty == self._specialty]
         self._feed.show_cards(chosen[:MOST], state, self._now, empty=self._empty_words())
         if self._pace.waiting and not self._pace.frozen:
             self._redraw_timer.start()
 
-    def go_on(self, before: Page) -> None:
-        """Whose questions of which specialty are seen, and the cards that stand there, open or frozen."""
-        assert isinstance(before, Live)
+    def take_over(self, before: Page) -> None:
+        """Take over the filters and the cards, open or frozen."""
+        assert isinstance(before, LivePage)
         self._state, self._now = before._state, before._now
-        self._pace, before._pace = before._pace, self._pace  # that page leaves the cards behind when it is hidden
+        self._pace, before._pace = before._pace, self._pace  # the old page drops its cards when it is hidden
         self._feed.open_as(before._feed)
         self._whose.mark(before._whose.index)
         self._specialty, self._titles = before._specialty, None
@@ -181,7 +181,7 @@ class Live(Page):
         self._freeze.setChecked(before._freeze.isChecked())
 
     def thaw(self) -> None:
-        """Let newer cards come."""
+        """Stop freezing: show newer cards."""
         self._freeze.setChecked(False)
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -189,12 +189,12 @@ class Live(Page):
         self._pace.leave()
 
     def _look_again(self) -> None:
-        """Nothing need happen in the swarm for a person to be done."""
+        """Show waiting cards once the person is done, even if no event comes."""
         if self.isVisible():
             self._redraw()
 
     def _show_digest(self, words: str) -> None:
-        """It changes once a minute at most, so that it can be read to its end."""
+        """Show the summary; it changes at most once a minute, so a screen reader can finish it."""
         if words != self._digest.text():
             self._digest.setText(words)
             self._digest.setAccessibleName(tr("Lately: %1").replace("%1", words))
@@ -231,7 +231,7 @@ class Live(Page):
         self._redraw()
 
     def _offer(self, titles: tuple[str, ...]) -> None:
-        """Fill the menu, only when the specialties changed; what is none any more, as in another swarm, is chosen no longer."""
+        """Fill the menu if the specialties changed; drop a choice that is none of them, as in another swarm."""
         if titles == self._titles:
             return
         self._titles = titles

@@ -1,4 +1,4 @@
-"""Creating a swarm: a name, what it asks and how hard, which model it is meant for, and whether a key is needed to join."""
+"""The form that creates a swarm: name, specialties, difficulty, the model it is meant for, and whether joining needs a key."""
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt, Signal
 from PySide6.QtGui import QStandardItem, QStandardItemModel
@@ -17,7 +17,7 @@ from waggle.protocol.events_swarms import SpecialtyOffer
 from waggle.protocol.state import SPECIALTIES
 
 LEVELS = ("easy", "standard", "hard")
-NAME, HINT = 60, 80  # characters, as a charter has them
+NAME, HINT = 60, 80  # characters, as in a charter
 TOPICS = (
     later("algorithms"), later("arithmetic"), later("games"), later("geometry"), later("graphs"), later("logic"),
     later("patterns"),
@@ -26,14 +26,14 @@ OFFER = Qt.ItemDataRole.UserRole
 Index = QModelIndex | QPersistentModelIndex
 
 
-def level_of(offer: SpecialtyOffer, preferred: str) -> str:
-    """The difficulty that comes closest, where a specialty does not have the one that is wanted."""
+def closest_level(offer: SpecialtyOffer, preferred: str) -> str:
+    """The difficulty of a specialty that is closest to the preferred one; of two, the easier."""
     place = LEVELS.index(preferred)
     return min(offer.samples, key=lambda level: (abs(LEVELS.index(level) - place), LEVELS.index(level)))
 
 
-class SwarmForm(QFrame):
-    """`submitted` carries the command; the form rests until the engine has answered."""
+class CreateSwarmForm(QFrame):
+    """`submitted` carries a CreateSwarm; the form is disabled until the engine answers. `declined`: the person gave up."""
 
     submitted = Signal(object)
     declined = Signal()
@@ -108,7 +108,7 @@ class SwarmForm(QFrame):
         self._model.itemChanged.connect(self._ticked)
 
     def show_offers(self, offers: tuple[SpecialtyOffer, ...]) -> None:
-        """Fill the list, once; those in an easy form stand first, because the starter can begin with them."""
+        """Fill the list if the offers changed. Specialties with an easy level come first: the starter can learn those."""
         if offers == self._offers:
             return
         self._offers = offers
@@ -123,14 +123,14 @@ class SwarmForm(QFrame):
         self._changed()
 
     def refused(self, words: str) -> bool:
-        """The engine could not do it: say why, and let it be mended."""
+        """The engine refused: show why and enable the form; returns whether that is visible."""
         self._waiting = False
         self._problem.setText(visible(words))
         self._changed()
         return in_sight(self._problem)
 
-    def go_on(self, before: "SwarmForm") -> None:
-        """Filled in as that one was; it rests, too, if that one waits for an answer."""
+    def take_over(self, before: "CreateSwarmForm") -> None:
+        """Take over what was filled in, and whether an answer is awaited."""
         self.show_offers(before._offers)
         take_along(self, before)
         self._private.setChecked(before._private.isChecked())
@@ -146,14 +146,14 @@ class SwarmForm(QFrame):
         self._changed()
 
     def begin(self) -> None:
-        """To be filled in, or mended; no answer is waited for."""
+        """Enable the form as it is filled in, waiting for no answer."""
         self._waiting = False
         self._problem.setText("")
         self._changed()
         self._name.setFocus()
 
     def reset(self) -> None:
-        """Empty, for the next one."""
+        """Empty the form."""
         self._waiting = False
         self._problem.setText("")
         self._name.clear()
@@ -169,7 +169,7 @@ class SwarmForm(QFrame):
         return [item.data(OFFER) for item in self._items() if item.checkState() == Qt.CheckState.Checked]
 
     def _ticked(self, item: QStandardItem) -> None:
-        """Its box alone was clicked: its question is the one to be seen."""
+        """Show the question of a specialty when its box is ticked, as the click does not select the row."""
         if item.checkState() == Qt.CheckState.Checked:
             self._list.setCurrentIndex(self._filtered.mapFromSource(item.index()))
         self._changed()
@@ -186,7 +186,7 @@ class SwarmForm(QFrame):
         self._create.setEnabled(not lacks and not self._waiting)
 
     def _lacks(self, count: int) -> str:
-        """Why it cannot be created yet, so many kinds of question being chosen; empty: it can."""
+        """What the form still lacks with `count` specialties chosen; empty: nothing."""
         if not count:
             return tr("Choose at least one kind of question.")
         if count > SPECIALTIES:
@@ -197,7 +197,7 @@ class SwarmForm(QFrame):
         offer = self._list.currentIndex().data(OFFER)
         if offer is None:
             return
-        level = level_of(offer, LEVELS[self._level.index])
+        level = closest_level(offer, LEVELS[self._level.index])
         words = tr("%1: a question, %2").replace("%1", tr_sentence(offer.title)).replace("%2", tr(level))
         if level != LEVELS[self._level.index]:
             words += tr(" (it has no other)") if len(offer.samples) == 1 else tr(" (the closest it has)")
@@ -207,7 +207,7 @@ class SwarmForm(QFrame):
 
     def _ask(self) -> None:
         level = LEVELS[self._level.index]
-        chosen = tuple((offer.dataset, level_of(offer, level)) for offer in self._chosen())
+        chosen = tuple((offer.dataset, closest_level(offer, level)) for offer in self._chosen())
         self._waiting = True
         self._problem.setText("")
         self._changed()

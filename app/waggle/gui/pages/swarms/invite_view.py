@@ -74,7 +74,7 @@ class InviteView(QFrame):
         if self._is_open:  # a refusal may have closed it just now
             self._show_invite()
 
-    def go_on(self, before: "InviteView") -> None:
+    def take_over(self, before: "InviteView") -> None:
         """Take over whether it is open, and the invite that is awaited there."""
         self._state, self._is_open = before._state, before._is_open
         self._requested_for, self._awaited = before._requested_for, before._awaited
@@ -133,7 +133,7 @@ class InviteView(QFrame):
         self._warning.setVisible(private)
 
     def _show_code(self) -> None:
-        """A link that is too long for a code can still be copied and saved."""
+        """Show the QR code, or that the link is too long for one; it can still be copied and saved."""
         self._code.show_words(self._link)
         self._scanned.setVisible(self._code.fits)
         self._how.setText(

@@ -1,4 +1,4 @@
-"""A clean goodbye: everything Waggle keeps here, with sizes; what is chosen of it is removed, and then said."""
+"""Removing Waggle's data: everything it keeps on this computer with sizes, the choice what to remove, and the removal."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,11 +36,11 @@ NOTES: dict[DataKind, str] = {
     "cuda": later("What computes on your NVIDIA graphics card."),
     "cache": later("What experiments keep to be faster next time."),
 }
-MOST_SPARED = 20  # files that are named
+MOST_SPARED = 20  # files that are listed because they could not be removed
 
 
 def chosen_words(stored: Sequence[StoredFiles], kinds: frozenset[DataKind]) -> str:
-    """How much would be removed."""
+    """How many files, and how much, would be removed."""
     chosen = [each for each in stored if each.kind in kinds]
     count = sum(len(each.files) for each in chosen)
     if not count:
@@ -49,13 +49,13 @@ def chosen_words(stored: Sequence[StoredFiles], kinds: frozenset[DataKind]) -> s
 
 
 def done_words(removed: Removal) -> str:
-    """What became of one kind."""
+    """What was removed of one kind."""
     words = plural(removed.files, "%1: %n file removed, %2", "%1: %n files removed, %2")
     return words.replace("%1", tr(TITLES[removed.kind])).replace("%2", size(removed.size))
 
 
-class Keep(QWidget):
-    """One kind: whether it goes, what it is, how large."""
+class DataKindRow(QWidget):
+    """One kind of data: a checkbox to remove it, a note, and the size."""
 
     def __init__(self, theme: Theme, stored: StoredFiles, *, goes: bool) -> None:
         super().__init__()
@@ -72,8 +72,8 @@ class Keep(QWidget):
         self.setLayout(row(self.box, (note, 1), amount, gap=12))
 
 
-class GoodbyeView(QFrame):
-    """`confirmed` carries the kinds that were chosen twice; `backup_wanted` comes before, `done` is a change of mind."""
+class DataRemovalView(QFrame):
+    """Chooses the kinds of data to remove. `confirmed` carries them after a second press; `done`: nothing should be removed."""
 
     confirmed = Signal(object)
     backup_wanted = Signal()
@@ -82,7 +82,7 @@ class GoodbyeView(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._theme, self._stored, self._keeps = theme, tuple[StoredFiles, ...](), list[Keep]()
+        self._theme, self._stored, self._keeps = theme, tuple[StoredFiles, ...](), list[DataKindRow]()
         about = text(theme, tr("This is all that Waggle keeps on this computer. What you choose is removed, and nothing else; "
                               "the program itself is uninstalled like any other."), "body", "soft", wrap=True)  # fmt: skip
         self._backup = Button(theme, tr("Back up who you are"), icon="save")
@@ -104,10 +104,10 @@ class GoodbyeView(QFrame):
     def show_found(
         self, stored: tuple[StoredFiles, ...], *, no_backup: str, unticked: tuple[DataKind, ...] = KEPT_BY_DEFAULT
     ) -> None:
-        """List what is here; all kinds start ticked except `unticked`. `no_backup`: why none can be made now."""
+        """List what is stored; all kinds start ticked except `unticked`. `no_backup`: why no backup can be made now."""
         self._stored, self._confirming = stored, False
         empty(self._rows)
-        self._keeps = [Keep(self._theme, each, goes=each.kind not in unticked) for each in stored]
+        self._keeps = [DataKindRow(self._theme, each, goes=each.kind not in unticked) for each in stored]
         for keep in self._keeps:
             keep.box.toggled.connect(lambda _on: self._changed())
             self._rows.addWidget(keep)
@@ -116,8 +116,8 @@ class GoodbyeView(QFrame):
         self._backup.setToolTip(no_backup)
         self._changed()
 
-    def go_on(self, before: "GoodbyeView") -> None:
-        """What was chosen of the same things; to remove them is asked again."""
+    def take_over(self, before: "DataRemovalView") -> None:
+        """Take over the ticks; the confirmation is asked for again."""
         known = {keep.kind: keep.box.isChecked() for keep in before._keeps}
         for keep in self._keeps:
             keep.box.setChecked(known.get(keep.kind, keep.box.isChecked()))
@@ -141,13 +141,13 @@ class GoodbyeView(QFrame):
         say_in(self._warning, words, "bad")
 
     def _forward(self) -> None:
-        """A first press asks, a second one does it."""
+        """Ask for confirmation at the first press, confirm at the second."""
         if self._confirming:
             self.confirmed.emit(self.chosen())
             return
         self._confirming = True
         self._show()
-        self._cancel.setFocus()  # a key pressed once more must not be the second word
+        self._cancel.setFocus()  # so that a repeated key does not confirm
 
     def _back(self) -> None:
         if self._confirming:
@@ -156,8 +156,8 @@ class GoodbyeView(QFrame):
             self.done.emit()
 
 
-class Farewell(QWidget):
-    """In place of the whole window: the engine stops, things are removed, and what was done is said. `closed` closes Waggle."""
+class RemovalScreen(QWidget):
+    """Covers the whole window while the engine stops and data is removed, then shows the result. `closed` closes Waggle."""
 
     closed = Signal()
     finished = Signal()
@@ -183,7 +183,7 @@ class Farewell(QWidget):
         self._process.errorOccurred.connect(self._not_started)
 
     def remove(self) -> None:
-        """The engine has left: remove what was chosen. `finished` follows."""
+        """Remove the chosen data, after the engine has stopped. `finished` follows."""
         self._title.say(tr("Removing"))
         self._about.setText("")
         program, *arguments = paths.module_command("waggle")
@@ -198,7 +198,7 @@ class Farewell(QWidget):
                                                              self._process.readAllStandardError))  # fmt: skip
         try:
             self._say(msgspec.json.decode(output, type=tuple[Removal, ...]))
-        except UNREADABLE:  # it was refused before anything went, in words that are shown instead; or it broke
+        except UNREADABLE:  # it refused before removing anything, with a reason on stderr, or it crashed
             refused = complaint.startswith(b"waggle: ")
             words = (
                 tr_sentence(line.strip().removeprefix("waggle: ")) for line in complaint.decode("utf-8", "replace").splitlines()
@@ -235,6 +235,6 @@ class Farewell(QWidget):
         self.finished.emit()
 
 
-def found_in(home: paths.Home) -> tuple[StoredFiles, ...]:
-    """What is kept here now."""
+def stored_in(home: paths.Home) -> tuple[StoredFiles, ...]:
+    """What is stored on this computer now."""
     return stored_data.belongings(home, paths.cache())

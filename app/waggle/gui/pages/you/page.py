@@ -1,4 +1,4 @@
-"""You: who I am to the others, what this computer has contributed, day by day, what was found, and my identity."""
+"""The page You: what this computer has contributed day by day, first right answers, and the identity."""
 
 import datetime
 from pathlib import Path
@@ -13,9 +13,9 @@ from waggle.gui.charts.heat_map import HeatMap
 from waggle.gui.i18n.formatting import date_of, duration, figure, one_line, percent, plural, tr, tr_sentence, whole_day
 from waggle.gui.i18n.placeholders import waiting_for_engine, why_unavailable
 from waggle.gui.pages.page import Page
-from waggle.gui.pages.you.data_removal import GoodbyeView, found_in
-from waggle.gui.pages.you.identity_backup import Act, IdentityView
-from waggle.gui.pages.you.share_card import picture
+from waggle.gui.pages.you.data_removal import DataRemovalView, stored_in
+from waggle.gui.pages.you.identity_backup import IdentityAction, IdentityBackupView
+from waggle.gui.pages.you.share_card import share_card
 from waggle.gui.state.daily_totals import QuerySchedule, taken_words, totals
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
@@ -41,7 +41,7 @@ OVERVIEW, IDENTITY, GOODBYE = range(3)
 
 
 def aha_words(aha: Aha) -> tuple[str, str]:
-    """What was found, and from whom it came."""
+    """The specialty of a first right answer, and whether it was learned from a peer."""
     specialty = tr_sentence(one_line(aha.specialty))
     if aha.origin:
         whose = tr("round %1, after learning from %2").replace("%2", one_line(aha.name))
@@ -56,10 +56,10 @@ def cells(day: Day) -> tuple[str, ...]:
     return (date, figure(day.answers), figure(day.right), figure(day.rounds), figure(day.learned), duration(day.seconds))
 
 
-class You(Page):
-    """Asks for its days when it is first seen, and again after a while. `goodbye_wanted` carries what should be removed.
+class YouPage(Page):
+    """Queries the days when it is first visible, and again after a while. `goodbye_wanted` carries the kinds of data to remove.
 
-    `home` is what a goodbye is about; without one, as in a replay, none is offered.
+    `home`: the folder whose data can be removed; without one, as in a replay, that is not offered.
     """
 
     goodbye_wanted = Signal(object)
@@ -67,7 +67,7 @@ class You(Page):
     def __init__(self, theme: Theme, home: paths.Home | None = None) -> None:
         super().__init__(theme)
         self._state, self._home, self._leaving = State(), home, False
-        self._act: Act = "backup"  # with the identity, the last one
+        self._act: IdentityAction = "backup"  # the last action on the identity
         self._due, self._days = QuerySchedule(), totals(self._state)
         self._ahas: tuple[Aha, ...] | None = None
         self._line = Line(theme, role="small", tone="text_soft")
@@ -77,10 +77,10 @@ class You(Page):
             Figure(theme, "answer", tr("Answers")), Figure(theme, "check", tr("Right")),
             Figure(theme, "gather", tr("Learned from others")), Figure(theme, "peers", tr("Taken by")),
         ]  # fmt: skip
-        self._identity = IdentityView(theme, here=home is not None)
+        self._identity = IdentityBackupView(theme, here=home is not None)
         self._identity.commanded.connect(self.commanded)
         self._identity.done.connect(self._identity_done)
-        self._goodbye = GoodbyeView(theme)
+        self._goodbye = DataRemovalView(theme)
         self._goodbye.confirmed.connect(self.goodbye_wanted)
         self._goodbye.done.connect(self.show_overview)
         self._goodbye.backup_wanted.connect(self._back_up_first)
@@ -146,19 +146,19 @@ class You(Page):
         self._views.setCurrentIndex(OVERVIEW)
 
     def show_goodbye(self) -> None:
-        """What is kept here, to be chosen from."""
+        """Show the stored data to choose what to remove."""
         if self._home is None:
             return
         self._leaving = True
         why_not = why_unavailable(self._state) or waiting_for_engine(self._state)
-        self._goodbye.show_found(found_in(self._home), no_backup=why_not, unticked=kept_by_default(self._home))
+        self._goodbye.show_found(stored_in(self._home), no_backup=why_not, unticked=kept_by_default(self._home))
         self._views.setCurrentIndex(GOODBYE)
 
     def _back_up_first(self) -> None:
         self._open("backup")
 
     def _identity_done(self) -> None:
-        """Back to where a backup was asked for."""
+        """Return to the view that opened the form."""
         self._identity.forget()
         if self._leaving:
             self.show_goodbye()
@@ -166,7 +166,7 @@ class You(Page):
             self.show_overview()
 
     def refused(self, words: str, command: str) -> bool:
-        """The engine did not do what was asked; whether that is said here, where it is seen."""
+        """The command with this id, or (empty) every command, was refused; returns whether a visible view shows the reason."""
         return self._identity.refused(words, command)
 
     def _show_figures(self) -> None:
@@ -201,7 +201,7 @@ class You(Page):
         self._face, self._name = Avatar(theme, 56), Line(theme, role="heading")
         self._key, self._as_seen = Line(theme, role="mono", tone="text_faint"), Line(theme, "", "small", "text_soft")
         words = column(None, self._name, self._as_seen, None, gap=1)
-        acts: tuple[tuple[str, Act], ...] = (
+        acts: tuple[tuple[str, IdentityAction], ...] = (
             (tr("Back up"), "backup"), (tr("Check a backup"), "check"), (tr("Restore or move here"), "restore"),
             (tr("Begin anew"), "renew"),
         )  # fmt: skip
@@ -263,9 +263,9 @@ class You(Page):
             words = tr("The first right answer in each specialty appears here, with the peer it was learned from.")
             self._ahas_box.addWidget(text(self.theme, words, "body", "soft", wrap=True))
 
-    def go_on(self, before: Page) -> None:
-        """What is seen, and what was typed and chosen there, but for a passphrase."""
-        assert isinstance(before, You)
+    def take_over(self, before: Page) -> None:
+        """Take over the view, the text and the choices, but no passphrase."""
+        assert isinstance(before, YouPage)
         self._state = before._state
         self._as_table.setChecked(before._as_table.isChecked())
         view = before._views.currentIndex()
@@ -274,10 +274,10 @@ class You(Page):
             take_along(self._identity, before._identity)
         elif view == GOODBYE:
             self.show_goodbye()
-            self._goodbye.go_on(before._goodbye)
+            self._goodbye.take_over(before._goodbye)
         self._leaving = before._leaving
 
-    def _open(self, act: Act) -> None:
+    def _open(self, act: IdentityAction) -> None:
         self._act = act
         self._views.setCurrentIndex(IDENTITY)
         self._identity.show_act(act, one_line(self._state.ready.name) if self._state.ready else "")
@@ -286,9 +286,9 @@ class You(Page):
         file_dialog(self, tr("Save the share card"), lambda path: self.save_card(Path(path)), saves="waggle.png").open()
 
     def save_card(self, path: Path) -> None:
-        """A picture to show to a friend."""
+        """Save the share card as a picture and post a notice."""
         path = ended(path, ".png", [f".{bytes(kind.data()).decode()}" for kind in QImageWriter.supportedImageFormats()])
-        done = picture(self.theme, self._state).save(str(path))
+        done = share_card(self.theme, self._state).save(str(path))
         words = tr("Saved to %1") if done else tr("Not saved: %1 cannot be written")
         self.notice_posted.emit(words.replace("%1", str(path)), "check" if done else "warn")
 

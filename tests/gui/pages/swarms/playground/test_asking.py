@@ -1,4 +1,4 @@
-"""What a person asks for in the whole window, with an engine behind it: it is asked, answered, and given up where nobody is."""
+"""Commands of a person in the whole window: sent to an engine, answered, refused, or given up without an engine."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,9 +20,9 @@ from waggle.gui.application.controller import Controller
 from waggle.gui.application.qt_application import Application
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
-from waggle.gui.pages.swarms.create_form import SwarmForm
+from waggle.gui.pages.swarms.create_form import CreateSwarmForm
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
-from waggle.gui.pages.you.identity_backup import IdentityView
+from waggle.gui.pages.you.identity_backup import IdentityBackupView
 from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
@@ -38,7 +38,7 @@ Begun = Callable[..., Controller]
 
 @pytest.fixture
 def begun(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Begun]:
-    """A shell whose window is shown and whose engine, a fake of some kind, contributes."""
+    """A controller with a visible window and a fake engine that contributes."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     controllers: list[Controller] = []
 
@@ -107,7 +107,7 @@ def test_since_when_names_the_day_where_it_is_not_today(begun: Begun) -> None:
         assert hero._since.words() == f"since {moment(since, now)}"
 
 
-def backing_up(shell: Controller) -> IdentityView:
+def backing_up(shell: Controller) -> IdentityBackupView:
     """The person has just pressed Back up."""
     shell.window.show_page("you")
     shell.window.you._open("backup")
@@ -118,12 +118,12 @@ def backing_up(shell: Controller) -> IdentityView:
     return form
 
 
-def type_passphrase(form: IdentityView) -> None:
+def type_passphrase(form: IdentityBackupView) -> None:
     for field in (form._words, form._repeated):
         field.setText("correct horse battery")
 
 
-def creating(shell: Controller, qtbot: QtBot) -> SwarmForm:
+def creating(shell: Controller, qtbot: QtBot) -> CreateSwarmForm:
     """The person has just pressed Create."""
     shell.window.show_page("swarms")
     form = shell.window.swarms._form

@@ -1,4 +1,4 @@
-"""Chat: what is said is seen at once, both answers grow beside each other, and what is not answered can be said again."""
+"""The chat: a message is visible at once, both answers grow side by side, and an unanswered message can be sent again."""
 
 from collections.abc import Callable
 
@@ -15,9 +15,9 @@ from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.swarms.playground.blind_labels import Prose
-from waggle.gui.pages.swarms.playground.chat import ChatView, about, tally
-from waggle.gui.pages.swarms.playground.chat_turn import Guess, Tile, TurnBox
+from waggle.gui.pages.swarms.playground.blind_labels import TextBlock
+from waggle.gui.pages.swarms.playground.chat import ChatView, choices_summary, model_notice
+from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess, ReplyTile
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
@@ -43,7 +43,7 @@ def tell(window: Window, *new_events: AnyEvent) -> None:
 
 @pytest.fixture
 def chat(window_told: Make) -> Chat:
-    """The page in a window whose engine is paused: one can talk all the same."""
+    """The chat in a window with a paused engine, which still answers messages."""
     window = window_told(RUNNING)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
@@ -56,16 +56,16 @@ def chat(window_told: Make) -> Chat:
     return window, window.swarms.trying.chat, sent
 
 
-def boxes(view: ChatView) -> list[TurnBox]:
-    return [box for box in view.findChildren(TurnBox) if not box.isHidden()]
+def boxes(view: ChatView) -> list[ChatTurn]:
+    return [box for box in view.findChildren(ChatTurn) if not box.isHidden()]
 
 
-def names(box: TurnBox) -> list[str]:
-    return [tile._who.words() for tile in box.findChildren(Tile)]
+def names(box: ChatTurn) -> list[str]:
+    return [tile._who.words() for tile in box.findChildren(ReplyTile)]
 
 
-def texts(box: TurnBox) -> list[str]:
-    return [tile.findChild(Prose).toPlainText() for tile in box.findChildren(Tile)]  # type: ignore[union-attr]
+def texts(box: ChatTurn) -> list[str]:
+    return [tile.findChild(TextBlock).toPlainText() for tile in box.findChildren(ReplyTile)]  # type: ignore[union-attr]
 
 
 def say(view: ChatView, words: str) -> None:
@@ -151,7 +151,7 @@ def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat
         stop()
         assert isinstance(sent[-1], commands.Hush)
         tell(window, TurnGrew(number=0, turn=turn(stopped=True, replies=(Reply(rounds=613, text="H"), Reply(rounds=0)))))
-        assert [tile._state.words() for tile in boxes(view)[0].findChildren(Tile)] == ["stopped", "stopped"]
+        assert [tile._state.words() for tile in boxes(view)[0].findChildren(ReplyTile)] == ["stopped", "stopped"]
         assert texts(boxes(view)[0]) == ["H", "It said nothing."]
     view._clear.click()
     assert isinstance(sent[-1], commands.ClearTalk)
@@ -183,8 +183,11 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
 
 
 def test_neither_counts_as_not_the_model_of_now() -> None:
-    assert tally([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)]) == "Of 2 choices, 1 fell on the model of now."
-    assert tally([]) == ""
+    assert (
+        choices_summary([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)])
+        == "Of 2 choices, 1 fell on the model of now."
+    )
+    assert choices_summary([]) == ""
 
 
 def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> None:
@@ -234,10 +237,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
 
 def test_it_is_said_what_a_model_cannot_do() -> None:
     state = State(ready=ready(), offered=replace(OFFERED, taught=False))
-    assert "cannot chat well" in about(state)
-    assert "never taught to chat" in about(replace(state, ready=ready(parameters=500_000_000)))
-    assert "the same model" in about(replace(state, offered=replace(OFFERED, moments=(0,))))
-    assert about(replace(state, offered=OFFERED)) == ""
+    assert "cannot chat well" in model_notice(state)
+    assert "never taught to chat" in model_notice(replace(state, ready=ready(parameters=500_000_000)))
+    assert "the same model" in model_notice(replace(state, offered=replace(OFFERED, moments=(0,))))
+    assert model_notice(replace(state, offered=OFFERED)) == ""
 
 
 def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: Chat, qapp: QApplication) -> None:
@@ -245,7 +248,7 @@ def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: 
     tell(window, TurnGrew(number=0, turn=turn(now="<b>x</b>\u202e\n" + "y" * 900)))
     qapp.processEvents()
     (box,) = boxes(view)
-    first = box.findChild(Tile).findChild(Prose)  # type: ignore[union-attr]
+    first = box.findChild(ReplyTile).findChild(TextBlock)  # type: ignore[union-attr]
     assert first.toPlainText().startswith("<b>x</b>\ufffd\nyyy")
     assert first.height() > 6 * first.fontMetrics().lineSpacing(), "all of it is seen"
     assert view.width() <= window.width()
