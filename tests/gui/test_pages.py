@@ -15,14 +15,15 @@ from pictures.screenshots import failed
 from waggle.gui.application.main_window import Window
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import figure
-from waggle.gui.pages.home.page import latest_good
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.home.page import HomePage, latest_good
+from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import chip_of, foot
 from waggle.gui.pages.live.round_stepper import count, turn
-from waggle.gui.pages.peers.page import Peers, headline
+from waggle.gui.pages.peers.page import PeersPage, headline
 from waggle.gui.pages.peers.peer_table import PeerTable
-from waggle.gui.pages.progress.page import Progress, verdict
+from waggle.gui.pages.progress.page import ProgressPage, verdict
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTable, RoundTableView, rows
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
@@ -110,7 +111,7 @@ def test_the_feed_is_bounded_and_newest_first(window_told: Told, story: list[Any
     window = window_told(story)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     shown = [made for made in live._feed._cards if not made.isHidden()]
     assert 0 < len(shown) <= 12
     assert shown[0]._card is window._current.state.cards[0]
@@ -120,7 +121,7 @@ def test_the_same_widgets_serve_the_next_round(window_told: Told, written: list[
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     qtbot.waitUntil(lambda: not live._feed._later.isActive())
     before = list(live._feed._cards)
     for event in written[-40:]:
@@ -133,7 +134,7 @@ def test_filters_choose_and_freezing_holds(window_told: Told, written: list[AnyE
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._whose.choose(2)
     assert all(not made._card.mine for made in live._feed._cards if not made.isHidden() and made._card)
     live._freeze.setChecked(True)
@@ -155,7 +156,7 @@ def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     menu = live._menu_button.menu()
     menu.actions()[1].trigger()
     chosen = menu.actions()[1].text()
@@ -176,7 +177,7 @@ def test_the_menu_has_all_kinds_that_a_swarm_can_have(window_told: Told) -> None
     window = window_told([ready(specialties=tuple(events.SpecialtyInfo(dataset=f"k{n}", title=n) for n in titles))])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", *titles]
 
 
@@ -184,7 +185,7 @@ def test_an_empty_feed_can_be_frozen_too(window_told: Told, written: list[AnyEve
     window = window_told([])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._freeze.setChecked(True)
     for event in written:
         window._current.take(event)
@@ -220,7 +221,7 @@ def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: Told) -
     window = window_told([events.PeerGroupsArrived(origin="p", name="Brisk Otter", round=1, model="m", groups=tuple(groups))])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._feed._cards[1]._reader.click()
     live._menu_button.menu().actions()[2].trigger()
     first = live._feed._cards[0]
@@ -233,7 +234,7 @@ def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path:
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / name)
     window.redraw()
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}"
@@ -260,7 +261,7 @@ def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / name, kind)
     assert [path.name for path in tmp_path.iterdir()] == [saved]
     assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"Round")
@@ -273,7 +274,7 @@ def test_a_picture_that_nobody_was_asked_about_is_not_overwritten(
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     (tmp_path / "waggle-progress.png").write_text("mine")
     for number in (2, 3):
         page.save(tmp_path / name, "Picture (*.png)")
@@ -299,7 +300,7 @@ def test_nothing_in_the_table_is_cut(
         window = window_told(story, width, height)
         window.show_page("progress")
         page = window.pages["progress"]
-        assert isinstance(page, Progress)
+        assert isinstance(page, ProgressPage)
         page._as_table.click()
         view, head = page._table_view, page._table_view.horizontalHeader()
         seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
@@ -349,7 +350,7 @@ def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent],
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / "nowhere" / "x.csv")
     window.redraw()
     assert window.status._notice.accessibleName().startswith("Not saved:")
@@ -359,7 +360,7 @@ def test_charts_and_table_show_every_axis(window_told: Told, story: list[AnyEven
     window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     for axis in range(3):
         page._axis.choose(axis)
         qapp.processEvents()
@@ -371,7 +372,7 @@ def test_both_charts_stand_on_one_axis(window_told: Told, story: list[AnyEvent],
     window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     assert page._score_chart is not None
     assert page._reward is not None
 
@@ -391,7 +392,7 @@ def test_the_saving_dialog_does_not_block(window_told: Told, written: list[AnyEv
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._save.click()
     (dialog,) = page.findChildren(QFileDialog)
     assert dialog.isVisible()
@@ -430,7 +431,7 @@ def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
 
 def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    swarm = window.home._swarm
+    swarm = window.pages.of(HomePage)._swarm
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
         window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
         window._current.flush()
@@ -438,7 +439,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
     swarm._invite.click()
-    assert (window.page, window.swarms._invitation.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage)._invitation.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()
@@ -448,16 +449,16 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
 @pytest.mark.parametrize(("reward", "right"), [(0.3, 0), (0.0, 30)])
 def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: Told, reward: float, right: int) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    me = window.home._me
+    me = window.pages.of(HomePage)._me
     assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
     window._current.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
     window._current.take(events.RoundCompleted(summary=summary))
     window._current.flush()
     assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
-    assert window.home._used._line.words() == "Nobody yet"
+    assert window.pages.of(HomePage)._used._line.words() == "Nobody yet"
     me._try.click()
-    assert (window.page, window.swarms.trying.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).trying.isVisible()) == ("swarms", True)
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
@@ -466,7 +467,7 @@ def test_nobody_here_is_said_in_words(window_told: Told, reach: events.Reach) ->
     window = window_told([ready(), running, events.ReachChanged(reach=reach, peers=0, tried=2)])
     window.show_page("peers")
     page = window.pages["peers"]
-    assert isinstance(page, Peers)
+    assert isinstance(page, PeersPage)
     assert page._below.currentIndex() == 1
     solo, other = "There are no peers in a swarm of one computer.", "No peer has been met yet. Invite someone: they get a link."
     assert page._empty.text() == (solo if reach == "solo" else other)
@@ -479,7 +480,7 @@ def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Tol
         told = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
         window._current.take(told)
         window._current.flush()
-        assert window.peers._reach._copy.isVisible() == offered
+        assert window.pages.of(PeersPage)._reach._copy.isVisible() == offered
 
 
 PUZZLES = (
@@ -504,7 +505,7 @@ def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Tol
     shown = replace(card(1.0), question=question)
     window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(shown,)))])
     window.grab()
-    line = window.home._good._question
+    line = window.pages.of(HomePage)._good._question
     assert (line.words(), line.accessibleName()) == (PUZZLES[1][1], " ".join(question.split()))
     assert "Use letters." in line.toolTip()
 
@@ -516,7 +517,7 @@ def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
 
 def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: Told, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    good = window.home._good
+    good = window.pages.of(HomePage)._good
     assert good._latest is not None
     window._current.take(ready(model="Another", base="ff"))
     window._current.flush()
@@ -580,18 +581,18 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: Told, story: list[Any
     assert "The engine is not running. These are the peers of before." in said["peers"]
     assert "Not connected" in said["peers"]
     peers = window.pages["peers"]
-    assert isinstance(peers, Peers)
+    assert isinstance(peers, PeersPage)
     assert {peers._model.data(peers._model.index(row, 1)) for row in range(peers._model.rowCount())} == {"Gone"}
     assert "waiting" not in said["home"]
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     assert not any(words for *_, words in live._stepper._steps)
     assert "you included" not in said["home"] + said["swarms"]
     assert "not asked yet" not in said["swarms"]
 
 
 def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: Told, written: list[AnyEvent]) -> None:
-    page = window_told(written).peers
+    page = window_told(written).pages.of(PeersPage)
     assert page._view.horizontalHeader().textElideMode() == Qt.TextElideMode.ElideRight
     for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
         assert page._model.headerData(6, Qt.Orientation.Horizontal, role) == "Mean reward"

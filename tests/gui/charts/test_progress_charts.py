@@ -20,7 +20,7 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
 from waggle.gui.charts.chart import Chart
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.state.chart_series import AXES
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
@@ -94,7 +94,7 @@ def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
     window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS)], *size)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._axis.choose(axis)
     held, reward = page._score_chart, page._reward
     assert held is not None
@@ -124,7 +124,7 @@ def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
     window = window_told([*written, *(events.HeldOutMeasured(score=score) for score in scores)])
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
     assert page._score_chart is not None
     assert [[x for x, _, _ in curve][-2:] for curve in page._score_chart._intervals] == [[550.0, 600.0], [620.0, 624.0]]
@@ -141,7 +141,7 @@ def test_ahas_newer_than_the_last_score_leave_its_label_alone(
     window = window_told([*story, *(events.AhaHappened(aha=aha) for aha in ahas)])
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     qtbot.waitUntil(lambda: page._score_chart is not None and len(page._score_chart._notes) == 3)
     assert page._score_chart is not None
     screenshot_when_still(window)

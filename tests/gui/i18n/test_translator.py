@@ -43,13 +43,13 @@ from waggle.gui.i18n.formatting import (
     whole_day,
 )
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages import PAGES
 from waggle.gui.pages.live import question_card
 from waggle.gui.pages.live.round_stepper import Stepper
 from waggle.gui.pages.peers.peer_table import COLUMNS, SIGN, SIGNS, WIDTHS
 from waggle.gui.pages.progress.page import verdict
 from waggle.gui.pages.settings.rows import PARTS, control
 from waggle.gui.state import shortcuts
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme

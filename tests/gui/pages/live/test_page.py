@@ -12,8 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.main_window import Window
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
 from waggle.gui.pages.live.round_stepper import Stepper
 from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
@@ -37,7 +38,7 @@ class Swift:
         self.window, self.time, self.round = window, 0.0, 0
         window.show_page("live")
         live = window.pages["live"]
-        assert isinstance(live, Live)
+        assert isinstance(live, LivePage)
         self.live, self.feed = live, live._feed
         live._pace.clock = lambda: self.time
         self.play()
@@ -373,7 +374,7 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, ph
     ],
 )
 def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
-    live = Live(theme)
+    live = LivePage(PageContext(theme))
     qtbot.addWidget(live)
     live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
     assert live._feed._empty.text() == f"Questions and answers appear here {when}."

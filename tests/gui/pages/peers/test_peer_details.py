@@ -19,7 +19,7 @@ from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.peers.page import Peers
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.peers.peer_details import HINT
 from waggle.gui.pages.peers.peer_table import COLUMNS, DROPPED, NAME_ROOM, SIGN, PeerTable
 from waggle.gui.theme.theme import Theme
@@ -41,13 +41,13 @@ def met(*peers: PeerInfo) -> list[AnyEvent]:
     return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
 
 
-def page_of(window: Window, chosen: str = "") -> tuple[Peers, list[AnyCommand]]:
+def page_of(window: Window, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
     """The page Peers with this peer chosen, and what it asks of the engine."""
     window.show_page("peers")
-    window.peers.choose(chosen)
+    window.pages.of(PeersPage).choose(chosen)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
-    return window.peers, sent
+    return window.pages.of(PeersPage), sent
 
 
 def tell(window: Window, *told: AnyEvent) -> None:
@@ -60,7 +60,7 @@ def asked(sent: list[AnyCommand]) -> list[tuple[str, Choice]]:
     return [(command.peer, command.choice) for command in sent if isinstance(command, ChoosePeer)]
 
 
-def offered(page: Peers) -> dict[str, bool]:
+def offered(page: PeersPage) -> dict[str, bool]:
     """Words of the buttons that are seen, and whether each can be pressed."""
     return {button.text(): button.isEnabled() for button in page._strip._buttons.values() if not button.isHidden()}
 
@@ -294,7 +294,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    view, model = window.peers._view, window.peers._model
+    view, model = window.pages.of(PeersPage)._view, window.pages.of(PeersPage)._model
     assert view.verticalScrollBar().isVisible()
     seen = [column for column in range(len(COLUMNS)) if not view.isColumnHidden(column)]
     assert len(seen) == {100: 10, 130: 8, 200: 4}[percent]
@@ -318,7 +318,7 @@ def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    page = window.peers
+    page = window.pages.of(PeersPage)
     assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
     assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
     assert page._view.viewport().height() >= 2 * theme.size["row"]

@@ -7,7 +7,7 @@ from gui.conftest import Told
 from waggle.core.settings import Settings, Swarm
 from waggle.gui.application.main_window import Window
 from waggle.gui.charts.leaderboard_chart import LeaderboardChart
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.text import Line
 from waggle.protocol.commands import ChangeSettings
@@ -31,15 +31,15 @@ def chosen(*, on: bool = True, solo: bool = False) -> SettingsChanged:
     return SettingsChanged(settings=Settings(swarm=Swarm(leaderboard=on, solo=solo)))
 
 
-def opened(window: Window) -> Progress:
+def opened(window: Window) -> ProgressPage:
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._compared.setChecked(True)
     return page
 
 
-def said(page: Progress) -> str:
+def said(page: ProgressPage) -> str:
     labels, lines = page._comparison.findChildren(QLabel), page._comparison.findChildren(Line)
     shown = [(label, label.text()) for label in labels] + [(line, line.words()) for line in lines]
     return "\n".join(words for one, words in shown if one.isVisibleTo(page))

@@ -20,11 +20,13 @@ from waggle.gui.application.main_window import Window
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.swarms.create_form import TOPICS, level_of
 from waggle.gui.pages.swarms.models import ModelCard, ModelsView, about
-from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
+from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SHEET, SwarmsPage
 from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
 from waggle.gui.pages.swarms.swarm_cards import Sheet, SwarmCard, trains_on
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
@@ -71,15 +73,15 @@ BEGUN = [
 
 
 @pytest.fixture
-def page(window_told: Told) -> tuple[Window, Swarms, list[AnyCommand]]:
+def page(window_told: Told) -> tuple[Window, SwarmsPage, list[AnyCommand]]:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    return window, window.swarms, sent
+    return window, window.pages.of(SwarmsPage), sent
 
 
-Page = tuple[Window, Swarms, list[AnyCommand]]
+Page = tuple[Window, SwarmsPage, list[AnyCommand]]
 
 
 def press_again(qtbot: QtBot, button: QWidget) -> None:
@@ -437,8 +439,9 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
     (sheet,) = swarms.findChildren(Sheet)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
+    theme = window.pages.of(SwarmsPage).theme
     sheet = Sheet(
-        window.swarms.theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
+        theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
@@ -520,10 +523,10 @@ def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     assert [type(command) for command in sent[asked:]] == [commands.ListModels]
     tell(window, replace(fresh, models=(STARTER,)))
     assert button_of(view, "Export what was learned").isEnabled()
-    window.swarms._which.choose(0)
+    window.pages.of(SwarmsPage)._which.choose(0)
     tell(window, events.CheckpointSaved(round=9, bytes=1))
     assert len(sent) == asked + 1, "while it is not seen nothing is asked"
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     assert [type(command) for command in sent[asked + 1 :]] == [commands.ListModels]
 
 
@@ -852,7 +855,7 @@ def names(view: AskView) -> list[str]:
 def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     window, swarms, sent = page
     window.show_page("peers")
-    window.peers._invite.click()
+    window.pages.of(PeersPage)._invite.click()
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
@@ -863,7 +866,7 @@ def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
     for other in (1, 2, 3):
         swarms._which.choose(other)
         window.show_page("peers")
-        window.peers._invite.click()
+        window.pages.of(PeersPage)._invite.click()
         assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
         assert swarms._join.isVisible()
         assert swarms._line.words().startswith("You take part in")
@@ -934,7 +937,7 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
         window = window_told(BEGUN, *size)
         window.show_page("swarms")
         screenshot_when_still(window)
-        (top,) = window.swarms.findChildren(Top)
+        (top,) = window.pages.of(SwarmsPage).findChildren(Top)
         assert top._actions.geometry().top() < top._title.geometry().bottom()
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
     finally:
@@ -950,7 +953,7 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     theme.set_text(text_percent)
     window = window_told(BEGUN)
     window.show_page("swarms")
-    swarms = window.swarms
+    swarms = window.pages.of(SwarmsPage)
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         found = set()
@@ -988,11 +991,11 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme
 def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: Told) -> None:
     window = window_told([ready(at=1.0)])  # without a home
     window.show_page("swarms")
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     window.show_page("you")
-    window.you._open("backup")
-    assert not window.you._identity._choose.isVisible()
-    assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.swarms._models._export_wanted()
-    assert "waggle export" in window.swarms._models._message.text()
+    window.pages.of(YouPage)._open("backup")
+    assert not window.pages.of(YouPage)._identity._choose.isVisible()
+    assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
+    window.pages.of(SwarmsPage)._models._export_wanted()
+    assert "waggle export" in window.pages.of(SwarmsPage)._models._message.text()
     assert window.findChildren(QFileDialog) == []

@@ -1,16 +1,14 @@
 """Home's first card: the one sentence, its one action, and where the round stands."""
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.rules_popup import Why, unheld
 from waggle.gui.state.notifications import recent_warnings, warning_words
-from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
@@ -62,15 +60,13 @@ class Hero(QFrame):
     setting_wanted = Signal(str)
     aside_wanted = Signal()
 
-    def __init__(self, theme: Theme, can_start: Callable[[], bool]) -> None:
+    def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._can_start = can_start
+        theme = context.theme
+        self._context, self._can_start = context, context.engine.can_start
         self._over = False  # what was recorded has been told
         self._state = State()
-        self.report: Callable[[State], str] = report  # whoever has a log tells it too
-        self.far = False  # the engine runs on another computer
-        self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
         self._offers_aside = False
         self._copied = QTimer(self)  # how long it is said that the report was
         self._copied.setSingleShot(True)
@@ -88,6 +84,7 @@ class Hero(QFrame):
         self._why_button = Button(theme, tr("Why?"), "link")
         self._why_button.clicked.connect(self._show_why)
         self.profile = Profile(theme)
+        self.profile.chosen.connect(context.settings.set)
         self._use = text(theme, tr("Use of this computer"), "small", "soft")
         self._warning = text(theme, "", "small", "soft", wrap=True)
         sign = column(1, Sign(theme, "warn", "text_soft"), None, gap=0)  # beside the first of its lines
@@ -175,7 +172,8 @@ class Hero(QFrame):
 
     def _offered(self) -> str:
         """Where a graphics card that is not used yet is put to use."""
-        return tr("There, waggle cuda --get uses the NVIDIA card" if self.far else "Settings offers to use your NVIDIA card")
+        far = self._context.settings.far
+        return tr("There, waggle cuda --get uses the NVIDIA card" if far else "Settings offers to use your NVIDIA card")
 
     def _show_profile(self, state: State) -> None:
         known = state.settings is not None and state.ready is not None
@@ -212,7 +210,7 @@ class Hero(QFrame):
             "anyway": (tr("Pause"), "pause"),  # a pause outlives the rule that holds it back
             "copy_report": copies, "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
-        self._offers_aside = status.action == "copy_report" and stopped and self.broken()
+        self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.broken
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
@@ -250,7 +248,7 @@ class Hero(QFrame):
                     self.start_wanted.emit()
 
     def _copy_report(self) -> None:
-        QGuiApplication.clipboard().setText(self.report(self._state))
+        QGuiApplication.clipboard().setText(self._context.report(self._state))
         self._copied.start()
         self._show_action(sentence(self._state))
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QActionGroup, QHideEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from waggle.gui.i18n.formatting import figure, one_line, plural, tr, tr_sentence
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.live.question_card import COLUMNS, NARROW, QuestionCard
 from waggle.gui.pages.live.round_stepper import Stepper
 from waggle.gui.pages.page import Page
@@ -99,13 +100,12 @@ class Feed(Scrolled):
             card_widget.set_columns(self._columns())
 
 
-class Live(Page):
-    """For watching: no filled button here. `example_wanted`, for as long as there is nothing of one's own to see."""
+class LivePage(Page):
+    """For watching: no filled button here. An example is offered as long as there is nothing of one's own to see."""
 
-    example_wanted = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state, self._now = State(), 0.0
         self._pace = FeedPacer()
         self._redraw_timer = QTimer(self)
@@ -125,7 +125,7 @@ class Live(Page):
         self._freeze.setCheckable(True)
         self._freeze.toggled.connect(self._freeze_changed)
         self._example = Button(theme, tr("Watch an example"), icon="play")
-        self._example.clicked.connect(self.example_wanted)
+        self._example.clicked.connect(context.requests.example)
         self._stepper, self._feed = Stepper(theme), Feed(theme)
         self._digest = text(theme, "", "small", "soft", wrap=True)
         self._digest.setTextInteractionFlags(
@@ -170,7 +170,7 @@ class Live(Page):
 
     def go_on(self, before: Page) -> None:
         """Whose questions of which specialty are seen, and the cards that stand there, open or frozen."""
-        assert isinstance(before, Live)
+        assert isinstance(before, LivePage)
         self._state, self._now = before._state, before._now
         self._pace, before._pace = before._pace, self._pace  # that page leaves the cards behind when it is hidden
         self._feed.open_as(before._feed)
@@ -180,8 +180,8 @@ class Live(Page):
         self._say_specialty()
         self._freeze.setChecked(before._freeze.isChecked())
 
-    def thaw(self) -> None:
-        """Let newer cards come."""
+    def forget_run(self) -> None:
+        """Drop the frozen cards."""
         self._freeze.setChecked(False)
 
     def hideEvent(self, event: QHideEvent) -> None:

@@ -1,13 +1,14 @@
 """Peers: a picture of the swarm and how well I can be reached, then who is here, in words, and what I think of each."""
 
 from msgspec.structs import replace
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QSizePolicy, QStackedWidget, QWidget
 
 from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.i18n.formatting import one_line, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.peers.peer_details import PeerStrip
 from waggle.gui.pages.peers.peer_table import PeerTable, PeerView
@@ -180,17 +181,16 @@ class Legend(QWidget):
             self._words.say(words, "text_soft")
 
 
-class Peers(Page):
+class PeersPage(Page):
     """Picture, reach, table and the chosen peer; while nobody is here, one sentence instead of the table."""
 
-    invite_wanted = Signal()
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state, self._now, self._chosen = State(), 0.0, ""
         self._line = Line(theme, role="small", tone="text_soft")
         self._invite, self._replay = Button(theme, tr("Invite someone"), "primary", "invite"), False
-        self._invite.clicked.connect(self.invite_wanted)
+        self._invite.clicked.connect(lambda: context.requests.page.emit("swarms", "invite"))
         self._picture, self._reach = SwarmGraph(theme), Reach(theme)
         self._picture.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self._picture.chosen.connect(self.choose)
@@ -255,7 +255,7 @@ class Peers(Page):
 
     def go_on(self, before: Page) -> None:
         """The peer that is chosen."""
-        assert isinstance(before, Peers)
+        assert isinstance(before, PeersPage)
         if before._chosen:
             self.show_state(before._state, before._now)
             self.choose(before._chosen)
@@ -264,14 +264,13 @@ class Peers(Page):
         """Select this peer's row."""
         self._view.choose(identity)
 
-    def show_replay(self) -> None:
-        """There is no engine to ask."""
+    def show_replay(self, *, over: bool) -> None:
         self._replay = True
         self._strip.show_replay()
 
-    def refused(self, _words: str, command: str) -> None:
-        """A command was not carried out."""
+    def refused(self, words: str, command: str) -> bool:
         self._strip.refused(command)
+        return False
 
     def _ask(self, command: ChoosePeer) -> None:
         """The buttons rest now; whoever pressed one by keyboard stays with the row."""

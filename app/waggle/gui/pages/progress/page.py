@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QStackedWidget
 
 from waggle.gui.i18n.formatting import decimal, figure, percent, plural, tr
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.progress.leaderboard import CompareView
 from waggle.gui.pages.progress.round_table import RoundTable, RoundTableView, rows, save_csv
 from waggle.gui.state import chart_series
-from waggle.gui.state.daily_totals import QuerySchedule
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.file_dialogs import ended, file_dialog, renamed, unused
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 OFFERED = "waggle-progress.csv"  # not every system's dialog renames it when another kind is chosen
 ENDINGS = (".png", ".csv")
 FRAME_MS = 20
-ASK_AGAIN = 100  # rounds
 CHARTS, TABLE, EMPTY, COMPARED = range(4)
 
 
@@ -70,14 +69,15 @@ def _coming(state: State) -> bool:
     return state.ready is None or state.ready.round > 0
 
 
-class Progress(Page):
+class ProgressPage(Page):
     """Charts are made when the page is first shown; pyqtgraph is not loaded before."""
 
-    def __init__(self, theme: Theme, history: QuerySchedule) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state = State()
         self._drawn_state: object = None
-        self._due = history
+        self._due = context.history
         self._score_chart: HeldOutChart | None = None
         self._reward: RewardChart | None = None
         self._line = Line(theme, role="small", tone="text_soft")
@@ -154,7 +154,7 @@ class Progress(Page):
 
     def go_on(self, before: Page) -> None:
         """What is seen: own charts by which axis, the table, or how models compare."""
-        assert isinstance(before, Progress)
+        assert isinstance(before, ProgressPage)
         self._axis.mark(before._axis.index)
         self._as_table.setChecked(before._as_table.isChecked())
         self._compared.setChecked(before._compared.isChecked())

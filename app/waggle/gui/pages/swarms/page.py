@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QStackedWidget
 from waggle.core.paths import for_us
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.page import Page
 from waggle.gui.pages.swarms.create_form import SwarmForm
 from waggle.gui.pages.swarms.models import ModelsView
@@ -19,7 +20,6 @@ from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_cards import Invitation, Sheet, as_answered, as_created, as_remembered, link_field
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.state.invite_link import first_link, first_link_in_file
-from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button, Segments
 from waggle.gui.widgets.draft_text import take_along
 from waggle.gui.widgets.file_dialogs import file_dialog
@@ -41,11 +41,12 @@ def why_stay(state: State) -> str:
     return why_unavailable(state) or (tr_sentence(state.swarms.fixed) if state.swarms else "")
 
 
-class Swarms(Page):
+class SwarmsPage(Page):
     """A list, and what opens from it. One thing is asked of the engine at a time; what it refuses is said where it was asked."""
 
-    def __init__(self, theme: Theme, *, here: bool) -> None:
-        super().__init__(theme)
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context)
+        theme = context.theme
         self._state = State()
         self._gap = 0  # between cards
         self._asked_of: object = None  # the Ready whose swarms were asked for
@@ -65,7 +66,7 @@ class Swarms(Page):
         self._form.declined.connect(self._give_up)
         self._invitation.done.connect(self.show_list)
         self._invitation.save_wanted.connect(self._save_wanted)
-        self._models = ModelsView(theme, here=here)
+        self._models = ModelsView(theme, here=context.engine.home is not None)
         self._models.commanded.connect(self.commanded)
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
         self._which = Segments(theme, self._names, tr("What is shown"))
@@ -183,7 +184,7 @@ class Swarms(Page):
 
     def go_on(self, before: Page) -> None:
         """What is seen, what was typed, and the answer that is waited for."""
-        assert isinstance(before, Swarms)
+        assert isinstance(before, SwarmsPage)
         self._state, self._asked_of, self._written_for = before._state, before._asked_of, before._written_for
         self._form.go_on(before._form)
         self.trying.go_on(before.trying)
@@ -198,8 +199,10 @@ class Swarms(Page):
         self._which.mark(max(0, view - MODELS + 1))
         self._waiting, self._command, self._unheard = before._waiting, before._command, before._unheard
 
-    def show_replay(self) -> None:
-        """There is no engine to ask."""
+    def show_part(self, part: str) -> None:
+        {"invite": self.show_invitation, "race": self.show_race, "trying": self.show_trying}[part]()
+
+    def show_replay(self, *, over: bool) -> None:
         self._models.show_replay()
         self.trying.show_replay()
 
@@ -207,8 +210,8 @@ class Swarms(Page):
         self._turn_to(MODELS)
         self.show_state(self._state, 0.0)
 
-    def put_off(self, command: str) -> bool:
-        """Whether this was about a link: it is asked about again once there is somebody to ask."""
+    def postpone(self, command: str) -> bool:
+        """Only a question about a link is sent again."""
         if self._waiting != "look" or command != self._command:
             return False
         self._unheard, self._waiting = True, ""
