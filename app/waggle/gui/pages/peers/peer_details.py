@@ -14,7 +14,7 @@ from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, row
 from waggle.gui.widgets.painted import Avatar, Chip
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import ChoosePeer, new_id
 from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.peer_text import about, standing
@@ -46,8 +46,8 @@ class PeerStrip(QFrame):
         self._pending: dict[str, ChoosePeer] = {}  # by peer: what has been asked for and not been told yet
         self._why_not = ""
         self._replay = False
-        self._avatar, self._name = Avatar(theme, 28), Line(theme, role="heading")
-        self._sign, self._hindrance = Chip(theme), Line(theme, role="caption", tone="text_faint")
+        self._avatar, self._name = Avatar(theme, 28), ElidedLabel(theme, role="heading")
+        self._sign, self._hindrance = Chip(theme), ElidedLabel(theme, role="caption", tone="text_faint")
         self._says = text(theme, tr(HINT), "small", "soft", wrap=True)
         self._head = as_widget(row(self._name, self._sign, (self._hindrance, 1), gap=10))
         self._head.setFixedHeight(max(theme.size["chip"], self._name.sizeHint().height()))

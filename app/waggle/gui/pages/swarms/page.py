@@ -20,14 +20,14 @@ from waggle.gui.pages.swarms.race import RaceView
 from waggle.gui.pages.swarms.swarm_cards import Invitation, Sheet, as_answered, as_created, as_remembered, link_field
 from waggle.gui.pages.swarms.swarm_list import SwarmList
 from waggle.gui.state.invite_link import first_link, first_link_in_file
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.draft_text import take_along
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.draft_text import copy_drafts
 from waggle.gui.widgets.file_dialogs import file_dialog
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.page_header import head_edges, titled
-from waggle.gui.widgets.scroll_anchor import in_sight
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.page_header import header_margins, title_row
+from waggle.gui.widgets.scroll_anchor import is_in_view
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.commands import ChooseSwarm, CreateSwarm, ForgetSwarm, ListSwarms, ReadInvite, WriteInvite, new_id
 from waggle.protocol.events_swarms import SwarmShown
 from waggle.protocol.state import State
@@ -54,7 +54,7 @@ class SwarmsPage(Page):
         self._written_for: object = None  # how this computer could be reached when the invite was asked for
         self._sheet: tuple[SwarmShown, Callable[[], str]] | None = None  # the one that was shown last, and who is there
         self._waiting, self._command = "", ""  # for which answer: "look", "create", "invite", "go"; the id of the command
-        self._line = Line(theme, role="small", tone="text_soft")
+        self._line = ElidedLabel(theme, role="small", tone="text_soft")
         self._join = Button(theme, tr("Join by a link"), icon="gather")
         self._join.clicked.connect(lambda: self.show_join())
         self._new = Button(theme, tr("Create a swarm"), icon="swarms")
@@ -69,7 +69,7 @@ class SwarmsPage(Page):
         self._models = ModelsView(theme, here=context.engine.home is not None)
         self._models.commanded.connect(self.commanded)
         self._names = (tr("Swarms"), tr("Models"), tr("Try it"), tr("Race"))
-        self._which = Segments(theme, self._names, tr("What is shown"))
+        self._which = SegmentedControl(theme, self._names, tr("What is shown"))
         self._which.chosen.connect(lambda index: (self.show_list, self.show_models, self.show_trying, self.show_race)[index]())
         self.trying = TryView(theme)
         self.trying.commanded.connect(self.commanded)
@@ -78,12 +78,12 @@ class SwarmsPage(Page):
         self._list, self._sheets = SwarmList(theme), column()
         self._list.chosen.connect(self._preview)
         self._list.forgotten.connect(lambda charter: self.commanded.emit(ForgetSwarm(id=new_id(), charter=charter)))
-        views = (Scrolled(column(self._list)), self._join_view(), Scrolled(self._sheets), Scrolled(column((self._form, 1))),
-                 Scrolled(column(self._invitation, None)), Scrolled(column(self._models)), self.trying,
-                 Scrolled(column((self.race, 1))))  # fmt: skip
+        views = (ScrollArea(column(self._list)), self._join_view(), ScrollArea(self._sheets), ScrollArea(column((self._form, 1))),
+                 ScrollArea(column(self._invitation, None)), ScrollArea(column(self._models)), self.trying,
+                 ScrollArea(column((self.race, 1))))  # fmt: skip
         for view in views:
             self._views.addWidget(view)
-        self._top = titled(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
+        self._top = title_row(theme, self._names[0], self._which, self._join, self._new, self._ask_others)
         self._head = column(self._top, self._line, gap=0)
         self._views.setMinimumHeight(1)  # each of them scrolls: the head's buttons are not to give way
         self.setLayout(column(self._head, (self._views, 1), gap=0))
@@ -97,10 +97,10 @@ class SwarmsPage(Page):
 
     def arrange(self, edge: int, gap: int) -> None:
         below = 20 if self.compact else 24
-        self._head.setContentsMargins(*head_edges(edge, compact=self.compact, below=gap))
+        self._head.setContentsMargins(*header_margins(edge, compact=self.compact, below=gap))
         for place in range(self._views.count()):
             view = self._views.widget(place)
-            assert isinstance(view, Scrolled | TryView)
+            assert isinstance(view, ScrollArea | TryView)
             view.set_edges(edge, below)
         self._gap = gap
         self.trying.chat.set_compact(self.compact)
@@ -189,7 +189,7 @@ class SwarmsPage(Page):
         self._form.go_on(before._form)
         self.trying.go_on(before.trying)
         self.race.go_on(before.race)
-        take_along(self._models, before._models)
+        copy_drafts(self._models, before._models)
         self._link.setText(before._link.text())
         self._say(tr(ASKING) if before._waiting == "look" else before._message.text(), str(before._message.property("tone")))
         view = before._views.currentIndex()
@@ -228,7 +228,7 @@ class SwarmsPage(Page):
             in_view.append(self._form.refused(words))
         elif waiting == "look":
             self._say(words)
-            in_view.append(in_sight(self._message))
+            in_view.append(is_in_view(self._message))
         elif waiting == "invite":
             self.show_list()
         return any(in_view)
@@ -325,7 +325,7 @@ class SwarmsPage(Page):
         private = any(swarm.active and swarm.private for swarm in self._state.swarms.swarms) if self._state.swarms else False
         self._invitation.show_invite(mine, one_line(ready.swarm) if ready else "", private=private)
 
-    def _join_view(self) -> Scrolled:
+    def _join_view(self) -> ScrollArea:
         theme = self.theme
         self._link = link_field(theme, tr("An invite link"))
         self._link.setPlaceholderText(tr("Paste an invite link: waggle://join?…"))
@@ -344,7 +344,7 @@ class SwarmsPage(Page):
             text(theme, tr("Join by an invite"), "title"), about, as_widget(row((self._link, 1), self._look_button)),
             self._message, as_widget(row(file, None, back)), gap=12, pad=24,
         )  # fmt: skip
-        return Scrolled(column(join_card, None))
+        return ScrollArea(column(join_card, None))
 
     def _look_at(self) -> None:
         link = self._link.text().strip()

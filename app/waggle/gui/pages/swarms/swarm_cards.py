@@ -6,13 +6,13 @@ from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QWidget
 from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import OnceButton, SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink, SingleClickButton
 from waggle.gui.widgets.controls.copy_button import CopyButton
 from waggle.gui.widgets.layout import as_widget, column, frame, row, rule
-from waggle.gui.widgets.painted import Chip, Sign
+from waggle.gui.widgets.painted import Chip, Icon
 from waggle.gui.widgets.qr_code import QrCode
-from waggle.gui.widgets.responsive_row import Folding, Shares
-from waggle.gui.widgets.text import Line, say_in, text
+from waggle.gui.widgets.responsive_row import ResponsiveRow, StretchRow
+from waggle.gui.widgets.text import ElidedLabel, say_in, text
 from waggle.protocol.events_swarms import InviteRead, InviteWritten, SwarmShown
 
 MOST_TITLES = 9
@@ -100,13 +100,13 @@ def samples(theme: Theme, swarm: SwarmShown) -> QFrame | None:
     return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))
 
 
-def forget_link(theme: Theme, swarm: SwarmShown) -> SureLink:
+def forget_link(theme: Theme, swarm: SwarmShown) -> ConfirmLink:
     """Asked twice where the way back goes too."""
     title, sure = one_line(swarm.name), ""
     if swarm.private or swarm.created:
         sure = tr("Forget its key for good") if swarm.private else tr("Forget it for good")
     name = tr("Forget %1").replace("%1", title)
-    return SureLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
+    return ConfirmLink(theme, tr("Forget"), name, sure=sure, sure_name=f"{sure}: {title}")
 
 
 class SwarmCard(QFrame):
@@ -119,8 +119,8 @@ class SwarmCard(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         self._swarm, self._members = swarm, Fact(theme, tr("Members"), here(swarm, None))
-        name = Line(theme, one_line(swarm.name), "heading")
-        head = row(Sign(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
+        name = ElidedLabel(theme, one_line(swarm.name), "heading")
+        head = row(Icon(theme, "swarms", "accent_text" if swarm.active else "text_soft", 20), (name, 1), *chips(theme, swarm))
         facts = [Fact(theme, tr("It trains on"), trains_on(swarm)), self._members]
         if swarm.model_hint:
             facts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
@@ -187,7 +187,7 @@ class Sheet(QFrame):
         super().__init__()
         self.setProperty("kind", "card")
         title = one_line(swarm.name)
-        head = row(Sign(theme, "swarms", "accent_text", 24), (Line(theme, title, "title"), 1), *chips(theme, swarm))
+        head = row(Icon(theme, "swarms", "accent_text", 24), (ElidedLabel(theme, title, "title"), 1), *chips(theme, swarm))
         introduction = tr("You are in this swarm already.") if swarm.active else about
         parts: list[QWidget | int | None] = [as_widget(head), text(theme, introduction, "body", "soft", wrap=True), 4]
         parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
@@ -202,7 +202,7 @@ class Sheet(QFrame):
         parts += [4, rule()]
         if not swarm.active:
             parts += [2, text(theme, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
-        hindrance = Line(theme, "" if swarm.active else why_not, "small", "text_soft")
+        hindrance = ElidedLabel(theme, "" if swarm.active else why_not, "small", "text_soft")
         parts.append(as_widget(row((hindrance, 1), *self._buttons(theme, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
         self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
 
@@ -212,7 +212,7 @@ class Sheet(QFrame):
         if swarm.active:
             return (self.no,)
         words = tr("Join %1") if not swarm.known else tr("Go to %1")
-        self.join = OnceButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
+        self.join = SingleClickButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
         self.join.setEnabled(not why_not)
         self.join.setToolTip(why_not)
         self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
@@ -250,11 +250,11 @@ class Invitation(QFrame):
         back.clicked.connect(self.done)
         self._how = text(theme, "", wrap=True)
         words = column(
-            self._title, self._how, 8, self._field, Folding(self._copy, self._save), 8, self._reach, self._warning, None,
+            self._title, self._how, 8, self._field, ResponsiveRow(self._copy, self._save), 8, self._reach, self._warning, None,
             as_widget(row(None, back)), gap=8,
         )  # fmt: skip
         self._scanned = as_widget(column(row(self._code, None), None))
-        self.setLayout(column(Shares((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
+        self.setLayout(column(StretchRow((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
 
     def show_invite(self, written: InviteWritten | None, swarm: str, *, private: bool) -> None:
         self._title.setText(tr("Invite someone to %1").replace("%1", swarm))
