@@ -29,7 +29,7 @@ VAGUE = frozenset([
 
 # The end of a qualified name (module.Class.function.name) -> why it stays.
 ALLOWED: dict[str, str] = {
-    "Box.left": "a side of a rectangle, beside `top`, `right` and `bottom`",
+    "LabelBox.left": "a side of a rectangle, beside `top`, `right` and `bottom`",
     "PeerReputation.taken": "a field of the file of reputations, and of the peer's state in the window",
 }
 

@@ -12,10 +12,10 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from pictures.screenshots import failed
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import figure
-from waggle.gui.pages.home.page import latest_good_answer
+from waggle.gui.pages.home.page import HomePage, latest_good_answer
 from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import answer_chip, footer
 from waggle.gui.pages.live.round_stepper import step_progress, step_state
@@ -23,16 +23,17 @@ from waggle.gui.pages.peers.page import PeersPage, headline
 from waggle.gui.pages.peers.peer_table import PeerTableModel
 from waggle.gui.pages.progress.page import ProgressPage, score_headline
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 
 
 def state_of(story: list[AnyEvent]) -> State:
@@ -434,7 +435,7 @@ def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
 
 def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    swarm = window.home._swarm
+    swarm = window.pages.of(HomePage)._swarm
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
         window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
         window._current.flush()
@@ -442,7 +443,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) 
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
     swarm._invite.click()
-    assert (window.page, window.swarms._invite_view.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage)._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()
@@ -452,16 +453,16 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) 
 @pytest.mark.parametrize(("reward", "right"), [(0.3, 0), (0.0, 30)])
 def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: TellWindow, reward: float, right: int) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    me = window.home._me
+    me = window.pages.of(HomePage)._me
     assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
     window._current.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
     window._current.take(events.RoundCompleted(summary=summary))
     window._current.flush()
     assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
-    assert window.home._used._line.words() == "Nobody yet"
+    assert window.pages.of(HomePage)._used._line.words() == "Nobody yet"
     me._try.click()
-    assert (window.page, window.swarms.trying.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).trying.isVisible()) == ("swarms", True)
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
@@ -483,7 +484,7 @@ def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Tel
         event = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
         window._current.take(event)
         window._current.flush()
-        assert window.peers._reach._copy.isVisible() == offered
+        assert window.pages.of(PeersPage)._reach._copy.isVisible() == offered
 
 
 PUZZLES = (
@@ -508,7 +509,7 @@ def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Tel
     long_card = replace(card(1.0), question=question)
     window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(long_card,)))])
     window.grab()
-    line = window.home._good._question
+    line = window.pages.of(HomePage)._good._question
     assert (line.words(), line.accessibleName()) == (PUZZLES[1][1], " ".join(question.split()))
     assert "Use letters." in line.toolTip()
 
@@ -520,7 +521,7 @@ def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
 
 def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    good = window.home._good
+    good = window.pages.of(HomePage)._good
     assert good._latest is not None
     window._current.take(ready(model="Another", base="ff"))
     window._current.flush()
@@ -547,7 +548,7 @@ RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, part
 def words_on(page: QWidget) -> str:
     """All that a page says in labels and lines."""
     labels = [label.text() for label in page.findChildren(QLabel) if not label.isHidden()]
-    return "\n".join([*labels, *(line.words() for line in page.findChildren(Line) if not line.isHidden())])
+    return "\n".join([*labels, *(line.words() for line in page.findChildren(ElidedLabel) if not line.isHidden())])
 
 
 def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qapp: QApplication) -> None:
@@ -595,7 +596,7 @@ def test_a_dead_engine_is_connected_to_nobody(window_told: TellWindow, story: li
 
 
 def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: TellWindow, written: list[AnyEvent]) -> None:
-    page = window_told(written).peers
+    page = window_told(written).pages.of(PeersPage)
     assert page._view.horizontalHeader().textElideMode() == Qt.TextElideMode.ElideRight
     for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
         assert page._model.headerData(6, Qt.Orientation.Horizontal, role) == "Mean reward"

@@ -23,9 +23,10 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QWidget
 from waggle.core import paths
 from waggle.gui.application.garbage_collection import freeze_long_lived
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.replay import Replay
-from waggle.gui.state.pages import PAGES
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
@@ -49,12 +50,12 @@ RETURN_VALUE = 17  # of each coroutine in a soak
 def start() -> object:
     """Show a window until it has been painted once."""
 
-    class ClosingWindow(Window):
+    class ClosingWindow(MainWindow):
         def paintEvent(self, event: QPaintEvent) -> None:
             super().paintEvent(event)
             QTimer.singleShot(0, lambda: QApplication.exit(0))
 
-    window = ClosingWindow(_look(), StateStore())
+    window = ClosingWindow(PageContext(_look()))
     window.show()
     QApplication.exec()
     return True
@@ -62,7 +63,7 @@ def start() -> object:
 
 def idle() -> object:
     """Percent of a core while nothing happens, over twenty seconds."""
-    window = Window(_look(), StateStore())
+    window = MainWindow(PageContext(_look()))
     window.show()
     marks: list[tuple[float, float]] = []
     QTimer.singleShot(3000, lambda: marks.append((time.monotonic(), time.process_time())))
@@ -91,7 +92,7 @@ class MeasuredWindow:
 
     def __init__(self, seconds: float) -> None:
         self.current = StateStore()
-        self.window = Window(_look(), self.current)
+        self.window = MainWindow(PageContext(_look(), store=self.current))
         self.window.show()
         self._noise = random.Random(7)
         self._pages = list(PAGES)
@@ -207,7 +208,7 @@ async def _coroutine() -> int:
     return RETURN_VALUE
 
 
-def _press_and_close(window: Window, done: dict[str, int]) -> None:
+def _press_and_close(window: MainWindow, done: dict[str, int]) -> None:
     """Close all open dialogs; if there are none, press one of the buttons that open a dialog."""
     dialogs = [dialog for dialog in window.findChildren(QDialog) if dialog.isVisible()]
     for dialog in dialogs:

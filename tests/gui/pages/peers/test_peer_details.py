@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 import waggle
 from gui.recorded import ready
 from pictures.screenshots import with_peers
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
@@ -30,7 +30,7 @@ from waggle.protocol.events import Choice, PeerInfo
 from waggle.protocol.state import AnyEvent
 from waggle.sapo.selection import Reason
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 NOW = 1_790_000_000.0
 FAKE = Path(__file__).parents[2] / "fake_engine.py"
 OTTER = PeerInfo(
@@ -45,16 +45,16 @@ def met(*peers: PeerInfo) -> list[AnyEvent]:
     return [ready(), running, *(events.PeerChanged(peer=peer, at=NOW) for peer in peers)]
 
 
-def page_of(window: Window, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
+def page_of(window: MainWindow, chosen: str = "") -> tuple[PeersPage, list[AnyCommand]]:
     """The page Peers with this peer chosen, and the commands that it sends from now on."""
     window.show_page("peers")
-    window.peers.choose(chosen)
+    window.pages.of(PeersPage).choose(chosen)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
-    return window.peers, sent
+    return window.pages.of(PeersPage), sent
 
 
-def tell(window: Window, *new_events: AnyEvent) -> None:
+def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
         window._current.take(event)
     window._current.flush()
@@ -300,7 +300,7 @@ def test_the_window_as_it_opens_has_room_for_every_column(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    view, model = window.peers._view, window.peers._model
+    view, model = window.pages.of(PeersPage)._view, window.pages.of(PeersPage)._model
     assert view.verticalScrollBar().isVisible()
     visible = [column for column in range(len(COLUMNS)) if not view.isColumnHidden(column)]
     assert len(visible) == {100: 10, 130: 8, 200: 4}[percent]
@@ -324,7 +324,7 @@ def test_in_the_smallest_window_too_larger_words_are_whole_and_all_is_reached(
     window.show_page("peers")
     for _ in range(3):
         qapp.processEvents()
-    page = window.peers
+    page = window.pages.of(PeersPage)
     assert (page._area.verticalScrollBar().maximum() > 0) == scrolls
     assert page._area.widget().width() == page._area.viewport().width(), "nothing stands beyond its side"
     assert page._view.viewport().height() >= 2 * theme.size["row"]

@@ -15,10 +15,12 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import ready
 from waggle.core import settings
 from waggle.core.errors import SettingsError
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.help.page import LogCard
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
 from waggle.gui.pages.settings.page import SettingRow, SettingsPage
 from waggle.gui.pages.settings.rows import SECTIONS
@@ -28,8 +30,8 @@ from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.controls.week_schedule import ALWAYS, Week
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Switch, TextField
+from waggle.gui.widgets.controls.week_schedule import ALWAYS, WeekSchedule
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
 from waggle.protocol.events_outbox import SentMessage
@@ -42,7 +44,7 @@ ROWS = {row.key: row for part in SECTIONS for row in part.rows}
 
 @pytest.fixture
 def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
-    settings_page = SettingsPage(theme, SettingsStore(tmp_path / "settings.toml"))
+    settings_page = SettingsPage(PageContext(theme, settings=SettingsStore(tmp_path / "settings.toml")))
     qtbot.addWidget(settings_page)
     settings_page.resize(1000, 800)
     settings_page.show_state(State(), 0.0)
@@ -65,7 +67,7 @@ def test_the_window_offers_the_sharing_strategies_that_a_live_swarm_can_serve(th
     page = SettingsPage(theme, SettingsStore(path))
     qtbot.addWidget(page)
     picker = row_of(page, "learning.sharing")._control
-    assert isinstance(picker, Picker)
+    assert isinstance(picker, ComboBox)
     assert {"plain", "own_probability"} < set(settings.LIVE_SHARING_STRATEGIES)
     assert picker._values == [*(name for name, _ in ROWS["learning.sharing"].kind.options), "truncated_importance"]  # type: ignore[union-attr]
     assert sorted(picker._values[:-1]) == sorted(settings.LIVE_SHARING_STRATEGIES)
@@ -107,13 +109,13 @@ def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
         (0.0, "No limit", "Saved states and models take as much as they need."),
     ):
         page._choices.set({"computer.disk_gb": room})
-        assert isinstance(row._control, Number)
+        assert isinstance(row._control, NumberField)
         assert (row._control.text(), row._note.text()) == (number, words)
 
 
 def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
     row = row_of(page, "computer.cpu_percent")
-    assert isinstance(row._control, Number)
+    assert isinstance(row._control, NumberField)
     row._control.selectAll()
     qtbot.keyClicks(row._control, "65")
     assert not (tmp_path / "settings.toml").exists()
@@ -126,7 +128,7 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
     page: SettingsPage, qtbot: QtBot
 ) -> None:
     field = row_of(page, "swarm.seeds")._control
-    assert isinstance(field, Field)
+    assert isinstance(field, TextField)
     page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
     page.show()
     page.activateWindow()
@@ -144,7 +146,7 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
 
 
 def test_a_value_set_by_hand_is_shown_as_itself(theme: Theme, qtbot: QtBot) -> None:
-    picker = Picker(theme, "Theme", [("a", "A")])
+    picker = ComboBox(theme, "Theme", [("a", "A")])
     qtbot.addWidget(picker)
     picker.show_value("b")
     assert picker.currentText() == "b"
@@ -166,14 +168,14 @@ def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtb
     path.write_text(BY_HAND)
     choices, commands = SettingsStore(path), list[AnyCommand]()
     choices.ask = lambda command: commands.append(command) is not None
-    page = SettingsPage(theme, choices)
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
-    for number in page.findChildren(Number):
+    for number in page.findChildren(NumberField):
         number.interpretText()  # as when one goes through the fields with Tab
     assert (path.read_text(), commands) == (BY_HAND, [])
     keys = ("computer.price_kwh", "computer.memory_gb", "computer.traffic_kb", "computer.disk_gb", "learning.held_out_every")
-    texts = [control.text() for key in keys if isinstance(control := row_of(page, key)._control, Number)]
+    texts = [control.text() for key in keys if isinstance(control := row_of(page, key)._control, NumberField)]
     assert texts == ["0.2785", "7.25 GB", "2000000 kB/s", "0.5 GB", "20000"]
 
 
@@ -182,7 +184,7 @@ def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
         for field in msgspec.structs.fields(type(section.default)):
             bounds = next((meta for meta in getattr(field.type, "__metadata__", ()) if meta.ge is not None), None)
             key = f"{section.name}.{field.name}"
-            if bounds is not None and key in ROWS and isinstance(control := row_of(page, key)._control, Number):
+            if bounds is not None and key in ROWS and isinstance(control := row_of(page, key)._control, NumberField):
                 assert control.minimum() == bounds.ge, key
                 assert bounds.le is None or control.maximum() == bounds.le, key
 
@@ -193,7 +195,7 @@ def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot
     page._choices.refused.connect(lambda title, advice: refusals.append(title))
     row._set(64)
     assert refusals == ["learning.local is 64, but only 8 questions are drawn."]
-    assert isinstance(row._control, Number)
+    assert isinstance(row._control, NumberField)
     assert row._control.value() == 4
 
 
@@ -277,7 +279,7 @@ def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: P
 
 
 def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
-    week, weeks = Week(theme, "Your week"), list[object]()
+    week, weeks = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.changed.connect(weeks.append)
     week.show_value(())
@@ -292,7 +294,7 @@ def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
 
 
 def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(theme: Theme, qtbot: QtBot) -> None:
-    week, weeks = Week(theme, "Your week"), list[object]()
+    week, weeks = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.resize(600, week.height())
     week.changed.connect(weeks.append)
@@ -330,10 +332,10 @@ UNTOLD = (
 PASSED = tuple(replace(tick, passes=True) for tick in UNTOLD)
 
 
-def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., Window]) -> None:
+def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., MainWindow]) -> None:
     alone = [events.PhaseChanged(phase="contributing", round=3), events.ReachChanged(reach="alone", peers=0)]
     window = window_told([ready(swarm="First light"), *alone])
-    hero = window.home.hero
+    hero = window.pages.of(HomePage).hero
 
     def answer_and_note(*ticks: Tick) -> list[str]:
         decision = Decision(standing="contributing", why=ticks)
@@ -399,13 +401,13 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qt
     assert len(why._rows.findChildren(Button)) == 1
 
 
-def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
+def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., MainWindow], qtbot: QtBot) -> None:
     """The rules on the week and on programs link to their settings, because switching them off would erase them."""
     window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     for rule, key in (("program", "when.not_while"), ("week", "when.week")):
-        why = window.home.hero._why
+        why = window.pages.of(HomePage).hero._why
         why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])  # type: ignore[arg-type]
         assert why._rows.findChildren(Switch) == []
         why._rows.findChildren(Button)[0].click()
@@ -487,7 +489,7 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
 def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     choices, commands = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
     choices.ask = lambda command: commands.append(command) is None
-    page = SettingsPage(theme, choices)
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
@@ -504,7 +506,7 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme
 def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(
     theme: Theme, qtbot: QtBot, *, far: bool
 ) -> None:
-    page = SettingsPage(theme, SettingsStore(None, far=far))
+    page = SettingsPage(PageContext(theme, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(page)
     note = row_of(page, "when.week")._note.text()
     assert note.startswith("Filled hours may be used.")
@@ -528,7 +530,7 @@ def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
 def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")
-    page = SettingsPage(theme, choices := SettingsStore(path))
+    page = SettingsPage(PageContext(theme, settings=(choices := SettingsStore(path))))
     qtbot.addWidget(page)
     page.show_state(State(phase="problem"), 0.0)
     assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)

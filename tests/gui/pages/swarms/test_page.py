@@ -16,10 +16,11 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import ready
 from waggle.core.settings import Settings
 from waggle.core.settings import SwarmSettings as SwarmSettings
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.pages.swarms.create_form import TOPICS, closest_level
 from waggle.gui.pages.swarms.join_view import PREVIEW
 from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
@@ -34,16 +35,17 @@ from waggle.gui.pages.swarms.playground.question import (
 from waggle.gui.pages.swarms.swarm_card import SwarmCard
 from waggle.gui.pages.swarms.swarm_facts import trains_on
 from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.invite_link import first_link_in_file
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.highlighted_text import SpanText
-from waggle.gui.widgets.page_header import Top
+from waggle.gui.widgets.highlighted_text import HighlightedText
+from waggle.gui.widgets.page_header import TitleRow
 from waggle.gui.widgets.painted import Chip
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
@@ -62,7 +64,7 @@ from waggle.protocol.events_swarms import (
 from waggle.protocol.state import State
 from waggle.tasks.catalogue import shipped
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
 EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
@@ -80,15 +82,15 @@ BEGUN = [
 
 
 @pytest.fixture
-def page(window_told: TellWindow) -> tuple[Window, SwarmsPage, list[AnyCommand]]:
+def page(window_told: TellWindow) -> tuple[MainWindow, SwarmsPage, list[AnyCommand]]:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    return window, window.swarms, sent
+    return window, window.pages.of(SwarmsPage), sent
 
 
-Page = tuple[Window, SwarmsPage, list[AnyCommand]]
+Page = tuple[MainWindow, SwarmsPage, list[AnyCommand]]
 
 
 def is_previewing(swarms: SwarmsPage) -> bool:
@@ -102,7 +104,7 @@ def press_again(qtbot: QtBot, button: QWidget) -> None:
     qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
 
 
-def tell(window: Window, *new_events: object) -> None:
+def tell(window: MainWindow, *new_events: object) -> None:
     for event in new_events:
         window._current.take(event)  # type: ignore[arg-type]
     window._current.flush()
@@ -451,8 +453,9 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
     (sheet,) = swarms.findChildren(SwarmPreview)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
+    theme = window.pages.of(SwarmsPage).theme
     sheet = SwarmPreview(
-        window.swarms.theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
+        theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
@@ -482,14 +485,14 @@ HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=Fals
 
 
 @pytest.fixture
-def models(page: Page) -> tuple[Window, ModelsView, list[AnyCommand]]:
+def models(page: Page) -> tuple[MainWindow, ModelsView, list[AnyCommand]]:
     window, swarms, sent = page
     swarms._which.choose(1)
     tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
     return window, swarms._models, sent
 
 
-Models = tuple[Window, ModelsView, list[AnyCommand]]
+Models = tuple[MainWindow, ModelsView, list[AnyCommand]]
 
 
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
@@ -534,10 +537,10 @@ def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     assert [type(command) for command in sent[sent_before:]] == [commands.ListModels]
     tell(window, replace(fresh, models=(STARTER,)))
     assert button_of(view, "Export what was learned").isEnabled()
-    window.swarms._which.choose(0)
+    window.pages.of(SwarmsPage)._which.choose(0)
     tell(window, events.CheckpointSaved(round=9, bytes=1))
     assert len(sent) == sent_before + 1, "while it is not seen nothing is asked"
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     assert [type(command) for command in sent[sent_before + 1 :]] == [commands.ListModels]
 
 
@@ -623,7 +626,7 @@ TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
     answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
 )  # fmt: skip
-Trying = tuple[Window, QuestionView, list[AnyCommand]]
+Trying = tuple[MainWindow, QuestionView, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -666,7 +669,7 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
     guesses = [button for row in rows(view) for button in row.findChildren(QPushButton) if button.isVisible()]
     assert len(guesses) == 3, "one's own answer is nobody's secret"
-    order = [row.findChild(SpanText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
+    order = [row.findChild(HighlightedText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
     guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
     qapp.processEvents()
     assert names(view)[0] == "Before any training", "after a guess all is told"
@@ -860,13 +863,13 @@ def rows(view: QuestionView) -> list[AnswerRow]:
 
 
 def names(view: QuestionView) -> list[str]:
-    return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
+    return [row.findChild(ElidedLabel).words() for row in rows(view)]  # type: ignore[union-attr]
 
 
 def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     window, swarms, sent = page
     window.show_page("peers")
-    window.peers._invite.click()
+    window.pages.of(PeersPage)._invite.click()
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
@@ -877,7 +880,7 @@ def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
     for other in (1, 2, 3):
         swarms._which.choose(other)
         window.show_page("peers")
-        window.peers._invite.click()
+        window.pages.of(PeersPage)._invite.click()
         assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
         assert swarms._join.isVisible()
         assert swarms._line.words().startswith("You take part in")
@@ -907,7 +910,7 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
 
 def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
     _, swarms, sent = page
-    swarms.findChildren(SureLink)[-1].click()
+    swarms.findChildren(ConfirmLink)[-1].click()
     assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter=THERE)
 
 
@@ -919,7 +922,7 @@ def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBo
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     screenshot_when_still(window)
-    (forget,) = (link for link in swarms.findChildren(SureLink) if link.isVisible())
+    (forget,) = (link for link in swarms.findChildren(ConfirmLink) if link.isVisible())
     known = len(sent)
 
     def forget_state() -> tuple[str, bool]:
@@ -948,7 +951,7 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: TellWindo
         window = window_told(BEGUN, *size)
         window.show_page("swarms")
         screenshot_when_still(window)
-        (top,) = window.swarms.findChildren(Top)
+        (top,) = window.pages.of(SwarmsPage).findChildren(TitleRow)
         assert top._actions.geometry().top() < top._title.geometry().bottom()
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
     finally:
@@ -964,7 +967,7 @@ def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
     theme.set_text(text_percent)
     window = window_told(BEGUN)
     window.show_page("swarms")
-    swarms = window.swarms
+    swarms = window.pages.of(SwarmsPage)
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
         positions = set()
@@ -1002,11 +1005,11 @@ def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme
 def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: TellWindow) -> None:
     window = window_told([ready(at=1.0)])  # without a home
     window.show_page("swarms")
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     window.show_page("you")
-    window.you._open("backup")
-    assert not window.you._identity._choose.isVisible()
-    assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.swarms._models._export_wanted()
-    assert "waggle export" in window.swarms._models._message.text()
+    window.pages.of(YouPage)._open("backup")
+    assert not window.pages.of(YouPage)._identity._choose.isVisible()
+    assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
+    window.pages.of(SwarmsPage)._models._export_wanted()
+    assert "waggle export" in window.pages.of(SwarmsPage)._models._message.text()
     assert window.findChildren(QFileDialog) == []

@@ -25,12 +25,13 @@ from waggle.gui.application.main_window import SMALLEST
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.welcome.page import STEPS, SWARM, WelcomePage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.network.messages import invite
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.tasks.charter import first_swarm
@@ -132,8 +133,8 @@ def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) ->
     for _ in STEPS:
         welcome._next.click()
     assert started.window.page == "swarms"
-    assert started.window.swarms.join_view._link.text() == "waggle://join?charter=ab"
-    qtbot.waitUntil(lambda: is_previewing(started.window.swarms), timeout=20_000)
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == "waggle://join?charter=ab"
+    qtbot.waitUntil(lambda: is_previewing(started.window.pages.of(SwarmsPage)), timeout=20_000)
     assert not any(isinstance(command, ChooseSwarm) for command in commands)
 
 
@@ -145,7 +146,7 @@ def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtB
     welcome._link.setText(pasted)
     for _ in STEPS:
         welcome._next.click()
-    assert started.window.swarms.join_view._link.text() == pasted
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == pasted
     qtbot.waitUntil(
         lambda: [command.link for command in commands if isinstance(command, ReadInvite)] == asked_for, timeout=20_000
     )
@@ -232,7 +233,7 @@ def test_no_words_are_cut_in_the_smallest_window(
         welcome._go(step)
         screenshot_when_still(welcome)
         page = welcome._pages.currentWidget()
-        assert isinstance(page, Scrolled)
+        assert isinstance(page, ScrollArea)
         wrapped = [label for label in page.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
         assert [label.text() for label in wrapped if label.height() < label.heightForWidth(label.width())] == []
         assert text_percent > 100 or page.verticalScrollBar().maximum() == 0

@@ -1,26 +1,24 @@
 """Home's first card: the status sentence, its action, and the progress of the round."""
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QMenu
 
 from waggle.core import cuda_download
 from waggle.gui.i18n.formatting import figure, later, tr, tr_sentence
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
 from waggle.gui.state.notifications import recent_warnings, warning_words
-from waggle.gui.state.problem_report import report
 from waggle.gui.state.round_steps import TITLES
 from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import OnceButton
+from waggle.gui.widgets.controls.confirm_button import SingleClickButton
 from waggle.gui.widgets.controls.copy_button import SAID_MS
-from waggle.gui.widgets.controls.usage_profile import Profile, threads_now
+from waggle.gui.widgets.controls.usage_profile import UsageProfile, threads_now
 from waggle.gui.widgets.layout import as_widget, column, restyle, row, rule
-from waggle.gui.widgets.painted import Chip, Sign, Stages
-from waggle.gui.widgets.text import Line, set_tip, text
+from waggle.gui.widgets.painted import Chip, Icon, StageProgress
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
 from waggle.protocol.commands import Pause, Resume, new_id
 from waggle.protocol.schedule import moment
 from waggle.protocol.state import HALTED_PHASES, STAGES, State
@@ -67,15 +65,13 @@ class StatusCard(QFrame):
     setting_wanted = Signal(str)
     aside_wanted = Signal()
 
-    def __init__(self, theme: Theme, can_start: Callable[[], bool]) -> None:
+    def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setProperty("kind", "card")
-        self._can_start = can_start
+        theme = context.theme
+        self._context, self._can_start = context, context.engine.can_start
         self._over = False  # the recording has ended
         self._state = State()
-        self.report: Callable[[State], str] = report  # replaced by a window that has an event log
-        self.far = False  # the engine runs on another computer
-        self.broken: Callable[[], bool] = lambda: False  # whether the settings file cannot be used
         self._offers_aside = False
         self._copied = QTimer(self)  # how long the button says "Copied"
         self._copied.setSingleShot(True)
@@ -84,7 +80,7 @@ class StatusCard(QFrame):
         self._pressed_for: tuple[str, float, str] | None = None  # the `pending_action` when a button was pressed
         self._asked_by = ""  # the id of the command that the press sent
         self._chip = Chip(theme)
-        self._since = Line(theme, role="small", tone="text_faint")
+        self._since = ElidedLabel(theme, role="small", tone="text_faint")
         self._says = text(theme, "", "display", wrap=True)
         self._detail = text(theme, "", "body", "soft", wrap=True)
         self._why = RulesPopup(theme, self)
@@ -92,14 +88,15 @@ class StatusCard(QFrame):
         self._why.setting_wanted.connect(self.setting_wanted)
         self._why_button = Button(theme, tr("Why?"), "link")
         self._why_button.clicked.connect(self._show_why)
-        self.profile = Profile(theme)
+        self.profile = UsageProfile(theme)
+        self.profile.chosen.connect(context.settings.set)
         self._use = text(theme, tr("Use of this computer"), "small", "soft")
         self._warning = text(theme, "", "small", "soft", wrap=True)
-        sign = column(1, Sign(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
+        sign = column(1, Icon(theme, "warn", "text_soft"), None, gap=0)  # beside the first line of text
         self._warned = as_widget(row(sign, (self._warning, 1), margins=(0, 8, 0, 0)))
-        self._fact = Line(theme, role="small", tone="text_soft")
-        self._stage = Line(theme, role="small", tone="text_soft", right=True)
-        self._cells = Stages(theme)
+        self._fact = ElidedLabel(theme, role="small", tone="text_soft")
+        self._stage = ElidedLabel(theme, role="small", tone="text_soft", right=True)
+        self._cells = StageProgress(theme)
         self._make_buttons(theme)
         self._theme = theme
         head = row(self._chip, self._since, self._why_button, None, gap=10)
@@ -113,7 +110,7 @@ class StatusCard(QFrame):
         self.set_compact(False)
 
     def _make_buttons(self, theme: Theme) -> None:
-        self._main = OnceButton(theme, tr("Pause"), "primary", "pause", join="left")
+        self._main = SingleClickButton(theme, tr("Pause"), "primary", "pause", join="left")
         self._main.clicked.connect(self.act)
         self._more = Button(theme, "", "primary", "down", join="right").named(tr("Pause for a while"))
         self._more.setMenu(self._pause_menu())
@@ -180,7 +177,8 @@ class StatusCard(QFrame):
 
     def _offered(self) -> str:
         """Where an unused graphics card can be put to use."""
-        return tr("There, waggle cuda --get uses the NVIDIA card" if self.far else "Settings offers to use your NVIDIA card")
+        far = self._context.settings.far
+        return tr("There, waggle cuda --get uses the NVIDIA card" if far else "Settings offers to use your NVIDIA card")
 
     def _show_profile(self, state: State) -> None:
         known = state.settings is not None and state.ready is not None
@@ -217,7 +215,7 @@ class StatusCard(QFrame):
             "anyway": (tr("Pause"), "pause"),  # a pause lasts longer than the rule that holds the engine back
             "copy_report": copies, "none": (tr("Start"), "play"),
         }[status.action]  # fmt: skip
-        self._offers_aside = status.action == "copy_report" and stopped and self.broken()
+        self._offers_aside = status.action == "copy_report" and stopped and self._context.settings.broken
         if self._offers_aside:
             words, icon = tr("Set it aside and start"), "play"
         failed, anyway, splits = status.action == "copy_report", status.action == "anyway", status.action in ("pause", "anyway")
@@ -255,7 +253,7 @@ class StatusCard(QFrame):
                     self.start_wanted.emit()
 
     def _copy_report(self) -> None:
-        QGuiApplication.clipboard().setText(self.report(self._state))
+        QGuiApplication.clipboard().setText(self._context.report(self._state))
         self._copied.start()
         self._show_action(sentence(self._state))
 

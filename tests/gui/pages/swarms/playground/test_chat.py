@@ -10,11 +10,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.pages.swarms.playground.blind_labels import TextBlock
 from waggle.gui.pages.swarms.playground.chat import ChatView, choices_summary, model_notice
 from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess, ReplyTile
@@ -24,10 +25,10 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.protocol.state import AnyEvent, State
 
-Make = Callable[..., Window]
+Make = Callable[..., MainWindow]
 OFFERED = TalkOffered(moments=(0, 64, 613), taught=True)
 RUNNING: tuple[AnyEvent, ...] = (ready(), events.PhaseChanged(phase="paused", round=613))
-Chat = tuple[Window, ChatView, list[AnyCommand]]
+Chat = tuple[MainWindow, ChatView, list[AnyCommand]]
 
 
 def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: object) -> Turn:
@@ -35,7 +36,7 @@ def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: o
     return replace(Turn(words=words, replies=replies, finished=True), **fields)
 
 
-def tell(window: Window, *new_events: AnyEvent) -> None:
+def tell(window: MainWindow, *new_events: AnyEvent) -> None:
     for event in new_events:
         window._current.take(event)
     window._current.flush()
@@ -48,12 +49,12 @@ def chat(window_told: Make) -> Chat:
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    window.swarms.show_trying()
-    window.swarms.trying.which.choose(1)
+    window.pages.of(SwarmsPage).show_trying()
+    window.pages.of(SwarmsPage).trying.which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferTalk)
     tell(window, OFFERED)
-    return window, window.swarms.trying.chat, sent
+    return window, window.pages.of(SwarmsPage).trying.chat, sent
 
 
 def boxes(view: ChatView) -> list[ChatTurn]:
@@ -223,10 +224,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
-        window.swarms.show_trying()
-        window.swarms.trying.which.choose(1)
+        window.pages.of(SwarmsPage).show_trying()
+        window.pages.of(SwarmsPage).trying.which.choose(1)
         screenshot_when_still(window)
-        chat = window.swarms.trying.chat
+        chat = window.pages.of(SwarmsPage).trying.chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()
         assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()
