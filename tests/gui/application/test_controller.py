@@ -477,11 +477,11 @@ def test_what_nobody_sees_is_said_by_the_tray_and_still_stands_there(shell: Cont
     window.hide()
     window.refused(words, "")
     assert messages == [("Waggle", words)]
-    window._notice_end.timeout.emit()
+    window.notices._end.timeout.emit()
     assert window.status._notice._content[0] == words
     shell.raise_window()
-    assert window._notice_end.isActive()
-    window._notice_end.timeout.emit()
+    assert window.notices._end.isActive()
+    window.notices._end.timeout.emit()
     assert window.status._notice._content[0] == ""
 
 
@@ -497,7 +497,7 @@ def tell(shell: Controller, *received: AnyEvent) -> None:
 @NO_SCREEN
 def test_a_choice_that_failed_is_said_where_it_was_made(shell: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
-    monkeypatch.setattr(shell.window, "notice", messages.append)
+    monkeypatch.setattr(shell.window.notices, "show", messages.append)
     shell.window.show_page("swarms")
     old = replace(NO_MODEL, at=1000.0)  # of an engine that was there before
     tell(shell, Snapshot(state=State(warnings=(old,)), at=4990.0))

@@ -134,7 +134,7 @@ def test_a_warning_that_is_cut_leads_to_where_it_stands_whole(window_told: TellW
     window.show_page("peers")
 
     def leads_home(words: str) -> bool:
-        window.notice(words)
+        window.notices.show(words)
         screenshot_when_still(window)
         return window.status._home.isVisible()
 
@@ -521,18 +521,18 @@ def test_a_notice_takes_the_place_of_the_sentence_and_is_read_out(
     window = window_told(story, 1024, 640)
     monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
     monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
-    window.notice(REFUSAL)
+    window.notices.show(REFUSAL)
     qapp.processEvents()
     status = window.status
     assert status._notice.width() == status._notice.sizeHint().width(), "all of it is seen in the smallest window"
     assert not status._says.isVisible()
     assert announcements == [REFUSAL]
-    assert window._notice_end.interval() > 10_000, "so many words need their time"
-    window.notice(REFUSAL * 2)
+    assert window.notices._end.interval() > 10_000, "so many words need their time"
+    window.notices.show(REFUSAL * 2)
     qapp.processEvents()
     window.grab()
     assert REFUSAL * 2 in status._notice.toolTip(), "what is cut can be read all the same"
-    window._end_notice()
+    window.notices._hide()
     qapp.processEvents()
     assert status._says.isVisible()
     assert not status._notice.isVisible()
