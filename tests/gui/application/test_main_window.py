@@ -190,7 +190,7 @@ def figures(window: MainWindow) -> list[str]:
 
 
 def test_a_restart_takes_nothing_from_what_home_counts(window_told: TellWindow) -> None:
-    """The days as the engine told them, the rounds since, and the days again as soon as an engine is ready."""
+    """The days as the engine sent them, with the rounds since, and queried again once an engine is ready."""
     noon = START - START % 86_400 + 43_200
     today = Day(date=date_of(noon).isoformat(), rounds=2, answers=128, right=32, seconds=3600.0)
     days = DaysTold(days=(today,), all=replace(today, date="2026-01-05", answers=1280), used_by=3, taken=41, met=9, at=noon)
@@ -318,7 +318,7 @@ def test_the_one_button_follows_the_phase(window_told: TellWindow, written: list
 def test_what_waits_for_a_better_moment_can_be_paused_by_the_key_and_for_a_while(
     window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot
 ) -> None:
-    """The key never sends the rules away: that is a button of its own."""
+    """The pause key never overrides the rules; a button of its own does."""
     on_battery = decide(When(only_on_power=True), Readings(on_power=False), Wishes(), 0.0)
     window = window_told([
         *written, events.RulesChecked(decision=on_battery, at=5.0), events.PhaseChanged(phase="waiting", round=9, at=5.0),
@@ -552,7 +552,7 @@ def test_only_what_went_wrong_has_the_sign_of_a_warning(window_told: TellWindow,
 
 
 class Laid(QObject):
-    """Which widgets were laid out or painted."""
+    """Records which widgets were laid out or painted."""
 
     def __init__(self) -> None:
         super().__init__()

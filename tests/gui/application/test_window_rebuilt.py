@@ -70,7 +70,7 @@ def tell(shell: Controller, *received: AnyEvent) -> None:
 
 
 def renew(shell: Controller, way: dict[str, str | int]) -> MainWindow:
-    """As a person does: in Settings, whichever page they come from. And they go back to it."""
+    """Change a setting as a person does: open Settings from a page, and go back to it."""
     before, came_from = shell.window, shell.window.page
     before.show_page("settings")
     shell.choices.set(way)
@@ -275,7 +275,7 @@ def test_what_was_chosen_to_be_removed_goes_on_and_is_asked_again(shell: Control
 
 
 def test_whoever_changes_the_size_stays_there_whatever_is_open_elsewhere(shell: Controller) -> None:
-    """A page that is not seen takes nobody's focus."""
+    """A hidden page does not take the focus."""
     shell.window.show_page("you")
     shell.window.pages.of(YouPage)._acts[0].click()
     shell.window.show_invite("waggle://join?charter=cd")

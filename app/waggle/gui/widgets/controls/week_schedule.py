@@ -23,9 +23,9 @@ class WeekSchedule(PaintedWidget):
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__(theme)
         self._name, self._label_width, self._row, self._head = name, theme.px(96), theme.px(22), theme.px(18)
-        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self._week, self._at, self._brush = list(ALWAYS), (9, 0), "#"
-        self._marked = False  # by the press that is held
+        self._marked = False  # while the mouse button is down
         self.setFixedHeight(self._head + 7 * self._row + 4)
         self.setMinimumWidth(self._label_width + 24 * 14)  # cells contain no text, so they need no more room
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
