@@ -1,4 +1,4 @@
-"""Following an engine: a real socket on one side, a real pipe to the window on the other."""
+"""Test how a window follows an engine, with a real socket on one side and a real pipe on the other."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ async def never(command):
 
 
 def once(follow):
-    """The first who follows is told this; whoever comes then finds nobody who lets itself be followed."""
+    """A server that sends this to the first client only; later ones cannot follow it."""
     listeners = [follow]
 
     def attach(way):
@@ -56,7 +56,7 @@ def home(tmp_path):
 
 @pytest.fixture
 async def publisher(home):
-    """What the engine says that runs in this folder."""
+    """The publisher of the engine that runs in this home."""
     publisher = EventPublisher(home.events, service=True)
     async with server.serving(home, obey, attached_windows.follower(publisher, CommandQueue())):
         yield publisher
@@ -65,7 +65,7 @@ async def publisher(home):
 
 @pytest.fixture
 def window():
-    """What a window reads, and who writes there."""
+    """The window's end of the pipe, and the writer to it."""
     reading, writing = os.pipe()
     writer = Writer(writing)
     with os.fdopen(reading, "rb", buffering=0) as ours:
@@ -95,7 +95,7 @@ def line_of(reads):
 
 
 async def told_to_window(reads, kind):
-    """The next that a window reads, which is of this kind. That it follows now is no news to it."""
+    """The next event of this kind that a window reads, without the Snapshot of following."""
     event = json_lines.event(await asyncio.to_thread(line_of, reads))
     if event == events.CommandDone(id="follow"):
         event = json_lines.event(await asyncio.to_thread(line_of, reads))
@@ -104,14 +104,14 @@ async def told_to_window(reads, kind):
 
 
 def nothing_more(reads, writer):
-    """Whether a window has read all that was written for it."""
+    """Whether a window has read everything that was written to it."""
     writer.close()
     os.set_blocking(reads.fileno(), False)
     return reads.read() is None
 
 
 async def leave(queue, followed):
-    """The window is closed, and what stands for the engine ends at once."""
+    """Close the window; the process that follows for it ends at once."""
     queue.stop()
     async with asyncio.timeout(60):
         assert await followed

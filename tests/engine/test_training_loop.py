@@ -1,4 +1,4 @@
-"""Contribution: rounds on a fake policy, kept in a real history before they are told of, and gone on with after a stop."""
+"""Test that the training loop stores rounds in a history before it publishes them, and continues them after a stop."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ PEER = b"p" * 38
 
 @dataclass
 class Recording:
-    """What one life of an engine told and saved, in order, and the history it left behind."""
+    """What one run of an engine published and saved, in order, and its history."""
 
     history: History
     events: list["events.EngineEvent"] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Recording:
 
 
 class Uneven(FakePolicy):
-    """Lets whoever watches see the completions once they are written."""
+    """Reports completions once they are complete."""
 
     def sample(self, prompts, uniforms, params):
         rows = super().sample(prompts, uniforms, params)
@@ -65,14 +65,14 @@ class Uneven(FakePolicy):
 
 
 class Growing(Uneven):
-    """Lets them be seen after each token."""
+    """Reports completions after each token."""
 
     def lengths_shown(self, most):
         return range(1, most + 1)
 
 
 class Asleep(FakePolicy):
-    """A computer whose lid is closed for a night while it answers."""
+    """A computer that sleeps for a night while it answers."""
 
     now = 0.0
 
@@ -82,7 +82,7 @@ class Asleep(FakePolicy):
 
 
 class Numberless(FakePolicy):
-    """A model whose logits are no numbers any more."""
+    """A model whose logits are NaN."""
 
     def sample(self, prompts, uniforms, params):
         rows = super().sample(prompts, uniforms, params)
@@ -98,7 +98,7 @@ class Numberless(FakePolicy):
 def contribute(
     folder: Path, me, questions, *, first: int = 0, rounds: int = 3, completions: int = 0, seconds=time.perf_counter, rules=RULES
 ) -> Recording:
-    """Play some rounds from `first` on, as an engine does that is then stopped."""
+    """Play rounds from `first` on, as an engine that is then stopped."""
     recording = Recording(History(folder / "history.sqlite"))
     gate = PauseGate(nothing, seconds)
 
@@ -327,7 +327,7 @@ def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp
 
 
 class Trouble:
-    """A verifier of one's own whose process is killed, and cannot be started again until it was missed three times."""
+    """A verifier whose process is killed, and cannot be started again until three attempts have failed."""
 
     def __init__(self, monkeypatch) -> None:
         self.verifier, self.blockers, self._monkeypatch = Verifier(CHARTER), list[WaggleError | None](), monkeypatch

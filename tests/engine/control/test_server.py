@@ -1,4 +1,4 @@
-"""The control socket."""
+"""Test the control socket."""
 
 import asyncio
 import errno
@@ -212,7 +212,7 @@ def test_a_long_folder_name_still_gets_a_socket(tmp_path):
 
 
 async def test_a_folder_that_takes_no_socket_is_named_with_the_reason(tmp_path, monkeypatch):
-    """As FAT, exFAT and many shared folders say it."""
+    """As FAT, exFAT and many network folders do."""
 
     async def refuse(*_, **__):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
@@ -227,7 +227,7 @@ async def test_a_folder_that_takes_no_socket_is_named_with_the_reason(tmp_path, 
 
 @pytest.fixture
 def far(tmp_path, monkeypatch):
-    """A home whose own folder is too long a name for a socket, beside other temporary folders."""
+    """A home whose path is too long for a socket, and another folder for temporary files."""
     with tempfile.TemporaryDirectory() as short:
         monkeypatch.setattr(tempfile, "tempdir", short)
         yield Home(tmp_path / ("x" * 90)).prepare()

@@ -1,4 +1,4 @@
-"""History in SQLite."""
+"""Test the history in SQLite."""
 
 import itertools
 import random
@@ -153,7 +153,7 @@ def test_very_many_rounds_take_bounded_room_and_the_days_still_add_up(tmp_path):
 
 
 def lived(history: History, rounds: int, learned: str = "bf") -> None:
-    """A model's life, with a score before the first round and after each."""
+    """The history of a model with a score before the first round and after each."""
     with history.transaction():
         for number in range(rounds):
             history.save_round(played(number, number // 2))

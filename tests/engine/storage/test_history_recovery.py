@@ -1,4 +1,4 @@
-"""A damaged history: rebuilt from the record of events, of one model alone, whole or not at all."""
+"""Test that a damaged history is rebuilt from the record of events, of one model only, whole or not at all."""
 
 import os
 
@@ -34,7 +34,7 @@ def ready(model: str = "m", first: int = 0) -> events.Ready:
 
 
 def begun(model: Model, first: int = 0) -> list[events.EngineEvent]:
-    """What the engine tells before it plays with a model, from this round on."""
+    """The events of a start with this model from this round on."""
     return [events.SettingsChanged(settings=Settings(model=model)), ready(model.name, first)]
 
 
@@ -44,14 +44,14 @@ def rounds(*numbers: int, reward: float = 0.5) -> list[events.EngineEvent]:
 
 @pytest.fixture
 def home(tmp_path):
-    """With a damaged history."""
+    """A home with a damaged history."""
     (tmp_path / "events").mkdir()
     (tmp_path / "history.sqlite").write_bytes(b"this is no database, whatever its name says" * 100)
     return tmp_path
 
 
 def record(home, content, *, hour: int = 8, written: float = 1000.0) -> None:
-    """A record that was begun at this hour, as the clock of then had it, and written last at this moment."""
+    """A record whose name is of this hour, by the clock of then, and which was last written at this time."""
     path = home / "events" / f"20260101T{hour:02}0000-000000.jsonl"
     path.write_bytes(b"".join(map(json_lines.line, content)) + b'{"type":"Cut')
     os.utime(path, (written, written))
