@@ -176,7 +176,7 @@ async def test_an_end_that_somebody_wants_is_no_crash(tmp_path, monkeypatch, end
 
 async def test_a_service_that_cannot_have_its_folder_says_so_where_its_operator_looks(tmp_path):
     home = paths.Home(tmp_path).prepare()
-    claimed = server.claim(home)
+    claimed = server.claim_home(home)
     engine = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "waggle", "engine", "--home", str(tmp_path), stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
@@ -207,7 +207,7 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkey
         raise Stopped
 
     monkeypatch.setattr(main, "SensorReader", blind)
-    monkeypatch.setattr(main, "prepare", prepare)
+    monkeypatch.setattr(main, "prepare_node", prepare)
     with pytest.raises(OSError, match="Too many open files"):
         await main._contribute(process, "")
 
@@ -245,7 +245,7 @@ async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(proce
         raise ModelMissing("The hub has lost a file of it.")
 
     monkeypatch.setattr(main, "Lifecycle", Watched)
-    monkeypatch.setattr(main, "prepare", prepare)
+    monkeypatch.setattr(main, "prepare_node", prepare)
     now = time.time()
     process.pause_request.save(Wishes(paused=True, until=now + 3600, asked_at=now))
     process.undo_log.add([UndoStep(nothing)])

@@ -20,7 +20,7 @@ from waggle.core.settings import Computer, Learning, Model, Settings, Swarm
 from waggle.engine.runtime import model_fit
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.startup import PreparedNode, prepare
+from waggle.engine.startup import PreparedNode, prepare_node
 from waggle.engine.storage import round_saver
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.models import memory_fit
@@ -44,7 +44,7 @@ async def prepared(
         publisher = EventPublisher(home.events)
         stack.callback(publisher.close)
         threads = stack.enter_context(ThreadPoolExecutor(1))
-        return await prepare(
+        return await prepare_node(
             home, chosen, publisher, threads, stack, gate=gate or PauseGate(lambda: None),
             stopped=asyncio.Event(), parts_for=parts_for,
             computer=requested or (lambda: chosen.computer),

@@ -29,7 +29,7 @@ async def test_what_is_on_this_computer_is_taken_without_a_word(tmp_path, monkey
         (Model(folder=str(paths.starter())), paths.starter()),
         (Model(name="bees/tiny"), here),
     ):
-        assert await model_source.find(chosen, publisher, PauseGate(lambda: None), asyncio.Event()) == folder
+        assert await model_source.find_model(chosen, publisher, PauseGate(lambda: None), asyncio.Event()) == folder
     assert publisher.state.seq == 0
     publisher.close()
 
@@ -165,7 +165,7 @@ class Life:
         )
         publisher.attach(self._hear)
         chosen = Model(name="bees/tiny")
-        finding = model_source.find(chosen, publisher, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
+        finding = model_source.find_model(chosen, publisher, self.gate, self.stopped, limit=lambda: self.limit, patient=patient)
         self.task = asyncio.ensure_future(finding)
 
     def _hear(self, line: bytes) -> None:
