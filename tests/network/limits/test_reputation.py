@@ -1,4 +1,4 @@
-"""Standing counts what this node saw for itself."""
+"""A peer's reputation counts what this node has experienced itself."""
 
 import pytest
 

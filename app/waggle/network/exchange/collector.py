@@ -68,6 +68,7 @@ class RolloutCollector:
         self._context = context
         self._options = context.options
         self._digest = context.charter.digest
+        self._accounts = accounts
         self._reputations, self._bandwidth, self._rate_limits = accounts.reputations, accounts.bandwidth, accounts.rate_limits
         self._pool = pool
         self._depth = depth
@@ -178,7 +179,7 @@ class RolloutCollector:
                 announced = announcements.read(answer.announced, peer_id)
                 if self._context.membership.admits(peer_id, announced.certificate):
                     return announced
-                log.info("the announcement of peer %s is refused: its certificate does not hold here now", short_id(peer_id))
+                log.debug("the announcement of peer %s is refused: its certificate does not hold here now", short_id(peer_id))
                 self._no_handshake[peer_id] = time.monotonic() + REST_S  # no offence: its clock or ours may be wrong
         except PeerAway as away:  # the directory may know of it
             log.debug("peer %s gave no handshake: %r; next try in %g s", short_id(peer_id), away, REST_S)
@@ -286,8 +287,7 @@ class RolloutCollector:
             self._context.report(GroupsArrived(origin=origin, round=record.round, model=record.model, groups=fresh))
 
     def _reject(self, origin: bytes, reason: str, count: int = 1) -> None:
-        log.info("a message of peer %s is refused: %s", short_id(origin), reason)
-        self._reputations.record_rejection(origin, reason, count)
+        self._accounts.reject(origin, reason, count)
         if not self._reputations.of(origin).trusted:  # the rest of what it sent is not worth the risk
             self._pool.drop(origin)
         self._context.report(RecordRejected(origin=origin, reason=reason, count=count))

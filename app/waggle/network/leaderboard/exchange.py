@@ -55,6 +55,7 @@ class AnswerSheetExchange:
         uploaded: Callable[[bytes], bytes] = lambda sha256: b"",
     ) -> None:
         self._context, self._options = context, context.options
+        self._accounts = accounts
         self._reputations, self._bandwidth, self._rate_limits = accounts.reputations, accounts.bandwidth, accounts.rate_limits
         self._call_in_loop, self._on_published, self._uploaded = call_in_loop, on_published, uploaded
         self.enabled = context.options.leaderboard
@@ -148,8 +149,7 @@ class AnswerSheetExchange:
             try:
                 await self._ask(connection, peer_id, each)
             except BadRecord as bad:  # counted against the peer and reported; the others are asked all the same
-                log.info("an answer sheet of peer %s is refused: %s", short_id(peer_id), bad.title)
-                self._reputations.record_rejection(peer_id, bad.title)
+                self._accounts.reject(peer_id, bad.title)
                 self._context.report(RecordRejected(origin=peer_id, reason=bad.title))
         self._report()
         if now - self._last_saved[0] > SAVE_EVERY_S:
