@@ -442,7 +442,7 @@ async def test_a_newcomer_is_handed_nothing_and_reads_everything(tmp_path: Path)
         await one.announce(KEY, first.peer_id, blob, expires_at)
         async with opened(second, NOTHING, one) as two:
             await two.find_neighbours()
-            assert await two.read(KEY) == {first.peer_id: blob}
+            assert await two.read_directory(KEY) == {first.peer_id: blob}
             assert not len(two._node.protocol.storage)
 
 
@@ -528,7 +528,7 @@ async def test_what_the_directory_sends_is_charged_to_the_source_that_asked(
         await one.announce(KEY, honest.peer_id, blob, expires_at)
         assert 1000 < await drained(bad, honest.peer_id) + await drained(ally, honest.peer_id) <= 2000
         async with opened(fresh_identity(tmp_path, "third"), NOTHING, one) as third:
-            assert await third.read(KEY) == {honest.peer_id: blob}
+            assert await third.read_directory(KEY) == {honest.peer_id: blob}
 
 
 async def test_relayed_peers_leave_each_other_their_part_of_what_all_of_them_share(
@@ -632,7 +632,10 @@ async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set
     traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
     honest, hostile = fresh_identity(tmp_path, "honest"), fresh_identity(tmp_path, "hostile")
-    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as one, opened(hostile, NOTHING, one) as bad:
+    async with (
+        opened(honest, Services(may_send_directory=traffic.may_send_directory)) as one,
+        opened(hostile, NOTHING, one) as bad,
+    ):
         put(one, honest, time.time() + 100)
         assert 100 < await told(bad, honest.peer_id) < 1000
         assert not traffic.may_send(b"")
@@ -640,7 +643,10 @@ async def test_what_the_directory_sends_is_held_to_the_limit_that_the_person_set
 
 async def test_where_the_limit_is_used_up_neighbours_are_named_and_entries_stored_all_the_same(tmp_path: Path) -> None:
     honest, hostile, late = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "late"))
-    async with opened(honest, Services(may_tell=lambda source, size: False)) as one, opened(hostile, NOTHING, one) as other:
+    async with (
+        opened(honest, Services(may_send_directory=lambda source, size: False)) as one,
+        opened(hostile, NOTHING, one) as other,
+    ):
         put(one, honest, time.time() + 100)
         async with opened(late, NOTHING, one) as two:
             key = hivemind.DHTID.generate(KEY)
@@ -654,13 +660,16 @@ async def test_one_asker_leaves_the_others_their_part_of_what_the_person_lets_th
     traffic, now = BandwidthLimiter(clock=lambda: now), 0.0
     traffic.limit = 1000.0
     honest, hostile, reader = (fresh_identity(tmp_path, name) for name in ("honest", "hostile", "reader"))
-    async with opened(honest, Services(may_tell=traffic.may_send_directory)) as one, opened(hostile, NOTHING, one) as bad:
+    async with (
+        opened(honest, Services(may_send_directory=traffic.may_send_directory)) as one,
+        opened(hostile, NOTHING, one) as bad,
+    ):
         put(one, honest, time.time() + 100)
         assert await told(bad, honest.peer_id) > 0
         now = 3.0  # 250 bytes in a second, to all, and 63 to each
         assert await told(bad, honest.peer_id) == 0
         async with opened(reader, NOTHING, one) as two:
-            assert (await two.read(KEY)).keys() == {honest.peer_id}
+            assert (await two.read_directory(KEY)).keys() == {honest.peer_id}
 
 
 async def drained(attacker: HivemindNetwork, victim: bytes) -> int:

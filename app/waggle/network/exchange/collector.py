@@ -23,7 +23,7 @@ from waggle.network.messages import announcement as announcements
 from waggle.network.messages import directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import DuplicateIdentity, GroupsArrived, RecordRejected
-from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.network.transport.tasks import end
 from waggle.tasks.rollout_group import NEWCOMERS, JudgedGroup
 
@@ -248,7 +248,7 @@ class RolloutCollector:
 
     async def _accept(self, connection: Transport, origin: bytes, announced: Announcement, blob: bytes, now: float) -> None:
         """Judge a record as of `now`, when it was chosen: waiting in line must not make it too old."""
-        payers, watch = (await standing_of(origin, self._reputations, connection)).payers, VerifierStopwatch()
+        payers, watch = (await reputation_of(origin, self._reputations, connection)).payers, VerifierStopwatch()
         if self._context.is_resting() or not self._rate_limits.work.has(payers):  # since it was chosen
             reason = "this computer rests" if self._context.is_resting() else "its share of judging is used up"
             log.debug("a record of peer %s is dropped unjudged: %s", short_id(origin), reason)

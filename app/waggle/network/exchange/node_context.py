@@ -18,7 +18,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 log = logging.getLogger(__name__)
 
-# Refusals that are logged at INFO, per second and at once. New names cost nothing, so one attacker could cause any number of them;
+# Refusals that are logged at INFO, per second and at once. New names cost nothing, so an attacker could cause any number of them;
 # the others are logged at DEBUG.
 LINES_RATE, LINES_BURST = 0.1, 20.0
 

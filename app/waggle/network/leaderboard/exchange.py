@@ -23,7 +23,7 @@ from waggle.network.messages import answer_sheet
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.events import LeaderboardChanged, RecordRejected
-from waggle.network.transport.interface import PeerAway, Transport, fetch, standing_of
+from waggle.network.transport.interface import PeerAway, Transport, fetch, reputation_of
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 from waggle.tasks.sandbox.exam import Exam, Exams
@@ -189,7 +189,7 @@ class AnswerSheetExchange:
         elif not self._context.membership.admits(peer_id, sheet.certificate):
             log.debug("the answer sheet of peer %s is not scored: its certificate does not hold here now", short_id(peer_id))
         elif self.scores.epoch_of(peer_id) < sheet.epoch:
-            await self._score(sheet, (await standing_of(peer_id, self._reputations, connection)).party)
+            await self._score(sheet, (await reputation_of(peer_id, self._reputations, connection)).party)
 
     def _remember(self, peer_id: bytes, sha256: bytes) -> None:
         self._read[peer_id] = sha256
