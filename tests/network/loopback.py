@@ -1,4 +1,4 @@
-"""What the live tests share: groups with known rewards, nodes on loopback, and waiting for news with a deadline."""
+"""Helpers for tests with running nodes: groups with known rewards, nodes on loopback, and waiting for events with a deadline."""
 
 import asyncio
 import secrets
@@ -26,15 +26,15 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, spli
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
-SOON = 60.0  # seconds after which a test gives up waiting: a peer that did not answer in time is asked again after 15
+SOON = 60.0  # seconds after which a test gives up: a peer that did not answer in time is asked again after 15
 DATASET = "basic_arithmetic"
-EPOCH = 1000  # of groups made up
+EPOCH = 1000  # of artificial groups
 
 Kind = TypeVar("Kind")
 
 
 class Ear:
-    """Hears what a node tells, and wakes whoever waits for it."""
+    """Records the events of a node, and waits for one."""
 
     def __init__(self) -> None:
         self.heard: list[NetworkEvent] = []
@@ -48,7 +48,7 @@ class Ear:
         return [news for news in self.heard if isinstance(news, kind)]
 
     async def hear(self, kind: type[Kind], such: Callable[[Kind], bool] = lambda news: True, after: int = 0) -> Kind:
-        """The first such news from position `after` on; waits for it, up to a deadline."""
+        """The first such event from position `after` on; waits for it, up to a deadline."""
         async with asyncio.timeout(SOON):
             while True:
                 for news in self.heard[after:]:
@@ -63,7 +63,7 @@ class Ear:
 
 @dataclass
 class Live:
-    """A running node, who it is, and what it told."""
+    """A running node, its identity, and its events."""
 
     node: SwarmNode
     identity: Identity
@@ -91,7 +91,7 @@ def fresh_identity(folder: Path, name: str) -> Identity:
 
 
 def node_context(identity: Identity, charter: Charter, verifier: Verifier, **changes: object) -> NodeContext:
-    """The context of a node of which a test uses a part."""
+    """The context of a node, for a test of one of its parts."""
     fields = {"options": options(), "report": lambda event: None, **changes}
     membership = Membership(charter, identity.peer_id)
     return NodeContext(charter=charter, identity=identity, membership=membership, verifier=verifier, **fields)
@@ -100,7 +100,7 @@ def node_context(identity: Identity, charter: Charter, verifier: Verifier, **cha
 def question_ids(
     charter: Charter, verifier: Verifier, origin: bytes, count: int, *, reserved: bool = False, epoch: int | None = None
 ) -> list[QuestionId]:
-    """The first `count` questions of this origin that are for training, or that are reserved: one in ten."""
+    """The first `count` questions of this origin for training, or the first reserved ones (one in ten)."""
     epoch = epoch_at(time.time()) if epoch is None else epoch
     ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count + 240)]
     record = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
@@ -123,7 +123,7 @@ def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[
 
 
 def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) -> JudgedGroup:
-    """A group made up, with rewards that teach something or nothing."""
+    """An artificial group, with rewards that teach something or nothing."""
     completions = tuple(Completion(text=text, ended=True) for text in "ab")
     rewards = (1.0, 0.0) if useful else (0.05, 0.0)
     return JudgedGroup(
@@ -134,7 +134,7 @@ def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) 
 
 
 def be_of_use(trust: ReputationTable, peer: bytes) -> None:
-    """As little as makes it trusted."""
+    """Give a peer just enough useful groups to be trusted."""
     for number in range(KNOWN_FROM):
         trust.record_groups(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
 
@@ -145,7 +145,7 @@ def share(node: SwarmNode, groups: list[Group], *, round_number: int = 1) -> tup
 
 @asynccontextmanager
 async def serving(identity: Identity, charter: Charter, **changes: object) -> AsyncIterator[str]:
-    """A running seed; gives its address."""
+    """Run a seed; yields its address."""
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
 
     def say(line: str) -> None:
@@ -161,7 +161,7 @@ async def serving(identity: Identity, charter: Charter, **changes: object) -> As
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Free, and below all that a system hands out by itself: it stays free whoever else connects or listens meanwhile."""
+    """A free port below those that systems assign by themselves, so that it stays free."""
     while True:
         port = 20_000 + secrets.randbelow(12_000)
         with suppress(OSError), socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
