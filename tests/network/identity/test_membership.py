@@ -32,7 +32,7 @@ PEER = b"\x00\x24\x08\x01\x12\x20" + bytes(32)
 
 @pytest.fixture(scope="module")
 def private() -> Charter:
-    return msgspec.structs.replace(first_swarm(), name="A table in a café", membership=membership.public_key_of(KEY))
+    return msgspec.structs.replace(first_swarm(), name="A table in a café", admission=membership.public_key_of(KEY))
 
 
 def at(charter: Charter, moment: float, key: bytes = b"", peer_id: bytes = PEER) -> Membership:

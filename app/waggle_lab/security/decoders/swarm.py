@@ -104,7 +104,7 @@ def gateway(scratch: Path) -> Decoder:
 def admission(scratch: Path) -> Decoder:
     """Certificates of a private swarm: as they come, and signed with its key."""
     peer_id, key = owner(scratch).peer_id, bytes(range(32))
-    private = msgspec.structs.replace(CHARTER, membership=admissions.public_key_of(key))
+    private = msgspec.structs.replace(CHARTER, admission=admissions.public_key_of(key))
     gate = admissions.Membership(private, peer_id, clock=lambda: NOW)
     good = admissions.issue_certificate(key, private.digest, peer_id, NOW + 60)
 

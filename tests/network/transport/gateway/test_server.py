@@ -857,7 +857,7 @@ async def test_a_gateway_without_the_key_of_a_private_swarm_is_told_nothing(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
     key, outsider, member = new_key(), fresh_identity(tmp_path, "outsider"), fresh_identity(tmp_path, "member")
-    private = msgspec.structs.replace(charter, membership=public_key_of(key))
+    private = msgspec.structs.replace(charter, admission=public_key_of(key))
 
     def welcome(*certificate: bytes) -> bytes:
         return msgspec.msgpack.encode([charters.PROTOCOL, outsider.peer_id, private.digest, bytes(32), "9.0", *certificate])
@@ -881,7 +881,7 @@ async def test_what_a_client_and_a_member_once_said_opens_no_second_door_for_who
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
     key, messages = new_key(), list[bytes]()
-    private = msgspec.structs.replace(charter, membership=public_key_of(key))
+    private = msgspec.structs.replace(charter, admission=public_key_of(key))
 
     async def listen(client: ServerConnection) -> None:
         async with connect(address) as member:
