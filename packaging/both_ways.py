@@ -1,7 +1,7 @@
-"""Does what a person's Waggle learned survive an upgrade and the way back? `both_ways.py REVISION` tries it with that version.
+"""Checks that training survives an upgrade and a downgrade: `both_ways.py [REVISION]`.
 
-REVISION (the tag before this one, where none is named) plays three rounds in a new folder, this source plays three more there,
-and REVISION again: each must go on where the other stopped.
+REVISION (by default the tag before this commit) plays three rounds in a new home, this source plays three more, then REVISION
+three more. Each must continue where the other stopped.
 """
 
 import os
@@ -17,7 +17,7 @@ ROUND = re.compile(r"^round (\d+):", re.MULTILINE)
 
 
 def main(arguments: list[str]) -> int:
-    earlier = arguments[0] if arguments else version.said("git", "describe", "--tags", "--abbrev=0", "HEAD^").strip()
+    earlier = arguments[0] if arguments else version.output_of("git", "describe", "--tags", "--abbrev=0", "HEAD^").strip()
     with tempfile.TemporaryDirectory() as folder:
         other, home = Path(folder) / "earlier", Path(folder) / "home"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(other), earlier], cwd=version.ROOT, check=True)
@@ -30,12 +30,12 @@ def main(arguments: list[str]) -> int:
 
 
 def played(source: Path, home: Path) -> list[int]:
-    """The rounds that the version in a folder plays next."""
+    """Let the version in a folder play three rounds; returns their numbers."""
     environment = {**os.environ, "PYTHONPATH": str(source / "app")}
     command = [sys.executable, "-m", "waggle", "selftest", "--home", str(home)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        print(f"{source} could not go on:", done.stdout, sep="\n")
+        print(f"{source} failed:", done.stdout, sep="\n")
     return [int(number) for number in ROUND.findall(done.stdout)]
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes what people install on this system: `python3 packaging/dev.py package`, which sets everything up first.
+"""Builds the packages for this system. Run it as `python3 packaging/dev.py package`, which sets everything up first.
 
-Checks what is left out, freezes the app into one folder, adds the notices, tries it, and wraps it: a .deb and a portable
-archive on Linux, an installer on Windows, a disk image on a Mac. All of it ends in dist/, with parts, sums and sizes beside it.
+Checks the excluded modules, freezes the app into one folder, adds the notices, and wraps the folder: a .deb and a portable
+archive on Linux, an installer on Windows, a disk image on a Mac. Writes them to dist/, with an SBOM, checksums and sizes.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ import version
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK, DIST = ROOT / "build", ROOT / "dist"
-PARTS = 10  # of the largest, named in the report
+PARTS = 10  # how many of the largest parts the report names
 
 
 def main() -> int:
     began = time.monotonic()
     if sys.platform == "win32" and not shutil.which("makensis"):
-        sys.exit("NSIS makes the installer, and it is not on the PATH: winget install NSIS.NSIS")
+        sys.exit("The installer is built with NSIS, which is not on the PATH: winget install NSIS.NSIS")
     if "--unchecked" not in sys.argv and (code := check.main()):
         return code
     named = version.of_this_tree()
@@ -41,19 +41,19 @@ def main() -> int:
     shutil.copyfile(folder / "notices/sbom.cdx.json", DIST / f"Waggle-{named}-{sys.platform}.cdx.json")
     match sys.platform:
         case "linux":
-            made = make_linux.wrap(folder, named, DIST)
+            packages = make_linux.wrap(folder, named, DIST)
         case "win32":
-            made = make_windows.wrap(folder, named, DIST)
+            packages = make_windows.wrap(folder, named, DIST)
         case "darwin":
-            made = make_mac.wrap(WORK / "Waggle.app", named, DIST)
+            packages = make_mac.wrap(WORK / "Waggle.app", named, DIST)
         case other:
-            sys.exit(f"No installer is made on {other}.")
-    report(folder, made, began)
+            sys.exit(f"There is no installer for {other}.")
+    report(folder, packages, began)
     return 0
 
 
 def freeze(folder: Path, named: str) -> None:
-    """Run PyInstaller; ends here where a library that the app links is not on this computer, or a program does not start."""
+    """Run PyInstaller. Exit if it fails, or if a library that the app links is missing on this computer."""
     shutil.rmtree(folder, ignore_errors=True)
     environment = {**os.environ, "WAGGLE_VERSION": named, "PYTHONHASHSEED": "0", **icon(), **resource(named)}
     command = ["-m", "PyInstaller", "--noconfirm", "--log-level", "WARN", "--distpath", str(WORK)]
@@ -67,7 +67,7 @@ def freeze(folder: Path, named: str) -> None:
 
 
 def icon() -> dict[str, str]:
-    """The icon in the form this system wants, as PyInstaller's environment; Linux takes the SVG as it is."""
+    """Draw the icon in this system's format; returns the environment for PyInstaller. Linux uses the SVG itself."""
     if sys.platform == "linux":
         return {}
     form = "ico" if sys.platform == "win32" else "icns"
@@ -78,42 +78,42 @@ def icon() -> dict[str, str]:
 
 
 def resource(named: str) -> dict[str, str]:
-    """What the programs say of themselves on Windows, as PyInstaller's environment."""
+    """Write the version resource of the Windows programs; returns the environment for PyInstaller."""
     if sys.platform != "win32":
         return {}
-    told = WORK / "version.txt"
-    told.write_text(make_windows.resource(named), encoding="utf-8")
-    return {"WAGGLE_VERSION_FILE": str(told)}
+    version_file = WORK / "version.txt"
+    version_file.write_text(make_windows.resource(named), encoding="utf-8")
+    return {"WAGGLE_VERSION_FILE": str(version_file)}
 
 
-def report(folder: Path, made: list[Path], began: float) -> None:
-    """dist/SHA256SUMS, and dist/build.json with sizes and what the build took."""
-    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made}
+def report(folder: Path, packages: list[Path], began: float) -> None:
+    """Write dist/SHA256SUMS, and dist/build.json with sizes, time and memory of the build."""
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in packages}
     (DIST / "SHA256SUMS").write_text("".join(f"{value}  {name}\n" for name, value in sums.items()), encoding="utf-8")
-    said = {
-        "mib": {path.name: mib(path) for path in made},
+    figures = {
+        "mib": {path.name: mib(path) for path in packages},
         "installed_mib": mib(folder),
         "largest_parts_mib": dict(sorted(parts(folder).items(), key=lambda part: -part[1])[:PARTS]),
         "seconds": round(time.monotonic() - began),
         **spent(),
     }
-    (DIST / "build.json").write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(said, indent=2))
+    (DIST / "build.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(figures, indent=2))
 
 
 def parts(folder: Path) -> dict[str, int]:
-    """The size of everything at the top of the folder and of what lies in it."""
+    """The size of each entry of the folder and of its `_internal` folder, in MiB."""
     inside = [*(path for path in folder.iterdir() if path.name != "_internal"), *(folder / "_internal").iterdir()]
     return {str(path.relative_to(folder)): mib(path) for path in inside}
 
 
 def mib(path: Path) -> int:
     files = path.rglob("*") if path.is_dir() else (path,)
-    return round(sum(one.lstat().st_size for one in files if one.is_file() and not one.is_symlink()) / 2**20)
+    return round(sum(file.lstat().st_size for file in files if file.is_file() and not file.is_symlink()) / 2**20)
 
 
 def spent() -> dict[str, int]:
-    """What this process and its children took."""
+    """CPU time and peak memory of the build's child processes."""
     if sys.platform == "win32":
         return {}
     import resource

@@ -1,6 +1,6 @@
-"""Makes everything that the frozen app leaves out un-importable, and lets the app work: finds a bad exclusion in seconds.
+"""Runs the app with all excluded modules blocked, to find a wrong exclusion in seconds.
 
-Run by `dev.py package` before it builds, which takes minutes.
+`dev.py package` runs it before the build, which takes minutes.
 """
 
 import importlib.abc
@@ -20,7 +20,7 @@ import needs
 
 
 class LeftOut(importlib.abc.MetaPathFinder):
-    """Finds everything but the names that are left out."""
+    """Finds every module except the excluded ones."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -35,13 +35,13 @@ class LeftOut(importlib.abc.MetaPathFinder):
 
 
 def leave_out(*names: str) -> None:
-    """From now on none of these can be imported in this process."""
+    """Block the import of these modules in this process."""
     finder = LeftOut((*needs.NOWHERE, *names))
-    sys.meta_path[:] = [finder if found is PathFinder else found for found in sys.meta_path]
+    sys.meta_path[:] = [finder if original is PathFinder else original for original in sys.meta_path]
 
 
 def app() -> None:
-    """The network part, every page of the window, a race, and what answers and learns."""
+    """Import the network part, every page of the window and the race, and open the starter model."""
     import qasync  # noqa: F401
 
     import waggle.gui
@@ -57,17 +57,17 @@ def app() -> None:
 
 
 def verifier() -> None:
-    """Every dataset that a charter may name: a question made and an answer judged. And a chat template."""
+    """Generate and judge a question of every dataset that a charter may name, and render a chat template."""
     from waggle.tasks.charter import Specialty
     from waggle.tasks.sandbox import messages, template_process, verifier_process
 
-    template_process.rendered(messages.Render("{{ messages[0].content }}", {}, ("words",)))
+    template_process.rendered(messages.RenderTemplate("{{ messages[0].content }}", {}, ("words",)))
 
     verifier_process.ready(tuple(Specialty(dataset=name, title=name) for name in needs.datasets()))
 
 
 def works(part: str, *command: str) -> bool:
-    """Whether a Python that has only that part's imports does this; the child that it starts has all of them."""
+    """Whether a command of Python succeeds with the excluded modules of a part (APP, VERIFIER) blocked."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(f"import check, needs\ncheck.leave_out(*needs.NOT_IN_THE_{part})\n")
         places = (folder, str(needs.SOURCE), str(needs.ROOT / "packaging"))
@@ -81,7 +81,7 @@ def main() -> int:
         and works("APP", "-c", "import check; check.app()")
         and works("VERIFIER", "-c", "import check; check.verifier()")
     )
-    print("The app works without what is left out of it." if tried else "Something that is left out is needed: see needs.py.")
+    print("The app works without the excluded modules." if tried else "An excluded module is needed: see needs.py.")
     return 0 if tried else 1
 
 

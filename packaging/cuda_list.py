@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes resources/cuda.json: the files of the CUDA pack, with their sums, as pip finds them for the locked torch.
+"""Writes resources/cuda.json: the wheels of the CUDA pack with their checksums, as pip resolves them for the locked torch.
 
-python3 packaging/cuda_list.py FOLDER     downloads them there (2.5 GB) to know what they take unpacked; run it on Linux, with the
-Python that the release workflow freezes, whenever packaging/lock.txt names another torch.
+python3 packaging/cuda_list.py FOLDER     downloads the wheels into FOLDER (2.5 GB) to measure their unpacked size
+
+Run it on Linux, with the Python version that the release workflow freezes, each time packaging/lock.txt gets a new torch.
 """
 
 import hashlib
@@ -17,11 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST, LOCK = ROOT / "resources/cuda.json", ROOT / "packaging/lock.txt"
-INDEX = ("--index-url", "https://pypi.org/simple")  # no other: its torch brings CUDA along
+INDEX = ("--index-url", "https://pypi.org/simple")  # only this index: its torch comes with CUDA
 
 
 def main(folder: Path) -> int:
-    places = {url.rpartition("/")[2]: url for url in found(f"torch=={torch()}")}
+    places = {url.rpartition("/")[2]: url for url in wheel_addresses(f"torch=={torch()}")}
     pip("download", "--quiet", "--no-deps", "--dest", str(folder), *INDEX, *places.values())
     wheels = [
         {"url": url, "sha256": digest(folder / name), "size": (folder / name).stat().st_size}
@@ -32,7 +33,7 @@ def main(folder: Path) -> int:
         "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
         "system": sys.platform,
         "machine": platform.machine(),
-        "unpacked": sum(one.file_size for name in places for one in zipfile.ZipFile(folder / name).infolist()),
+        "unpacked": sum(entry.file_size for name in places for entry in zipfile.ZipFile(folder / name).infolist()),
         "wheels": wheels,
     }
     LIST.write_text(json.dumps(pack, indent=1) + "\n", encoding="utf-8")
@@ -40,20 +41,21 @@ def main(folder: Path) -> int:
 
 
 def torch() -> str:
-    """The version that the lock names."""
+    """The version in packaging/lock.txt."""
     named = re.search(r"^torch==([0-9.]+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE)
     assert named is not None
     return named[1]
 
 
-def found(wanted: str) -> list[str]:
-    """The addresses of torch and of the libraries that it links; what else it asks for is in the app, or compiles kernels."""
-    told = json.loads(pip("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *INDEX, wanted))["install"]
-    return [one["download_info"]["url"] for one in told if re.match(r"torch$|nvidia-", one["metadata"]["name"])]
+def wheel_addresses(requirement: str) -> list[str]:
+    """The URLs of torch and of the NVIDIA libraries that it links; the app ships or does not need its other dependencies."""
+    report = json.loads(pip("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *INDEX, requirement))
+    urls = {part["metadata"]["name"]: part["download_info"]["url"] for part in report["install"]}
+    return [url for name, url in urls.items() if re.match(r"torch$|nvidia-", name)]
 
 
 def pip(*arguments: str) -> bytes:
-    """As if nobody had configured it here."""
+    """Run pip without the user's configuration; returns its stdout."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_") or name == "PIP_CERT"}
     command = [sys.executable, "-m", "pip", *arguments]
     return subprocess.run(command, env={**environment, "PIP_CONFIG_FILE": os.devnull}, stdout=subprocess.PIPE, check=True).stdout

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Waggle's developer commands; Python's standard library only, and of 3.8: an older Python than Waggle needs is told so.
+"""Waggle's developer commands. Standard library only, and valid in Python 3.8, so that an older Python gets a clear message.
 
-python3 packaging/dev.py run [...]   set everything up, then open the window (arguments are passed on to waggle)
-python3 packaging/dev.py test [...]  set everything up, lint, then test, all but slow ones (arguments are passed on to pytest)
-python3 packaging/dev.py lab NAME    an experiment or a recipe of the laboratory (arguments are passed on)
-python3 packaging/dev.py lint        ruff, mypy, the law of the rooms and the names
-python3 packaging/dev.py setup       only the set-up: .venv with the versions of packaging/lock.txt
-python3 packaging/dev.py doctor      only look: Python, Qt's system libraries, a screen
-python3 packaging/dev.py package     what people install on this system, into dist/ (see build.py)
-python3 packaging/dev.py bench [...] the same round in Waggle, TRL and GenRL (arguments are passed on to waggle-lab bench)
+python3 packaging/dev.py run [...]   set everything up, then open the window (passes arguments on to waggle)
+python3 packaging/dev.py test [...]  set everything up, lint, then run all tests but slow ones (passes arguments on to pytest)
+python3 packaging/dev.py lab NAME    run an experiment or a recipe of the laboratory (passes arguments on)
+python3 packaging/dev.py lint        ruff, mypy, the import contracts and the names
+python3 packaging/dev.py setup       only set up: .venv with the versions of packaging/lock.txt
+python3 packaging/dev.py doctor      only check: Python, Qt's system libraries, a screen
+python3 packaging/dev.py package     build the package for this system into dist/ (see build.py)
+python3 packaging/dev.py bench [...] play the same round in Waggle, TRL and GenRL (passes arguments on to waggle-lab bench)
 python3 packaging/dev.py clean       remove .venv and .venv-bench
 """
 
@@ -36,7 +36,7 @@ PYTHON, BENCH_PYTHON = (place / ("Scripts/python.exe" if WINDOWS else "bin/pytho
 OLDEST, NEWEST = (3, 11), (3, 13)
 SUPPORTED = f"Python 3.{OLDEST[1]} to 3.{NEWEST[1]}"
 
-# What Qt's wheels do not bring along: shared library -> Debian package. Qt's own message about them misleads.
+# What Qt's wheels do not include: shared library -> Debian package. Qt's own error message about them is misleading.
 QT_LIBRARIES = {
     "libEGL.so.1": "libegl1",
     "libGL.so.1": "libgl1",
@@ -72,14 +72,14 @@ LINT = (
     ("packaging/names.py",),
 )
 
-# Setting up makes an environment, which Debian's Python alone cannot, and compiles pycosat, of which there are no wheels.
+# The set-up creates an environment, for which Debian's Python needs a package, and compiles pycosat, which has no wheels.
 SET_UP = {
     "python3-venv": lambda: importlib.util.find_spec("ensurepip"),
     "gcc": lambda: shutil.which("cc") or shutil.which("gcc"),
     "python3-dev": lambda: (Path(sysconfig.get_path("include")) / "Python.h").exists(),
 }
 
-COMPILERS = {  # where no package manager brings one: what it is called, and how to get it
+COMPILERS = {  # for systems without a package manager: the compiler's name, and how to install it
     "darwin": ("the command line tools", "xcode-select --install"),
     "win32": (
         "the Build Tools for Visual Studio with C++",
@@ -88,7 +88,7 @@ COMPILERS = {  # where no package manager brings one: what it is called, and how
     ),
 }
 
-CUDA = 7  # said by the next
+CUDA = 7  # exit code of HAS_CUDA
 HAS_CUDA = f"import sys, torch; sys.exit({CUDA} if torch.version.cuda else 0)"
 LEAN = ("python3 packaging/dev.py clean && "
         "PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu python3 packaging/dev.py package")  # fmt: skip
@@ -115,36 +115,37 @@ def main(arguments: list[str]) -> int:
 
 
 def run(rest: list[str]) -> int:
-    """The window, or another door of waggle; waggle itself says so where there is no screen."""
+    """Open the window, or run another command of waggle; without a screen waggle itself reports it."""
     if has_screen() and is_window(rest):
         libraries(for_tests=False)
     arguments = ("-m", "waggle", *with_whole_paths(rest))
     if WINDOWS:
         return waggle_python(*arguments)
-    os.chdir(ROOT)  # in this process's place: it hides the key of an invite that stands in its command, and here it would stay
+    os.chdir(ROOT)  # replaces this process, whose command line would keep the key of an invite; waggle hides it in its own
     os.execve(str(PYTHON), [str(PYTHON), *arguments], environment())
 
 
 def test(rest: list[str]) -> int:
-    import suite  # which is of Python 3.11
+    import suite  # needs Python 3.11
 
     libraries(for_tests=True)
-    compiled = ("-m", "compileall", "-q", "app")  # once, also where Python may not write: each process would do it anew
+    compiled = ("-m", "compileall", "-q", "app")  # once here: processes that may not write would each compile it again
     return lint() or waggle_python(*compiled) or suite.run(rest, waggle_python)
 
 
 def is_window(rest: list[str]) -> bool:
-    """Options alone, an invite's link or its file open the window; a word is another door."""
+    """Whether these arguments open the window: options only, an invite's link or its file; a word is another command."""
     return not rest or rest[0].startswith(("-", "waggle:")) or rest[0].lower().endswith(".waggle")
 
 
 def with_whole_paths(rest: list[str]) -> list[str]:
-    """Waggle runs in the source root: an invite that lies here is found from there."""
-    return [str(Path(one).absolute()) if one.lower().endswith(".waggle") and Path(one).is_file() else one for one in rest]
+    """Make paths of invite files absolute, because waggle runs in the source root."""
+    paths = {word: Path(word) for word in rest if word.lower().endswith(".waggle")}
+    return [str(paths[word].absolute()) if word in paths and paths[word].is_file() else word for word in rest]
 
 
 def lint() -> int:
-    """Format, lint, types, the law of the rooms and the names; the first that fails decides."""
+    """Check format, lint, types, import contracts and names; returns the first exit code that is not zero."""
     for step in LINT:
         if code := waggle_python(*step):
             return code
@@ -152,23 +153,23 @@ def lint() -> int:
 
 
 def setup() -> None:
-    """Make .venv with exactly the locked versions, unless it is there already."""
+    """Create .venv with exactly the locked versions, unless it is up to date."""
     if not is_supported():
         sys.exit(f"Waggle needs {SUPPORTED}; this is {sys.version.split()[0]}.")
     mark = VENV / ".waggle-stamp"
     if mark.exists() and mark.read_text() == stamp():
         return
     began = time.time()
-    get(missing_to_set_up(), "Setting up needs what is not here.")
+    get(missing_to_set_up(), "The set-up needs packages that are not installed.")
     if sys.platform in COMPILERS and not has_compiler(sys.platform):
         what, line = COMPILERS[sys.platform]
-        sys.exit(f"Setting up compiles a package in C and needs {what}. Get them with\n    {line}")
+        sys.exit(f"The set-up compiles a package in C and needs {what}. Install them with\n    {line}")
     if not is_whole(PYTHON):
-        print(f"Making {VENV} ...", flush=True)
+        print(f"Creating {VENV} ...", flush=True)
         venv.create(VENV, clear=True, with_pip=True, symlinks=not WINDOWS)
-    wanted = [*project()["dependencies"], *optional("dev")]
+    requirements = [*project()["dependencies"], *optional("dev")]
     print("Installing (about 2 GB, once) ...", flush=True)
-    pip("install", *wanted)
+    pip("install", *requirements)
     mark.write_text(stamp())
     print(f"Set up in {time.time() - began:.0f} s.", flush=True)
 
@@ -178,16 +179,16 @@ def is_supported() -> bool:
 
 
 def is_whole(python: Path) -> bool:
-    """Whether an environment was made to its end, and by a Python of this version."""
+    """Whether an environment is complete and has this version of Python."""
     look = f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     try:
         return subprocess.run([python, "-c", look], capture_output=True, check=False).returncode == 0
-    except OSError:  # it is not there, or no program
+    except OSError:  # there is no such program
         return False
 
 
 def project() -> dict[str, Any]:
-    import tomllib  # of Python 3.11
+    import tomllib  # needs Python 3.11
 
     return tomllib.loads(PROJECT.read_text())["project"]
 
@@ -206,7 +207,7 @@ def bench(rest: list[str]) -> int:
 
 
 def set_up_bench() -> None:
-    """Make .venv-bench: it sees all of .venv, so that everybody computes with the same torch, and has the other trainers."""
+    """Create .venv-bench with the other trainers; it also sees the packages of .venv, so that all use the same torch."""
     mark = BENCH / ".waggle-stamp"
     if mark.exists() and mark.read_text() == stamp():
         return
@@ -218,16 +219,16 @@ def set_up_bench() -> None:
 
 
 def packages_of(python: Path) -> Path:
-    """Where an environment keeps its packages."""
-    told = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
-    return Path(told.strip())
+    """The folder of an environment's packages."""
+    output = subprocess.check_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True)
+    return Path(output.strip())
 
 
 def package(rest: list[str]) -> int:
-    """Freeze the app and wrap it for this system; its own libraries must be here to be taken along."""
+    """Freeze the app and wrap it for this system; Qt's system libraries must be installed to be included."""
     libraries(for_tests=False)
     if sys.platform == "linux" and waggle_python("-c", HAS_CUDA) == CUDA:
-        sys.exit(f"The torch in .venv brings CUDA along, some 4 GB that no installer should carry. Get another one:\n    {LEAN}")
+        sys.exit(f"The torch in .venv includes CUDA, about 4 GB that no installer should contain. Get another one:\n    {LEAN}")
     pip("install", *optional("package"))
     return waggle_python(str(ROOT / "packaging/build.py"), *rest)
 
@@ -238,7 +239,7 @@ def pip(*arguments: str) -> None:
 
 
 def stamp() -> str:
-    """Changes whenever another installation would come out."""
+    """A digest of everything that decides what is installed."""
     digest = hashlib.sha256(repr(sys.version_info[:3]).encode())
     for path in (LOCK, PROJECT):
         digest.update(path.read_bytes())
@@ -246,7 +247,7 @@ def stamp() -> str:
 
 
 def missing_packages(*, for_tests: bool) -> list[str]:
-    """Debian packages whose libraries cannot be loaded here."""
+    """Debian packages whose libraries this computer lacks."""
     if not sys.platform.startswith("linux"):
         return []
     missing = []
@@ -261,12 +262,12 @@ def missing_packages(*, for_tests: bool) -> list[str]:
 
 
 def missing_to_set_up() -> list[str]:
-    """Debian packages without which .venv cannot be made here."""
+    """Missing Debian packages without which .venv cannot be created."""
     return [package for package, here in SET_UP.items() if not here()] if sys.platform.startswith("linux") else []
 
 
 def has_compiler(system: str) -> bool:
-    """Whether a package in C can be compiled, on a Mac and on Windows: there `cc` may be there and only ask to be installed."""
+    """Whether a Mac or Windows can compile a package in C; on a Mac `cc` may exist and only offer its installation."""
     if system == "darwin":
         return succeeds("xcode-select", "--print-path")
     finder = Path(os.environ.get("PROGRAMFILES(X86)", "")) / "Microsoft Visual Studio/Installer/vswhere.exe"
@@ -277,17 +278,17 @@ def has_compiler(system: str) -> bool:
 def succeeds(*command: str, says_something: bool = False) -> bool:
     try:
         done = subprocess.run(command, capture_output=True, check=False)
-    except OSError:  # it is not there
+    except OSError:  # no such program
         return False
     return done.returncode == 0 and bool(done.stdout.strip() or not says_something)
 
 
 def libraries(*, for_tests: bool) -> None:
-    get(missing_packages(for_tests=for_tests), "Qt needs system libraries that are not here.")
+    get(missing_packages(for_tests=for_tests), "Qt needs system libraries that are not installed.")
 
 
 def get(missing: list[str], why: str) -> None:
-    """Install packages where we may (root on Debian), else say why they are needed and print the one line that does."""
+    """Install packages if allowed (root on Debian); otherwise print why they are needed and the command, and exit."""
     if not missing:
         return
     line = apt_line(missing)
@@ -316,7 +317,7 @@ def doctor() -> int:
     unready, missing = missing_to_set_up(), missing_packages(for_tests=True)
     print(f"Python {sys.version.split()[0]}: {'fine' if is_supported() else 'not supported, Waggle needs ' + SUPPORTED}")
     print("Installed:", "yes" if (VENV / ".waggle-stamp").exists() else "no (python3 packaging/dev.py setup)")
-    print("What setting up needs:", "missing " + " ".join(unready) if unready else "all here")
+    print("Set-up:", "missing " + " ".join(unready) if unready else "all here")
     if sys.platform in COMPILERS and not has_compiler(sys.platform):
         print("    missing {}: {}".format(*COMPILERS[sys.platform]))
     print("Qt's system libraries:", "missing " + " ".join(missing) if missing else "all here")
@@ -327,7 +328,7 @@ def doctor() -> int:
 
 
 def waggle_python(*arguments: str, python: Path = PYTHON) -> int:
-    """Run the environment's Python with the source root on its path. Ctrl+C, which it gets as well, is left to it."""
+    """Run the environment's Python with the source root on its path; leave Ctrl+C to it, as it gets the signal, too."""
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return subprocess.call([str(python), *arguments], cwd=ROOT, env=environment())

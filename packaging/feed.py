@@ -1,7 +1,9 @@
-"""The signed list of versions that `waggle update` reads, and the key that signs it. With PYTHONPATH=app, and .venv's python:
+"""Creates the key for the list of versions that `waggle update` reads, and signs the list.
 
-python packaging/feed.py key PRIVATE.pem            makes a key; prints the public half for resources/updates.toml
-python packaging/feed.py sign FEED.json OUT.json    signs with the key in WAGGLE_FEED_KEY (the text of the .pem)
+Run it with the Python of .venv and PYTHONPATH=app:
+
+python packaging/feed.py key PRIVATE.pem            create a key; print the public half for resources/updates.toml
+python packaging/feed.py sign FEED.json OUT.json    sign with the key in WAGGLE_FEED_KEY (the text of the .pem)
 """
 
 import base64
@@ -18,7 +20,7 @@ from waggle.core.errors import UpdateError
 
 
 def make_key(private: Path) -> str:
-    """The private half goes into the file, which only its owner may read; the public one is returned in hex."""
+    """Write the private key to a new file that only its owner may read; returns the public key in hex."""
     key = Ed25519PrivateKey.generate()
     with os.fdopen(os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -33,7 +35,7 @@ def key_of(private: bytes) -> Ed25519PrivateKey:
 
 
 def signed(feed: bytes, private: bytes) -> bytes:
-    """What is served."""
+    """The list and its signature, as one JSON document."""
     key = key_of(private)
     served = {"feed": base64.b64encode(feed).decode(), "signature": base64.b64encode(key.sign(update.DOMAIN + feed)).decode()}
     return json.dumps(served).encode()
@@ -49,7 +51,7 @@ def main(arguments: list[str]) -> int:
             try:
                 update.read(served, key_of(private).public_key().public_bytes_raw().hex())
             except UpdateError as error:
-                sys.exit(f"{feed} is no list that Waggle could read: {error}")
+                sys.exit(f"{feed} is not a list that Waggle can read: {error}")
             Path(out).write_bytes(served)
         case _:
             print(__doc__)

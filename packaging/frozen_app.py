@@ -1,4 +1,4 @@
-"""Where a frozen Waggle begins: the window and every other door; with CUDA, where that was downloaded."""
+"""Entry point of the frozen app: the window and all other commands, with CUDA if it was downloaded."""
 
 import multiprocessing
 import sys

@@ -1,5 +1,7 @@
-"""Where the frozen verifier begins, and what renders chat templates: an executable of their own, because the hash seed is
-fixed and the imports are few."""
+"""Entry point of the frozen verifier and of the template process.
+
+They have their own executable because they need a fixed hash seed and few imports.
+"""
 
 import sys
 

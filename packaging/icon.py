@@ -1,4 +1,4 @@
-"""Draws resources/waggle.svg as a picture file: PNG, or the forms that Windows (.ico) and Macs (.icns) want."""
+"""Draws resources/waggle.svg into an image file: PNG, .ico for Windows or .icns for Macs."""
 
 import io
 import sys
@@ -14,7 +14,7 @@ SIZES = (16, 24, 32, 48, 64, 128, 256)
 
 
 def drawn(size: int) -> Image.Image:
-    """The icon, drawn anew for each size rather than shrunk."""
+    """The icon, drawn at this size and not scaled."""
     image = QImage(size, size, QImage.Format.Format_ARGB32)
     image.fill(0)
     painter = QPainter(image)

@@ -1,4 +1,4 @@
-"""Wraps the frozen folder for Linux: a .deb without maintainer scripts, and an archive that installs for one person."""
+"""Wraps the frozen folder for Linux: a .deb without maintainer scripts, and an archive that installs for one user."""
 
 import contextlib
 import gzip
@@ -20,26 +20,28 @@ GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)")
 
 
 def wrap(folder: Path, named: str, to: Path) -> list[Path]:
-    """Both packages; the archive alone where there are no tools for the other."""
+    """Both packages, or the archive alone if the tools for a .deb are missing."""
     if missing := [name for name in ("dpkg-deb", "dpkg-query", "objdump") if not shutil.which(name)]:
-        print(f"No .deb without {', '.join(missing)}.")
-        print("The archive lacks the notices of this system's own libraries: keep it to yourself.")
+        print(f"No .deb: {', '.join(missing)} not found.")
+        print("The archive lacks the notices of this system's libraries: do not publish it.")
         return [archive(folder, named, to)]
     notices(folder)
     return [deb(folder, named, to), archive(folder, named, to)]
 
 
 def notices(folder: Path) -> None:
-    """The copyright file of every Debian package whose library was taken along from this computer."""
+    """Add the copyright file of every Debian package whose library the app includes."""
     (folder / "notices/libraries").mkdir(parents=True, exist_ok=True)
     for library in (folder / "_internal").glob("lib*.so*"):
-        with contextlib.suppress(subprocess.CalledProcessError):  # no package has it: it came in a wheel, with a text of its own
+        with contextlib.suppress(
+            subprocess.CalledProcessError
+        ):  # it is of no package: it came in a wheel, which has its own notice
             package = owner(library.name)
             shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / f"notices/libraries/{package}.txt")
 
 
 def deb(folder: Path, named: str, to: Path) -> Path:
-    """/opt/waggle, a link in /usr/bin, what a desktop wants to know, and services that nobody starts but the person."""
+    """Build the .deb: /opt/waggle, a link in /usr/bin, desktop files, and services that only the user starts."""
     stage = folder.parent / "deb"
     shutil.rmtree(stage, ignore_errors=True)
     shutil.copytree(folder, stage / "opt/waggle", symlinks=True, copy_function=os.link)
@@ -63,7 +65,7 @@ def deb(folder: Path, named: str, to: Path) -> Path:
 
 
 def archive(folder: Path, named: str, to: Path) -> Path:
-    """For every other distribution: unpack it and start waggle, or run install.sh for a place in the menu."""
+    """Build the archive for every other distribution: unpack it and start waggle, or run install.sh for a menu entry."""
     package = to / f"Waggle-{named}-linux-{os.uname().machine}.tar.gz"
     with tarfile.open(package, "w:gz", compresslevel=6) as packed:
         packed.add(folder, f"Waggle-{named}", filter=anonymous)
@@ -84,37 +86,37 @@ def put(source: Path, target: Path) -> None:
 
 
 def settle(stage: Path) -> None:
-    """Ordinary modes, whatever the umask of whoever builds."""
+    """Set ordinary file modes, which do not depend on the umask."""
     for path in (stage, *stage.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
 
 
 def control(stage: Path, named: str, machine: str) -> None:
-    """DEBIAN/control, with what the binaries themselves say they need, and DEBIAN/md5sums."""
+    """Write DEBIAN/control, with the dependencies of the binaries, and DEBIAN/md5sums."""
     files = sorted(path for path in stage.rglob("*") if path.is_file() and not path.is_symlink())
-    told = (HERE / "linux/control").read_text(encoding="utf-8").format(
+    fields = (HERE / "linux/control").read_text(encoding="utf-8").format(
         version=named,
         machine=machine,
         size=sum(path.stat().st_size for path in files) // 1024,
         needs=", ".join(needs(stage)),
     )  # fmt: skip
     (stage / "DEBIAN").mkdir()
-    (stage / "DEBIAN/control").write_text(told, encoding="utf-8")
+    (stage / "DEBIAN/control").write_text(fields, encoding="utf-8")
     sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(stage)}\n" for path in files)
     (stage / "DEBIAN/md5sums").write_text("".join(sums), encoding="utf-8")
 
 
 def needs(stage: Path) -> list[str]:
-    """The packages that own the libraries which are linked and do not come along, the C library with its version."""
+    """The Debian packages of the linked libraries that the app does not include, libc6 with its version."""
     names, here, newest = set[str](), set[str](), (0, 0)
     for path in stage.rglob("*"):
         here.add(path.name)
         if not is_program(path):
             continue
-        told = subprocess.run(["objdump", "-p", str(path)], capture_output=True, text=True, check=True).stdout
-        names.update(re.findall(r"NEEDED +(\S+)", told))
-        newest = max(newest, *((int(major), int(minor)) for major, minor in GLIBC.findall(told)), (0, 0))
+        headers = subprocess.run(["objdump", "-p", str(path)], capture_output=True, text=True, check=True).stdout
+        names.update(re.findall(r"NEEDED +(\S+)", headers))
+        newest = max(newest, *((int(major), int(minor)) for major, minor in GLIBC.findall(headers)), (0, 0))
     packages = {owner(library) for library in names - here}
     return [f"libc6 (>= {newest[0]}.{newest[1]})", *sorted(packages - {"libc6"})]
 
@@ -127,6 +129,6 @@ def is_program(path: Path) -> bool:
 
 
 def owner(library: str) -> str:
-    """The Debian package of a shared library on this computer; raises CalledProcessError where none has it."""
-    told = subprocess.run(["dpkg-query", "-S", f"*/{library}"], capture_output=True, text=True, check=True).stdout
-    return told.partition(":")[0]
+    """The Debian package of a shared library on this computer; raises CalledProcessError if there is none."""
+    output = subprocess.run(["dpkg-query", "-S", f"*/{library}"], capture_output=True, text=True, check=True).stdout
+    return output.partition(":")[0]

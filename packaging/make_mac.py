@@ -1,7 +1,7 @@
-"""Wraps the bundle for Apple Silicon: signed from the inside out, put on a disk image, notarised, stapled.
+"""Wraps the bundle for Apple Silicon: signs it from the inside out, puts it on a disk image, notarises and staples it.
 
-Without `CODESIGN_IDENTITY` the signature is ad hoc, which Apple's own chips demand of every program; Gatekeeper then asks the
-person to allow it in Settings. Without `NOTARY_PROFILE` (made by `xcrun notarytool store-credentials`) nothing is sent to Apple.
+Without `CODESIGN_IDENTITY` the signature is ad hoc, the least that Apple Silicon accepts; Gatekeeper then asks the user to allow
+the app in Settings. Without `NOTARY_PROFILE` (from `xcrun notarytool store-credentials`) nothing is sent to Apple.
 """
 
 import os
@@ -32,9 +32,9 @@ def wrap(bundle: Path, named: str, to: Path) -> list[Path]:
 
 
 def inside_out(bundle: Path) -> list[Path]:
-    """Every Mach-O file, the deepest first, and the bundle last: a signature covers what lies below it."""
-    found = [path for path in bundle.rglob("*") if path.is_file() and not path.is_symlink() and is_program(path)]
-    return [*sorted(found, key=lambda path: (-len(path.parts), str(path))), bundle]
+    """Every Mach-O file, the deepest first, and the bundle last: a signature covers everything below it."""
+    programs = [path for path in bundle.rglob("*") if path.is_file() and not path.is_symlink() and is_program(path)]
+    return [*sorted(programs, key=lambda path: (-len(path.parts), str(path))), bundle]
 
 
 def is_program(path: Path) -> bool:

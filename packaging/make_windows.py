@@ -1,4 +1,4 @@
-"""Wraps the frozen folder for Windows: one installer for one person, made by NSIS."""
+"""Wraps the frozen folder for Windows: an installer for one user, built with NSIS."""
 
 import re
 import subprocess
@@ -16,17 +16,17 @@ def wrap(folder: Path, named: str, to: Path) -> list[Path]:
 
 
 def installer(folder: Path, icon: Path, named: str, to: Path) -> Path:
-    """Warnings of makensis count as errors."""
-    made = to / f"Waggle-{named}-setup.exe"
-    said = {"VERSION": named, "NUMBERS": numbers(named), "PAYLOAD": folder, "ICON": icon, "OUT": made}
-    said |= {"PYTHON": sys.executable, "SIGN": HERE / "windows_sign.py"}
-    defined = [f"-D{name}={value}" for name, value in said.items()]
+    """Build the installer; warnings of makensis are errors."""
+    setup_program = to / f"Waggle-{named}-setup.exe"
+    definitions = {"VERSION": named, "NUMBERS": numbers(named), "PAYLOAD": folder, "ICON": icon, "OUT": setup_program}
+    definitions |= {"PYTHON": sys.executable, "SIGN": HERE / "windows_sign.py"}
+    defined = [f"-D{name}={value}" for name, value in definitions.items()]
     subprocess.run(["makensis", "-WX", "-V2", "-INPUTCHARSET", "UTF8", *defined, str(HERE / "windows/waggle.nsi")], check=True)
-    return made
+    return setup_program
 
 
 def resource(named: str) -> str:
-    """What a program says of itself in Explorer, as PyInstaller reads it."""
+    """The version resource of a program, shown in Explorer, in PyInstaller's format."""
     four = tuple(int(number) for number in numbers(named).split("."))
     words = {
         "CompanyName": "Waggle contributors", "FileDescription": "Waggle", "FileVersion": named, "InternalName": "Waggle",
@@ -40,6 +40,6 @@ def resource(named: str) -> str:
 
 
 def numbers(named: str) -> str:
-    """Windows wants four numbers."""
-    found = [number for number in re.findall(r"\d+", named) if int(number) < 65536]
-    return ".".join([*found, "0", "0", "0", "0"][:4])
+    """The version as the four numbers that Windows needs."""
+    parts = [number for number in re.findall(r"\d+", named) if int(number) < 65536]
+    return ".".join([*parts, "0", "0", "0", "0"][:4])

@@ -1,6 +1,6 @@
-"""What the installed app is made of: third-party notices with every licence text, and a CycloneDX list of parts (SBOM).
+"""Writes the third-party notices with all licence texts, and a CycloneDX software bill of materials (SBOM).
 
-`python3 packaging/notices.py FOLDER` writes both for the versions that are installed beside this Python.
+`python3 packaging/notices.py FOLDER` writes both for the versions installed in this Python's environment.
 """
 
 import importlib.metadata
@@ -29,7 +29,7 @@ https://download.qt.io/official_releases/QtForPython/ under the version number b
 
 
 def write(folder: Path) -> None:
-    """NOTICES.txt, the texts that it names, and sbom.cdx.json."""
+    """Write NOTICES.txt, the licence texts that it names, and sbom.cdx.json."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     parts = sorted(shipped(), key=lambda part: part.name.lower())
@@ -41,28 +41,32 @@ def write(folder: Path) -> None:
 
 
 def shipped() -> Iterator[Distribution]:
-    """Every distribution that the product's dependencies lead to here."""
-    wanted = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    seen = set[str]()
-    while wanted:
-        needed = Requirement(wanted.pop())
+    """The installed distributions that the product depends on, directly or indirectly."""
+    requirements = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = set[str]()
+    while requirements:
+        needed = Requirement(requirements.pop())
         name = re.sub(r"[-_.]+", "-", needed.name).lower()
-        if name in needs.NOWHERE or name in seen or (needed.marker and not needed.marker.evaluate({"extra": ""})):
+        if name in needs.NOWHERE or name in names or (needed.marker and not needed.marker.evaluate({"extra": ""})):
             continue
-        seen.add(name)
+        names.add(name)
         try:
             part = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:  # left out on purpose: the stub of pycosat, torch on a Mac
+        except importlib.metadata.PackageNotFoundError:  # excluded on purpose: pycosat on Windows, torch on a Mac
             continue
-        wanted += part.requires or []
+        requirements += part.requires or []
         yield part
 
 
 def licence(part: Distribution) -> str:
-    """As short as its author says it."""
-    if said := part.metadata.get("License-Expression"):
-        return said
-    classifiers = (one.rpartition(" :: ")[2] for one in part.metadata.get_all("Classifier") or [] if one.startswith("License"))
+    """The licence in a few words, from the metadata of the distribution."""
+    if expression := part.metadata.get("License-Expression"):
+        return expression
+    classifiers = (
+        classifier.rpartition(" :: ")[2]
+        for classifier in part.metadata.get_all("Classifier") or []
+        if classifier.startswith("License")
+    )
     return next(classifiers, "") or (part.metadata.get("License") or "see its text").splitlines()[0]
 
 
@@ -78,7 +82,7 @@ def notice(parts: list[Distribution]) -> Iterator[str]:
 
 
 def sbom(parts: list[Distribution]) -> dict[str, object]:
-    """CycloneDX 1.6; the same parts give the same document."""
+    """The SBOM (CycloneDX 1.6); equal parts give an equal document."""
     components = [component(part.name, part.version, licence(part), "pypi") for part in parts]
     components += [component(*LIBP2P, "generic"), component("python", sys.version.split()[0], "PSF-2.0", "generic")]
     ours = {"type": "application", "bom-ref": "waggle", "name": "waggle", "version": version.of_this_tree()}

@@ -1,8 +1,8 @@
-"""Installs what was built as a person would, tries it, and removes it: `python packaging/smoke.py dist`.
+"""Installs the built package as a user would, tries it, and removes it: `python packaging/smoke.py dist`.
 
-Tried are three rounds of the starter alone on the best device there is, the window with a picture of them, three rounds of a
-model with a chat template, and a seed of a swarm where the network part comes along. Run by the release workflow on all three
-systems; on Linux it needs root.
+It plays three rounds of the starter model without a swarm, takes a screenshot of the window that replays them, plays three
+rounds of a model with a chat template, and starts a seed (not on Windows). The release workflow runs it on all three systems; on
+Linux it needs root.
 """
 
 import os
@@ -43,7 +43,9 @@ def windows(dist: Path) -> None:
     place = Path(tempfile.mkdtemp()) / "Waggle"
     run(str(next(dist.glob("*-setup.exe")).resolve()), "/S", f"/D={place}")
     attempt(place / "Waggle.exe", place / "waggle-console.exe", dist)
-    run(str(place / "uninstall.exe"), "/S", f"_?={place}")  # without that word it goes on in a copy, and nobody can wait for it
+    run(
+        str(place / "uninstall.exe"), "/S", f"_?={place}"
+    )  # without `_?=` it continues in a copy of itself, which cannot be waited for
     gone(place / "Waggle.exe", place / "_internal")
 
 
@@ -75,23 +77,23 @@ def attempt(window: Path, console: Path, dist: Path) -> None:
 
 
 def seed(program: Sequence[str], home: Path) -> str:
-    """Its address, which only p2pd can have given it; ends here where it says none in time."""
+    """Start a seed; returns its address, which comes from p2pd. Exits if it prints none in time."""
     command = [*program, "seed", "--home", str(home), "--set", "swarm.host=127.0.0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         ending = threading.Timer(SECONDS, process.kill)
         ending.start()
-        said = list[str]()
+        output = list[str]()
         for line in process.stdout:
-            said.append(line)
+            output.append(line)
             if line.startswith("/"):
                 break
         ending.cancel()
         process.terminate()
-    if not said or "/p2p/" not in said[-1]:
-        sys.exit(f"The seed gave no address: {''.join(said)!r}")
-    print(said[-1], end="")
-    return said[-1].strip()
+    if not output or "/p2p/" not in output[-1]:
+        sys.exit(f"The seed gave no address: {''.join(output)!r}")
+    print(output[-1], end="")
+    return output[-1].strip()
 
 
 def run(*command: str) -> None:
@@ -100,8 +102,8 @@ def run(*command: str) -> None:
 
 
 def gone(*paths: Path) -> None:
-    if left := [str(path) for path in paths if path.exists()]:
-        sys.exit(f"Left behind: {', '.join(left)}")
+    if leftovers := [str(path) for path in paths if path.exists()]:
+        sys.exit(f"Left behind: {', '.join(leftovers)}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Runs the tests as `dev.py test` does: in two parts, and once more those that a lost worker left. Standard library only.
+"""Runs the tests for `dev.py test`: in two parts, and again the tests that a lost worker did not run. Standard library only.
 
-Window tests have worker processes of their own: Qt's objects bear no other thread than theirs, and other tests run many, any of
-which may free what a window left behind. So pytest runs twice, first for tests/gui, then for everything else.
+Window tests have their own worker processes: Qt's objects must be freed on their own thread, and other tests start many threads,
+any of which may free the remains of a window. So pytest runs twice, first for tests/gui, then for everything else.
 
-A worker that crashes is not replaced: xdist 3.8 may wait for ever after that (its issues 1323, 1327 and 1378). Its tests are
-run after the others of their part, by a new pytest with new workers.
+A crashed worker is not replaced, because xdist 3.8 may then wait for ever (its issues 1323, 1327 and 1378). A new pytest with
+new workers runs its remaining tests after the others of their part.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 LAUNCHER = Path(__file__).with_name("suite_part.py")
 PARTS = {"window": "Window tests", "others": "All other tests"}
 
-# Most tests wait for other processes: two at a time take hardly more than half as long, also on two cores. In their own order:
-# the longest files, end_to_end, come early, and none of them is left to one worker at the end.
+# Most tests wait for other processes, so two workers take little more than half the time, even on two cores. The order is kept,
+# so that the longest files (end_to_end) run early and no worker is alone with one at the end.
 WORKERS = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
 
 OK, TESTS_FAILED, NO_TESTS = 0, 1, 5  # exit codes of pytest; the others end the suite
@@ -55,14 +55,15 @@ def run(arguments: Sequence[str], python: Python) -> int:
 
 
 def run_part(part: str, arguments: Sequence[str], python: Python) -> Iterator[Run]:
-    """The run of a part, then those of what lost workers left, as long as each of them leaves less."""
+    """Run a part, then the tests that lost workers did not run, as long as each run leaves fewer."""
     print(f"{PARTS[part]}:", flush=True)
     latest = run_once(part, arguments, python, only=None)
     yield latest
     while latest.lost_workers and latest.not_run != [] and latest.code not in STOPPED:
         remaining = latest.not_run
         print(
-            f"{'All' if remaining is None else len(remaining)} tests were not run as a worker was lost. Now they are:", flush=True
+            f"{'All' if remaining is None else len(remaining)} tests were not run because a worker was lost. Running them now:",
+            flush=True,
         )
         latest = run_once(part, arguments, python, only=remaining)
         yield latest
@@ -75,12 +76,12 @@ def run_once(part: str, arguments: Sequence[str], python: Python, *, only: list[
     """Run pytest for a part, or only for some of its tests."""
     with tempfile.TemporaryDirectory() as folder:
         report, selection = Path(folder, "report.json"), Path(folder, "selection.json")
-        options = [f"--suite-part={part}", f"--suite-report={report}"]  # a path by itself would move pytest's root there
+        options = [f"--suite-part={part}", f"--suite-report={report}"]  # with `=`: a separate path would change pytest's root
         if only is not None:
             selection.write_text(json.dumps(only), encoding="utf-8")
             options.append(f"--suite-only={selection}")
         code = python(str(LAUNCHER), *WORKERS, *options, *arguments)
-        if not report.exists():  # pytest ended before it could write: on purpose where no argument chooses this part
+        if not report.exists():  # pytest ended early: on purpose if no argument chooses this part
             print("none chosen" if code == NO_TESTS else f"pytest ended with {code}", flush=True)
             return Run(code=code, outcomes={}, lost_workers=0, not_run=[])
         content = json.loads(report.read_text(encoding="utf-8"))
@@ -93,14 +94,14 @@ def run_once(part: str, arguments: Sequence[str], python: Python, *, only: list[
 
 
 def summary(runs: Sequence[Run], seconds: float) -> str:
-    """The suite's last line: figures of all its runs together."""
+    """The last line of the suite: the totals of all its runs."""
     outcomes = Counter(outcome for run in runs for outcome in run.outcomes.values())
     figures = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
     return f"Suite: {figures}, {sum(run.lost_workers for run in runs)} workers lost in {seconds:.0f} s"
 
 
 def exit_code(runs: Sequence[Run]) -> int:
-    """A part without tests is no failure where the other one has some; a lost worker always is one."""
+    """A part without tests is no failure if the other one has some; a lost worker always is."""
     codes = [run.code for run in runs if run.code != NO_TESTS]
     if any(codes):
         return next(code for code in codes if code)

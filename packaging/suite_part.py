@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs one part of the tests, and writes what came of each: `suite_part.py --suite-part window [arguments of pytest]`.
+"""Runs one part of the tests and writes their outcomes: `suite_part.py --suite-part window [arguments of pytest]`.
 
-Both pytest's launcher and its plugin, also in the workers: there it leaves out the tests of the other part. `suite.py` calls it.
+It launches pytest and is its plugin, which deselects the tests of the other part, also in the workers. `suite.py` calls it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-WINDOW_TESTS = "tests/gui"  # under pytest's root: every test in whose process Qt's objects are made
+WINDOW_TESTS = "tests/gui"  # below pytest's root: all tests that create Qt objects in their process
 SEVERITY = ("passed", "skipped", "failed")
 
 
@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Keep the arguments of this part; where there are none, no worker is started."""
+    """Keep the arguments of this part; without any, start no worker."""
     config.args = list(_arguments_of_part(config))
     return None if config.args else pytest.ExitCode.NO_TESTS_COLLECTED
 
@@ -44,7 +44,7 @@ def _arguments_of_part(config: pytest.Config) -> Iterable[str]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Window tests are not even imported by other workers."""
+    """Keep the workers of other tests from importing window tests."""
     return (collection_path == config.rootpath / WINDOW_TESTS and config.getoption("suite_part") == "others") or None
 
 
@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """A test of the other part may not start Qt: all that its worker runs afterwards would share the process with it."""
+    """Fail a test of the other part that starts Qt: all later tests of its worker would share the process with it."""
     qt = sys.modules.get("PySide6.QtCore")
     if item.config.getoption("suite_part") == "others" and qt is not None and qt.QCoreApplication.instance() is not None:
         pytest.fail(f"A Qt application was started in this process; such a test belongs in {WINDOW_TESTS}.", pytrace=False)
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Report:
-    """Writes down, in the process that pytest was called in, which tests were collected, which ended, and how."""
+    """Records, in the main process of pytest, which tests were collected, which ended, and how."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -79,7 +79,7 @@ class Report:
         self._lost_workers = 0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Only without workers."""
+        """Called only without workers."""
         self._collected = [item.nodeid for item in session.items]
 
     @pytest.hookimpl(optionalhook=True)
@@ -87,7 +87,7 @@ class Report:
         self._collected = list(ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Three for each test, or one that tells of a crash: the worst counts."""
+        """Keep the worst of a test's reports: three in general, one after a crash."""
         before = self._outcomes.get(report.nodeid, "passed")
         self._outcomes[report.nodeid] = max(before, report.outcome, key=SEVERITY.index)
 
@@ -96,7 +96,7 @@ class Report:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str) -> None:
-        """The test in which a worker was lost has ended, too: xdist tells of it as failed."""
+        """The test that crashed its worker has ended, too: xdist reports it as failed."""
         self._ended[crashitem] = None
 
     @pytest.hookimpl(optionalhook=True)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Keeps the books of words in resources/language: every word the window says, in each language. Standard library only.
+"""Updates the translation files in resources/language with the words of the window. Standard library only.
 
-python3 packaging/translations.py          put in what is new (empty: still to be translated), take out what is said no more
-python3 packaging/translations.py --check  only look: exit status 1 where a word is missing, empty or stale
+python3 packaging/translations.py          add new words (empty: still to be translated) and remove unused ones
+python3 packaging/translations.py --check  change nothing; exit status 1 if a word is missing, empty or stale
 
-`words` are the window's own. `told` are patterns of what comes from below it; the sentences of errors and warnings must be there.
+In a file, `words` are the window's own. `told` are patterns of texts from below the window; it must have the sentences of all
+errors and warnings.
 """
 
 from __future__ import annotations
@@ -22,38 +23,38 @@ GUI = APP / "gui"
 NOT_TOLD = {
     APP / "practice",
     *(APP / f"cli/{name}.py" for name in ("ctl", "main", "options", "outcome", "race", "window")),
-}  # only terminals show what these say
+}  # the texts of these appear only in terminals
 TELLS = re.compile(r"Error$|^MemoryShort$|^Warned$|^EngineFailed$|^CommandRefused$|^_tell_failure$")
 SENTENCE = re.compile(r"(?<=\.)\s+")
-FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # what stands in the place is a sentence, or nothing
-REFUSES = re.compile(r"^BadRecord$|^_?reject(ed)?$")  # why something that a stranger sent was refused: told in a sentence
-DOORS = ("tr", "later")  # their first word is translated; of `plural`, the second and third
-TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words, where a word is passed to `tr` from a name or a subscript
+FOLLOWS = re.compile(r"^%\d\s+(?=[A-Z])")  # the placeholder holds a sentence or nothing
+REFUSES = re.compile(r"^BadRecord$|^_?reject(ed)?$")  # the reason why a peer's message was refused, which is part of a sentence
+DOORS = ("tr", "later")  # translate their first argument; `plural` translates its second and third
+TABLES = re.compile(r"^[A-Z][A-Z_]*$")  # tables of words; `tr` gets a word by a name or a subscript
 ICONS = {path.stem for path in (ROOT / "resources/look/icons").glob("*.svg")}
 
 
-def said() -> set[str]:
-    """Every word that the window gives to a translator."""
-    return {words for path in sorted(GUI.rglob("*.py")) for words in _said_in(path) if re.search("[A-Za-z]{2}", words)}
+def window_words() -> set[str]:
+    """Every text that the window translates."""
+    return {words for path in sorted(GUI.rglob("*.py")) for words in _window_words_in(path) if re.search("[A-Za-z]{2}", words)}
 
 
-def told() -> set[str]:
-    """Every sentence of an error or a warning below the window, with %1, %2 for what stands in it; every reason of a refusal."""
+def sentences_below() -> set[str]:
+    """Every sentence of an error or a warning below the window, with %1, %2 as placeholders, and every reason of a refusal."""
     paths = (path for path in sorted(APP.rglob("*.py")) if NOT_TOLD.isdisjoint((path, *path.parents)))
-    return {sentence for path in paths for sentence in _told_in(path) if re.search("[A-Za-z]{2}", sentence)}
+    return {sentence for path in paths for sentence in _sentences_in(path) if re.search("[A-Za-z]{2}", sentence)}
 
 
-def _told_in(path: Path) -> Iterator[str]:
+def _sentences_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         called = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and TELLS.search(called):
-            for given in (*node.args, *(one.value for one in node.keywords if one.arg in ("title", "advice"))):
-                for words in _literals(given):
+            for argument in (*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("title", "advice"))):
+                for words in _literals(argument):
                     yield from _sentences(words)
         elif isinstance(node, ast.Call) and REFUSES.search(called):
-            for given in node.args:
-                yield from _literals(given)
-        elif isinstance(node, ast.JoinedStr):  # wherever it is made, what is put behind another's sentence is told
+            for argument in node.args:
+                yield from _literals(argument)
+        elif isinstance(node, ast.JoinedStr):  # a sentence that is appended to another one
             for words in _literals(node):
                 yield from _sentences(words) if FOLLOWS.search(words) else ()
 
@@ -65,18 +66,18 @@ def _sentences(words: str) -> Iterator[str]:
 
 
 def _numbered(sentence: str) -> str:
-    """Its places counted from 1."""
+    """The sentence with its placeholders numbered from 1."""
     places = iter(range(1, 10))
     return re.sub(r"%\d", lambda _: f"%{next(places)}", sentence)
 
 
-def _said_in(path: Path) -> Iterator[str]:
+def _window_words_in(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else ""
-            given = node.args[:1] if called in DOORS else node.args[1:3] if called == "plural" else []
-            for argument in given:
+            arguments = node.args[:1] if called in DOORS else node.args[1:3] if called == "plural" else []
+            for argument in arguments:
                 yield from _literals(argument)
     for node in tree.body:
         name = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
@@ -85,7 +86,7 @@ def _said_in(path: Path) -> Iterator[str]:
 
 
 def _literals(node: ast.expr) -> Iterator[str]:
-    """A literal, both ends of `a if b else c`, or an f-string with %1 for what it holds."""
+    """A literal, both branches of `a if b else c`, or an f-string with %1 for each value."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -96,7 +97,7 @@ def _literals(node: ast.expr) -> Iterator[str]:
 
 
 def _in_table(node: ast.expr, name: str) -> Iterator[str]:
-    """Words of a table that begin like a sentence; what is an icon, a colour or a key is none."""
+    """Words of a table that begin like a sentence; icons, colours and keys do not."""
     if isinstance(node, ast.Dict):
         node = ast.Tuple(elts=[*node.values], ctx=ast.Load())
     for part in ast.walk(node):
@@ -106,12 +107,12 @@ def _in_table(node: ast.expr, name: str) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    wanted, below, ill = said(), told(), False
+    window, below, ill = window_words(), sentences_below(), False
     for path in sorted(BOOKS.glob("*.json")):
         book = json.loads(path.read_text(encoding="utf-8"))
         words = book["words"]
-        missing, stale = sorted(wanted - words.keys()), sorted(words.keys() - wanted)
-        empty = sorted(key for key, value in words.items() if not value and key in wanted)
+        missing, stale = sorted(window - words.keys()), sorted(words.keys() - window)
+        empty = sorted(key for key, value in words.items() if not value and key in window)
         broken = sorted(key for key, value in words.items() if value and _places(key) != _places(value))
         missing += sorted(sentence for sentence in below if sentence not in words and not book["told"].get(sentence))
         broken += sorted(key for key, value in book["told"].items() if _places(key) != _places(value))
@@ -120,7 +121,7 @@ def main(arguments: list[str]) -> int:
                 sys.stdout.write(f"{path.name}: {kind}: {key!r}\n")
         ill = ill or bool(missing or stale or empty or broken)
         if "--check" not in arguments:
-            book["words"] = {key: words.get(key, "") for key in sorted(wanted)}
+            book["words"] = {key: words.get(key, "") for key in sorted(window)}
             book["told"] = dict(sorted({**{key: "" for key in below if key not in words}, **book["told"]}.items()))
             path.write_text(json.dumps(book, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return 1 if ill else 0

@@ -1,6 +1,6 @@
-"""Lets the app work on Linux without what Windows lacks: no hivemind, no fork, no unix sockets, no signals on the loop.
+"""Runs the app on Linux without what Windows lacks: no hivemind, no fork, no Unix sockets, no signal handlers on the loop.
 
-This proves that nothing of ours asks for what is not there; it does not prove the libraries of others, which ran as on Linux.
+This shows that Waggle's own code needs none of it. It says nothing about other libraries, which run as on Linux.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import needs
 
-# Loaded while this is still Linux, because they choose their own parts by the system.
+# Imported while this process still looks like Linux, because they choose their code by the system.
 OTHERS = (
     "asyncio", "multiprocessing.spawn", "subprocess", "tempfile", "ctypes.util", "platform", "sqlite3", "psutil", "platformdirs",
     "numpy", "cryptography.hazmat.primitives.asymmetric.ed25519", "keyring", "huggingface_hub", "httpx2", "filelock", "tqdm",
@@ -35,7 +35,7 @@ OF_SIGNAL = (
 
 
 def become_windows(*others: str) -> None:
-    """From now on this process lacks what Windows lacks."""
+    """Remove from this process what Windows lacks."""
     for name in (*OTHERS, *others):
         importlib.import_module(name)
     import asyncio
@@ -44,13 +44,13 @@ def become_windows(*others: str) -> None:
 
     import psutil
 
-    # what is there only: psutil's classes of priority, and libraries of the system, which here have nothing to tell
+    # what only Windows has: psutil's priority classes, and system libraries, here as stubs
     psutil.IDLE_PRIORITY_CLASS, psutil.BELOW_NORMAL_PRIORITY_CLASS, psutil.NORMAL_PRIORITY_CLASS = 19, 10, 0
     user = types.SimpleNamespace(GetLastInputInfo=lambda _: 0)
     shell = types.SimpleNamespace(SHQueryUserNotificationState=lambda _: 1)
     ctypes.windll = types.SimpleNamespace(user32=user, shell32=shell)
     pair, unix = socket.socketpair, socket.AF_UNIX
-    socket.socketpair = lambda *_: pair(unix)  # which Windows makes of two ports
+    socket.socketpair = lambda *_: pair(unix)  # Windows emulates it with two ports
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
     for place, names in ((os, OF_OS), (signal, OF_SIGNAL)):
@@ -66,7 +66,7 @@ def _not_here(*_: object) -> None:
 
 
 def imports() -> None:
-    """Every module of the app."""
+    """Import every module of the app."""
     for name in needs.our_modules():
         if name not in ("waggle.__main__", "waggle.tasks.sandbox.audit_process") and "mlx" not in name:
             importlib.import_module(name)
@@ -85,10 +85,12 @@ def main() -> int:
     tried = (
         works((*window, *learning), "-c", "import windows_check; windows_check.imports()")
         and works(learning, "-m", "waggle", "selftest")
-        and works(learning, "-m", "waggle", "selftest", "--set", "swarm.solo=false")  # in a swarm, as installed
+        and works(
+            learning, "-m", "waggle", "selftest", "--set", "swarm.solo=false"
+        )  # in a swarm, the default of an installed app
         and works(("reasoning_gym", "sympy"), "-c", "import check; check.verifier()")
     )
-    print("It works without what Windows lacks." if tried else "Something asks for what Windows lacks.")
+    print("The app works without what Windows lacks." if tried else "Something needs what Windows lacks.")
     return 0 if tried else 1
 
 

@@ -1,7 +1,7 @@
-"""Assembles what Windows needs from win_amd64 wheels, on any system: `python3 packaging/windows_payload.py FOLDER`.
+"""Collects the win_amd64 wheels of all dependencies, on any system: `python3 packaging/windows_payload.py FOLDER`.
 
-The installer itself is made on Windows, where PyInstaller runs. This says beforehand whether every locked version has a wheel
-for Windows, and which have none: pure ones are made from their source here; pycosat, C that no charter needs, gets a stub.
+PyInstaller builds the installer on Windows. This script finds out before whether every locked version has a wheel for
+Windows. Pure packages without one are built from their source; pycosat (in C, and no charter needs it) is replaced by a stub.
 """
 
 import subprocess
@@ -24,44 +24,44 @@ WINDOWS = {
 
 
 def main(folder: Path) -> int:
-    """Download, unpack and say what lacks a wheel; 1 where something is missing altogether."""
+    """Download and unpack all wheels and report missing ones; exit status 1 if a package cannot be had at all."""
     wheels, site = folder / "wheels", folder / "site"
-    wanted = tomllib.loads((needs.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    made, missing, seen = list[str](), list[str](), set[str]()
-    while wanted:
-        needed = Requirement(wanted.pop())
+    requirements = tomllib.loads((needs.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    built_here, missing, names = list[str](), list[str](), set[str]()
+    while requirements:
+        needed = Requirement(requirements.pop())
         name = needed.name.lower().replace("_", "-").replace(".", "-")
-        if name in seen or name in STUBS or name in needs.NOWHERE or (needed.marker and not needed.marker.evaluate(WINDOWS)):
+        if name in names or name in STUBS or name in needs.NOWHERE or (needed.marker and not needed.marker.evaluate(WINDOWS)):
             continue
-        seen.add(name)
-        if not (wheel := download(needed.name, wheels / name, made)):
+        names.add(name)
+        if not (wheel := download(needed.name, wheels / name, built_here)):
             missing.append(name)
             continue
         with zipfile.ZipFile(wheel) as packed:
             packed.extractall(site)
-        wanted += PathDistribution(next(site.glob(f"{wheel.name.split('-')[0]}-*.dist-info"))).requires or []
+        requirements += PathDistribution(next(site.glob(f"{wheel.name.split('-')[0]}-*.dist-info"))).requires or []
     for name, text in STUBS.items():
         (site / f"{name}.py").write_text(text, encoding="utf-8")
-    tell(site, seen, made, missing)
+    tell(site, names, built_here, missing)
     return 1 if missing else 0
 
 
-def download(name: str, to: Path, made: list[str]) -> Path | None:
-    """The wheel for Windows; where there is none, one made here from pure source; None where there is neither."""
+def download(name: str, to: Path, built_here: list[str]) -> Path | None:
+    """The wheel for Windows, or one built here from pure source (then `built_here` gets its name); None if there is neither."""
     pip = [sys.executable, "-m", "pip"]
     common = ["--quiet", "--disable-pip-version-check", "--no-deps", "-c", str(LOCK)]
     windows = ["--only-binary", ":all:", "--platform", "win_amd64", "--python-version", "311", "-d", str(to)]
     if not list(to.glob("*.whl")) and subprocess.call([*pip, "download", *common, *windows, name], stderr=subprocess.DEVNULL):
         subprocess.call([*pip, "wheel", *common, "--no-build-isolation", "-w", str(to), name], stderr=subprocess.DEVNULL)
-        made.append(name)
-    found = [path for path in to.glob("*.whl") if path.name.endswith(("-any.whl", "-win_amd64.whl"))]
-    return found[0] if found else None
+        built_here.append(name)
+    usable = [path for path in to.glob("*.whl") if path.name.endswith(("-any.whl", "-win_amd64.whl"))]
+    return usable[0] if usable else None
 
 
-def tell(site: Path, seen: set[str], made: list[str], missing: list[str]) -> None:
+def tell(site: Path, names: set[str], built_here: list[str], missing: list[str]) -> None:
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 2**20
-    print(f"{len(seen)} packages for Windows, {size:.0f} MiB unpacked, in {site}")
-    print("Without a wheel, made from pure source:", ", ".join(sorted(made)) or "none")
+    print(f"{len(names)} packages for Windows, {size:.0f} MiB unpacked, in {site}")
+    print("Without a wheel, built from pure source:", ", ".join(sorted(built_here)) or "none")
     print("Without a wheel, replaced by a stub:", ", ".join(STUBS))
     print("Missing:", ", ".join(missing) or "none")
 

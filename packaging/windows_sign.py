@@ -1,7 +1,7 @@
-"""Signs programs for Windows: `python packaging/windows_sign.py FILE...`; where there is no certificate, nothing is done.
+"""Signs programs for Windows: `python packaging/windows_sign.py FILE...`; does nothing without a certificate.
 
-`SIGNTOOL` is the program that signs, `SIGN_CERTIFICATE` a .pfx file, `SIGN_PASSWORD` its password. Called by make_windows.py for
-what is installed, and by makensis for the installer and for the uninstaller that is made in it.
+The environment variables: `SIGNTOOL` is the path of signtool, `SIGN_CERTIFICATE` a .pfx file, `SIGN_PASSWORD` its password.
+make_windows.py signs the installed programs with it, makensis the installer and the uninstaller.
 """
 
 import os
@@ -12,7 +12,7 @@ CLOCK = "http://timestamp.digicert.com"
 
 
 def sign(*files: str) -> None:
-    """Ends the build where a signature fails."""
+    """Sign the files; raises CalledProcessError if a signature fails."""
     if certificate := os.environ.get("SIGN_CERTIFICATE"):
         with_it = ("/f", certificate, "/p", os.environ["SIGN_PASSWORD"])
         subprocess.run(

@@ -1,4 +1,4 @@
-"""What every test may ask for, and the rule that a warning in the log fails a test."""
+"""Fixtures for all tests, and the rule that a warning in the log fails a test."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ from waggle.network.transport.availability import has_hivemind
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 
-# What this computer is set to is no part of a test: its language, a way out through a proxy, a hub of one's own.
+# Tests must not depend on the settings of this computer: its language, a proxy, another hub.
 for name in tuple(os.environ):
     if name.lower().endswith("_proxy") or name.startswith("HF_"):
         del os.environ[name]
 os.environ["LC_ALL"] = "C.UTF-8"
 
-# The same examples in every run, however slow the computer: looking for new ones is the fuzzer's work (`waggle-lab fuzz`).
+# The same examples in every run, on a computer of any speed: the fuzzer looks for new ones (`waggle-lab fuzz`).
 settings.register_profile("waggle", derandomize=True, deadline=None)
 settings.load_profile("waggle")
 
@@ -32,14 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nobodys_home(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A test that names no home has not that of whoever runs it: their settings would hold, and their files be touched."""
-    os.environ["WAGGLE_HOME"] = str(tmp_path_factory.mktemp("nobody") / "home")
+def isolated_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep tests that name no home away from the developer's own home."""
+    os.environ["WAGGLE_HOME"] = str(tmp_path_factory.mktemp("unused") / "home")
 
 
 @pytest.fixture(scope="session")
 def figures(pytestconfig: pytest.Config) -> Iterator[dict[str, float | str]]:
-    """Tests put their figures here."""
+    """Tests put their measurements here."""
     measured: dict[str, float | str] = {}
     yield measured
     if path := pytestconfig.getoption("--figures"):
@@ -48,15 +48,15 @@ def figures(pytestconfig: pytest.Config) -> Iterator[dict[str, float | str]]:
 
 @pytest.fixture(scope="session")
 def verifier() -> Iterator[Verifier]:
-    """The real one, under the charter that ships with Waggle."""
-    made = Verifier(first_swarm())
-    yield made
-    made.close()
+    """A real verifier under the charter that ships with Waggle."""
+    own_verifier = Verifier(first_swarm())
+    yield own_verifier
+    own_verifier.close()
 
 
 @pytest.fixture(autouse=True)
 def quiet_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A log line at WARNING or above fails the test that caused it."""
+    """Fail a test that logs at WARNING or above."""
     yield
     loud = [record for record in caplog.get_records("call") if record.levelno >= logging.WARNING and record.name != "asyncio"]
     assert not loud, [record.getMessage() for record in loud]
@@ -64,7 +64,7 @@ def quiet_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def same_priority() -> Iterator[None]:
-    """A test that gives way, as an engine does, would have all that come after it give way."""
+    """Fail a test that changes the priority of this process, because all later tests would run with it."""
     before = psutil.Process().nice()
     yield
     after = psutil.Process().nice()
@@ -76,13 +76,13 @@ def same_priority() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Where hivemind is not installed, what needs it is skipped: there, a node takes part through gateways."""
+    """Skip tests that need hivemind where it is not installed: there a node uses gateways."""
     yield from _skipping_without_hivemind()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """The same within the test."""
+    """The same during the test itself."""
     yield from _skipping_without_hivemind()
 
 

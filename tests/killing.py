@@ -1,4 +1,4 @@
-"""Kills a piece of work between two of its operations on files."""
+"""Runs a function in a process that is killed between two file operations."""
 
 import os
 import sys
@@ -10,16 +10,16 @@ OPERATIONS = (
 
 
 def killed_after(operations: int, work: Callable[[], object]) -> bool:
-    """Do it in a process that ends as if killed at its so manieth operation on files; whether it came so far."""
+    """Run `work` in a child process that ends at its operation number `operations` on files; returns whether it got that far."""
     child = os.fork()
     if child == 0:
-        left = operations
+        operations_to_go = operations
 
         def count(event: str, _arguments: tuple[object, ...]) -> None:
-            nonlocal left
+            nonlocal operations_to_go
             if event in OPERATIONS:
-                left -= 1
-                if left < 0:
+                operations_to_go -= 1
+                if operations_to_go < 0:
                     os._exit(9)
 
         sys.addaudithook(count)

@@ -7,24 +7,24 @@ from waggle_lab.security.mutation import mutated
 
 
 def near(valid: tuple[bytes, ...]) -> SearchStrategy[bytes]:
-    """Anything; a valid message with bytes flipped, put in, left out or doubled; one with parts exchanged, nested or removed."""
+    """Any bytes; a valid message with bytes changed, inserted, removed or doubled; one with parts swapped, nested or removed."""
     return st.one_of(st.binary(max_size=400), _bytes_changed(valid), _parts_changed(valid))
 
 
 @st.composite
 def _bytes_changed(draw: DrawFn, valid: tuple[bytes, ...]) -> bytes:
-    made = bytearray(draw(st.sampled_from(valid)))
+    changed = bytearray(draw(st.sampled_from(valid)))
     for _ in range(draw(st.integers(1, 4))):
-        first = draw(st.integers(0, len(made)))
-        last = draw(st.integers(first, min(len(made), first + 40)))
-        put = draw(st.one_of(st.just(b""), st.just(bytes(made[first:last]) * 2), st.binary(max_size=9)))
-        made[first:last] = put
-    return bytes(made)
+        first = draw(st.integers(0, len(changed)))
+        last = draw(st.integers(first, min(len(changed), first + 40)))
+        put = draw(st.one_of(st.just(b""), st.just(bytes(changed[first:last]) * 2), st.binary(max_size=9)))
+        changed[first:last] = put
+    return bytes(changed)
 
 
 @st.composite
 def _parts_changed(draw: DrawFn, valid: tuple[bytes, ...]) -> bytes:
-    made = draw(st.sampled_from(valid))
+    changed = draw(st.sampled_from(valid))
     for _ in range(draw(st.integers(1, 3))):
-        made = mutated(made, draw(st.randoms(use_true_random=False))) or made
-    return made
+        changed = mutated(changed, draw(st.randoms(use_true_random=False))) or changed
+    return changed

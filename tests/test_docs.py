@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code: links, paths, commands and settings that it names exist."""
+"""Check that the links, paths, commands and settings in the documentation exist."""
 
 import re
 import shlex
@@ -28,13 +28,13 @@ LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*(?:/|\.(?:py|md|toml|txt|json|jsonl|yml|svg|containerfile))")
 SETTING = re.compile(r"([a-z]+)\.([a-z_]+)(?:=.*)?")
-# Where the paths of a page may begin: a page says `sapo/round.py` for app/waggle/sapo/round.py.
+# Folders to which paths on a page are relative: a page writes `sapo/round.py` for app/waggle/sapo/round.py.
 BASES = ("", "app", "app/waggle", "app/waggle/network", "packaging", "resources", "tests")
-# Written by Waggle or by a build, or a part of a model.
+# Files that Waggle or a build writes, or that are part of a model.
 WRITTEN = {"state.json", "runs.jsonl", "report.html", "dist/", "config.json", "tokenizer.json"}
-TO_BE_WRITTEN = re.compile(r"^`([^`]+)`:\n\n```python", re.MULTILINE)  # by whoever follows a page
+TO_BE_WRITTEN = re.compile(r"^`([^`]+)`:\n\n```python", re.MULTILINE)  # files that the reader of a page writes
 
-# What `waggle --help` lists.
+# As listed by `waggle --help`.
 DOORS = {name for action in cli.parser()._actions if isinstance(action.choices, dict) for name in action.choices}
 
 FILE_NAME = re.compile(r"(?<![\w./*-])([a-z_0-9]+(?:/[a-z_0-9]+)*\.py)\b")
@@ -44,7 +44,7 @@ pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relativ
 
 
 def heading_anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives the headings of a page."""
+    """The anchors that GitHub generates for the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -62,9 +62,9 @@ def test_every_link_leads_somewhere(page):
 def test_every_command_is_one_that_waggle_knows(page):
     for command in COMMAND.findall(page.read_text(encoding="utf-8")):
         words = [word for word in shlex.split(command, comments=True) if word != "..."]
-        if words == ["--version"] or "NAME" in words:  # argparse ends there; a name that the reader chooses
+        if words == ["--version"] or "NAME" in words:  # argparse exits there; or the reader chooses the name
             continue
-        if len(words) == 1 and words[0] in DOORS:  # named in a sentence, without what it asks for
+        if len(words) == 1 and words[0] in DOORS:  # named in a sentence, without its arguments
             continue
         arguments = cli.parser().parse_args(cli._with_invite(words))
         assert callable(arguments.run)
@@ -75,7 +75,7 @@ def test_every_command_of_the_laboratory_is_one_that_it_knows(page):
     for command in LABORATORY_COMMAND.findall(page.read_text(encoding="utf-8")):
         name, *options = [word for word in shlex.split(command, comments=True) if word != "..."]
         if name != "NAME" and options:
-            laboratory.arguments_of(name).parse_args(options)
+            laboratory.parser_of(name).parse_args(options)
         assert name == "NAME" or name in laboratory.COMMANDS
 
 
@@ -152,7 +152,7 @@ def test_the_glossary_has_one_line_for_each_term():
 
 
 def missing_files(source: Path) -> set[str]:
-    """The Python files that a source file names and that are neither beside it nor in a package, the laboratory or the root."""
+    """The Python files named in a source file that are neither beside it nor in a package, the laboratory or the root."""
     folders = (source.parent, ROOT / "app/waggle", ROOT / "app/waggle_lab", ROOT)
     named = set(FILE_NAME.findall(source.read_text(encoding="utf-8"))) - WRITTEN_BY_PYTHON
     return {name for name in named if not any((folder / name).exists() for folder in folders)}

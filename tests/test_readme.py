@@ -1,4 +1,4 @@
-"""The README keeps up with the code."""
+"""Check that the README matches the code."""
 
 import gc
 import re
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(autouse=True)
 def without_collections() -> Iterator[None]:
-    """Python 3.11 takes a finalizer that runs in the middle of `ast.parse` for its own recursion and raises SystemError."""
+    """Disable garbage collection: in `ast.parse`, Python 3.11 mistakes a finalizer for its own recursion (SystemError)."""
     enabled = gc.isenabled()
     gc.disable()
     yield
@@ -30,7 +30,7 @@ def test_the_readme_is_short_and_begins_with_what_a_newcomer_asks():
 
 
 def test_every_pattern_is_held_to_the_whole_of_a_text():
-    """A $ stands before a last line break, too: a stranger's hash or version would be taken with one."""
+    """A $ also matches before a final line break, and would accept a peer's hash or version that ends with one."""
     ends = {
         pattern[-2:]: path
         for path in (ROOT / "app").rglob("*.py")
@@ -41,11 +41,11 @@ def test_every_pattern_is_held_to_the_whole_of_a_text():
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="Only a clone knows which files are kept.")
 def test_the_top_level_holds_nothing_that_a_command_left_there():
-    kept = subprocess.run(["git", "ls-tree", "--name-only", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
+    listing = subprocess.run(["git", "ls-tree", "--name-only", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
     folders = {".ci", ".github", "app", "docs", "packaging", "resources", "tests"}
     pages = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
     settings = {".editorconfig", ".gitattributes", ".gitignore", ".pre-commit-config.yaml", "pyproject.toml"}
-    assert set(kept.stdout.split()) == folders | pages | settings
+    assert set(listing.stdout.split()) == folders | pages | settings
 
 
 def test_no_file_of_the_repository_is_large():

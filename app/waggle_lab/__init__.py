@@ -1,1 +1,1 @@
-"""Controlled experiments: how the starter is made, and whether sharing helps. `waggle-lab NAME` opens one."""
+"""The laboratory: experiments with Waggle, and the recipe of the starter model. `waggle-lab NAME` runs one."""

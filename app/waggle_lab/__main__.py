@@ -8,7 +8,7 @@ from types import ModuleType
 from waggle.cli.outcome import exit_code, open_streams
 from waggle.core.errors import LabError
 
-COMMANDS = {  # name -> the module that has its arguments and runs it
+COMMANDS = {  # name -> the module that has its options and runs it
     "audit": "security.audit",
     "bench": "benchmark.run",
     "churn": "reliability.churn",
@@ -23,30 +23,30 @@ COMMANDS = {  # name -> the module that has its arguments and runs it
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse, then run one experiment or recipe; returns the exit code."""
+    """Parse the command line and run one experiment or recipe; returns the exit code."""
     open_streams()
     arguments = parser().parse_args(sys.argv[1:] if argv is None else argv)
     return exit_code(lambda: _run(arguments))
 
 
 def parser() -> argparse.ArgumentParser:
-    laboratory = argparse.ArgumentParser(prog="waggle-lab", description="Waggle's experiments and recipes.")
-    laboratory.add_argument("name", choices=sorted(COMMANDS), metavar="NAME", help=", ".join(sorted(COMMANDS)))
-    laboratory.add_argument("rest", nargs=argparse.REMAINDER, help="its own options: see NAME --help")
-    return laboratory
+    command_line = argparse.ArgumentParser(prog="waggle-lab", description="Waggle's experiments and recipes.")
+    command_line.add_argument("name", choices=sorted(COMMANDS), metavar="NAME", help=", ".join(sorted(COMMANDS)))
+    command_line.add_argument("rest", nargs=argparse.REMAINDER, help="options of NAME; see NAME --help")
+    return command_line
 
 
-def arguments_of(name: str) -> argparse.ArgumentParser:
-    """The options of one command. Raises LabError where a package that it needs is not installed."""
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """The parser of one command. Raises LabError if a package that the command needs is not installed."""
     module = _module(name)
-    options = argparse.ArgumentParser(prog=f"waggle-lab {name}", description=(module.__doc__ or "").split("\n")[0])
-    module.add_arguments(options)
-    return options
+    command_line = argparse.ArgumentParser(prog=f"waggle-lab {name}", description=(module.__doc__ or "").split("\n")[0])
+    module.add_arguments(command_line)
+    return command_line
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    options = arguments_of(arguments.name)
-    return int(_module(arguments.name).run(options.parse_args(arguments.rest)))
+    command_line = parser_of(arguments.name)
+    return int(_module(arguments.name).run(command_line.parse_args(arguments.rest)))
 
 
 def _module(name: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Numbers that the laboratory's options take, within their bounds: others are refused in words before anything is done."""
+"""Argument types for numbers within bounds, with an error message for numbers outside."""
 
 import argparse
 import math
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def whole(least: int) -> Callable[[str], int]:
-    """A whole number from `least` on."""
+    """A parser of whole numbers, `least` or greater."""
 
     def read(word: str) -> int:
         try:
@@ -14,13 +14,13 @@ def whole(least: int) -> Callable[[str], int]:
                 return number
         except ValueError:
             pass
-        raise argparse.ArgumentTypeError(f"{word} is not a whole number from {least} on")
+        raise argparse.ArgumentTypeError(f"{word} is not a whole number of at least {least}")
 
     return read
 
 
 def real(least: float, most: float = math.inf) -> Callable[[str], float]:
-    """A number from `least` to `most`, never without end."""
+    """A parser of finite numbers from `least` to `most`."""
 
     def read(word: str) -> float:
         try:
@@ -28,7 +28,7 @@ def real(least: float, most: float = math.inf) -> Callable[[str], float]:
                 return number
         except ValueError:
             pass
-        within = f"from {least:g} on" if math.isinf(most) else f"from {least:g} to {most:g}"
+        within = f"of at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
         raise argparse.ArgumentTypeError(f"{word} is not a number {within}")
 
     return read

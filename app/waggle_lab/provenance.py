@@ -1,4 +1,4 @@
-"""Which source a measurement was made with, and on which kind of computer."""
+"""The source and the kind of computer that a measurement was made with."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ import waggle
 
 
 def commit() -> str:
-    """The commit of this source, with a mark where files differ from it; the version where it is no git checkout."""
+    """The commit of this source, marked if files differ from it; Waggle's version if this is no git checkout."""
     here = Path(waggle.__file__).parents[2]
     try:
         head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=here, text=True, stderr=subprocess.DEVNULL).strip()
@@ -20,5 +20,5 @@ def commit() -> str:
 
 
 def machine() -> str:
-    """The system, its cores and the Python, in words that name nobody."""
+    """The system, the number of cores and the version of Python; nothing that identifies a person."""
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"

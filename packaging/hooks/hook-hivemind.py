@@ -1,7 +1,7 @@
-"""What PyInstaller cannot see of hivemind: codecs and messages that it imports by name, and p2pd, which it starts.
+"""Adds the parts of hivemind that PyInstaller does not find: codecs and messages imported by name, and the program p2pd.
 
-Waggle enters hivemind without its `__init__` (network/transport/hivemind/patches.py). p2pd is collected as a binary, so that it
-keeps its exec bit and is signed on a Mac.
+Waggle imports hivemind without running its `__init__` (network/transport/hivemind/patches.py). p2pd is collected as a binary,
+so that it stays executable and is signed on a Mac.
 """
 
 import sys

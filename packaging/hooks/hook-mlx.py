@@ -1,4 +1,4 @@
-"""MLX is one native library, its Metal kernels beside it, and modules that the library imports by name."""
+"""Adds MLX's native library, its Metal kernels, and modules that the library imports by name."""
 
 from PyInstaller.utils.hooks import collect_data_files, collect_dynamic_libs, collect_submodules
 

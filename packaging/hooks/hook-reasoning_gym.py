@@ -1,4 +1,4 @@
-"""reasoning-gym and three libraries below it read files of their own; some datasets read their own source."""
+"""Adds the data files of reasoning-gym and of three libraries it uses, and sources: some datasets read their own."""
 
 from PyInstaller.utils.hooks import collect_data_files, copy_metadata
 

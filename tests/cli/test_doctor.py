@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from waggle.cli import doctor
 from waggle.core import log, paths, settings
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.core.settings import Model
+from waggle.core.settings import ModelSettings
 from waggle.engine.runtime import model_source
 from waggle.engine.storage.history import History
 from waggle.models.storage import checkpoint
@@ -22,8 +22,8 @@ from waggle.network.identity import keys
 from waggle.tasks import charter as charters
 
 
-def saved(round_: int, base: str) -> checkpoint.Saved:
-    return checkpoint.Saved(round=round_, step=9, epoch=1, charter="ab" * 32, base=base, completions=768)
+def saved(round_: int, base: str) -> checkpoint.CheckpointState:
+    return checkpoint.CheckpointState(round=round_, step=9, epoch=1, charter="ab" * 32, base=base, completions=768)
 
 
 def run(home, capsys) -> tuple[int, str]:
@@ -78,10 +78,10 @@ def test_what_is_broken_is_named_and_left_as_it_is(tmp_path, capsys, name, conte
 @pytest.mark.usefixtures("unjudged")
 def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     home = paths.Home(tmp_path).prepare()
-    (tmp_path / "models.json").write_bytes(msgspec.json.encode(Model(folder="/another")))
+    (tmp_path / "models.json").write_bytes(msgspec.json.encode(ModelSettings(folder="/another")))
     policy = TorchPolicy(paths.starter())
     checkpoint.save(home.model.checkpoints, policy, saved(7, "another"))
-    own = model_source.home_of(home, Model()).prepare()
+    own = model_source.home_of(home, ModelSettings()).prepare()
     checkpoint.save(own.model.checkpoints, policy, saved(12, checkpoint.base_of(paths.starter())))
     (own.model.checkpoints / "damaged-r00000009").mkdir()
     (own.model.checkpoints / "damaged-journal-r00000009").touch()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from waggle.cli import main, selftest
 from waggle.core import paths
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol.schedule import Wishes
 
@@ -39,13 +39,13 @@ def test_an_engine_that_fails_says_why_and_the_exit_code_says_so(tmp_path, capfd
 
 def test_no_rule_holds_a_trial_back():
     assert {assignment.partition("=")[0] for assignment in selftest.AT_ANY_TIME} == {
-        f"when.{name}" for name in When.__struct_fields__
+        f"when.{name}" for name in ScheduleSettings.__struct_fields__
     }
 
 
 def test_a_trial_that_something_else_holds_back_ends_and_says_what(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(main.__file__).parents[2]))
-    PauseRequest(tmp_path / "asked.json").keep(Wishes(paused=True))
+    PauseRequest(tmp_path / "asked.json").save(Wishes(paused=True))
     assert main.main(["selftest", "--home", str(tmp_path), *QUICK]) == 1
     assert "waggle: Paused.\n        Nothing was lost; round 0 goes on when you resume." in capsys.readouterr().err
 

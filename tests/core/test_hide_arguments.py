@@ -16,7 +16,7 @@ OPENS = (
 )
 
 
-def said(code: str, *words: str) -> str:
+def output_of(code: str, *words: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", code, *words],
         env={"PYTHONPATH": str(Path(waggle.__file__).parents[1]), "PYTHONUTF8": "1"}, capture_output=True, text=True, check=False,
@@ -25,16 +25,16 @@ def said(code: str, *words: str) -> str:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="command lines are read elsewhere there")
 def test_an_invite_is_written_over_wherever_it_stands_and_nothing_else_is() -> None:
-    shown = said(READ, "--page", "live", f"--invite={LINK}", LINK)
-    assert "secret" not in shown
-    assert "--page" in shown
-    assert f"--invite={'-' * len(LINK.encode())}" in shown
-    assert said(READ, "other words", "").count("other words") == 1
+    arguments = output_of(READ, "--page", "live", f"--invite={LINK}", LINK)
+    assert "secret" not in arguments
+    assert "--page" in arguments
+    assert f"--invite={'-' * len(LINK.encode())}" in arguments
+    assert output_of(READ, "other words", "").count("other words") == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="command lines are read elsewhere there")
 @pytest.mark.parametrize("words", [[LINK], ["--invite", LINK]])
 def test_the_window_hides_its_link_before_anything_else(words: list[str]) -> None:
-    shown = said(OPENS, *words)
-    assert "cli.main" in shown
-    assert "secret" not in shown
+    arguments = output_of(OPENS, *words)
+    assert "cli.main" in arguments
+    assert "secret" not in arguments

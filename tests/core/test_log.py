@@ -37,13 +37,13 @@ try:
 except ZeroDivisionError:
     logger.exception("a loud word, token=abcdef123456")
 """
-    said = write(tmp_path, body)
-    assert "quiet" not in said
-    assert "a loud word" in said
-    assert "abcdef" not in said
-    found = list(log.lines(tmp_path, level="ERROR", word="LOUD"))
-    assert found[-1] == "ZeroDivisionError: division by zero"
-    assert len(list(log.lines(tmp_path))) == len(found) + 1
+    stderr = write(tmp_path, body)
+    assert "quiet" not in stderr
+    assert "a loud word" in stderr
+    assert "abcdef" not in stderr
+    matches = list(log.lines(tmp_path, level="ERROR", word="LOUD"))
+    assert matches[-1] == "ZeroDivisionError: division by zero"
+    assert len(list(log.lines(tmp_path))) == len(matches) + 1
 
 
 def test_it_is_rotated_and_read_from_the_oldest_on(tmp_path):
@@ -64,10 +64,10 @@ def test_a_folder_that_cannot_be_used_stops_nobody(tmp_path):
     "secret", ["hf_AbCdEfGh1234", "waggle://join?charter=1#key=s3cr3t-_x", "passphrase: s3cr3t", "{'token': 's3cr3t'}"]
 )
 def test_secrets_are_taken_out(secret):
-    said = log.without_secrets(f"before {secret} after")
-    assert "s3cr3t" not in said
-    assert "AbCd" not in said
-    assert said.startswith("before ")
+    redacted = log.without_secrets(f"before {secret} after")
+    assert "s3cr3t" not in redacted
+    assert "AbCd" not in redacted
+    assert redacted.startswith("before ")
 
 
 def test_a_flood_of_one_debug_message_is_cut_short_and_counted():

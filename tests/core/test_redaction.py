@@ -11,7 +11,7 @@ PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
 
 
 @pytest.mark.parametrize(
-    ("said", "left"),
+    ("text", "expected"),
     [
         ("at 192.168.1.20:4001", "at …:4001"),
         (f"/ip4/203.0.113.7/tcp/4001/p2p/{PEER}", "/ip4/…/tcp/4001/p2p/12D3KooW…"),
@@ -46,23 +46,23 @@ PEER = "12D3KooWF2YgxuQMZ6KgAhjag8CSYehxGyyAapPi4tHGbJfSvfg1"
         ("/data/waggle/x, /data/waggle2 and /people/me/y", "HOME/x, /data/waggle2 and ~/y"),
     ],
 )
-def test_who_and_where_is_left_out(said, left):
-    assert redacted(said, Path("/data/waggle"), Path("/people/me")) == left
+def test_who_and_where_is_left_out(text, expected):
+    assert redacted(text, Path("/data/waggle"), Path("/people/me")) == expected
 
 
 def test_a_folder_of_windows_is_left_out_as_it_is_and_as_an_error_names_it():
     home, person = PureWindowsPath(r"E:\Waggle Anna"), PureWindowsPath(r"D:\Anna Berg")
-    said = rf"{home}\x, {str(home / 'x')!r}, {person}\y and {str(person / 'y')!r}"
-    assert redacted(said, home, person) == r"HOME\x, 'HOME\\x', ~\y and '~\\y'"
+    text = rf"{home}\x, {str(home / 'x')!r}, {person}\y and {str(person / 'y')!r}"
+    assert redacted(text, home, person) == r"HOME\x, 'HOME\\x', ~\y and '~\\y'"
 
 
 def test_a_swarm_that_is_called_as_the_last_part_of_a_folder_hides_no_folder():
-    said = "/data/Schmidt/share/waggle can be written, for waggle"
-    assert redacted(said, Path("/data/Schmidt/share/waggle"), names={"waggle": "a swarm"}) == "HOME can be written, for a swarm"
+    text = "/data/Schmidt/share/waggle can be written, for waggle"
+    assert redacted(text, Path("/data/Schmidt/share/waggle"), names={"waggle": "a swarm"}) == "HOME can be written, for a swarm"
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "2026-11-22 06:25:52,123 WARNING waggle.x: late",
         "round 12:30",
@@ -75,17 +75,17 @@ def test_a_swarm_that_is_called_as_the_last_part_of_a_folder_hides_no_folder():
         "::",
     ],
 )
-def test_times_versions_and_names_of_code_stay(said):
-    assert redacted(said, person=Path("/")) == said
+def test_times_versions_and_names_of_code_stay(text):
+    assert redacted(text, person=Path("/")) == text
 
 
 @pytest.mark.parametrize(
-    ("names", "left"),
+    ("names", "expected"),
     [
         ({"Anna": "A", "Anna (home)": "B", "": "C"}, "A's swarm, B, Annabel, nas-kiel"),
         ({"nas-kiel": r"\1", "kiel": "K"}, r"Anna's swarm, Anna (home), Annabel, \1"),
         ({}, "Anna's swarm, Anna (home), Annabel, nas-kiel"),
     ],
 )
-def test_names_are_left_out_where_they_stand_by_themselves(names, left):
-    assert without_names("Anna's swarm, Anna (home), Annabel, nas-kiel", names) == left
+def test_names_are_left_out_where_they_stand_by_themselves(names, expected):
+    assert without_names("Anna's swarm, Anna (home), Annabel, nas-kiel", names) == expected

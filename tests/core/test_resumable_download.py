@@ -15,7 +15,7 @@ from waggle.core.resumable_download import PIECE
 from waggle.models.storage import hub_download
 
 CONTENT = os.urandom(5 * PIECE)
-Said = list[dict[str, str]]
+Requests = list[dict[str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -24,15 +24,15 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def server(
-    said: Said, *, breaks_after: int, knows_range: bool = True
+    requests: Requests, *, breaks_after: int, knows_range: bool = True
 ) -> Callable[[dict[str, str]], AbstractContextManager[httpx2.Response]]:
     """Answers, and breaks each time after so many bytes."""
 
     @contextmanager
     def ask(headers: dict[str, str]) -> Iterator[httpx2.Response]:
-        said.append(headers)
-        asked = int(headers.get("Range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
-        first = asked if knows_range else 0
+        requests.append(headers)
+        offset = int(headers.get("Range", "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+        first = offset if knows_range else 0
 
         def pieces() -> Iterator[bytes]:
             for begin in range(first, len(CONTENT), PIECE):
@@ -46,20 +46,20 @@ def server(
 
 
 def test_every_try_that_brings_something_allows_another(tmp_path: Path) -> None:
-    said: Said = []
-    told: list[int] = []
-    resumable_download.fetch(tmp_path / "part", len(CONTENT), server(said, breaks_after=PIECE), told.append)
+    requests: Requests = []
+    progress: list[int] = []
+    resumable_download.fetch(tmp_path / "part", len(CONTENT), server(requests, breaks_after=PIECE), progress.append)
     assert (tmp_path / "part").read_bytes() == CONTENT
-    assert [one.get("Range") for one in said] == [None, *(f"bytes={PIECE * i}-" for i in range(1, 5))]
-    assert told == [PIECE * i for i in range(1, 6)]
+    assert [request.get("Range") for request in requests] == [None, *(f"bytes={PIECE * i}-" for i in range(1, 5))]
+    assert progress == [PIECE * i for i in range(1, 6)]
 
 
 def test_three_tries_in_a_row_that_bring_nothing_are_the_end_and_what_came_stays(tmp_path: Path) -> None:
-    part, said = tmp_path / "part", list[dict[str, str]]()
+    part, requests = tmp_path / "part", list[dict[str, str]]()
     part.write_bytes(CONTENT[:PIECE])
     with pytest.raises(httpx2.ReadError):
-        resumable_download.fetch(part, len(CONTENT), server(said, breaks_after=0), lambda _: None)
-    assert len(said) == resumable_download.TRIES
+        resumable_download.fetch(part, len(CONTENT), server(requests, breaks_after=0), lambda _: None)
+    assert len(requests) == resumable_download.TRIES
     assert part.read_bytes() == CONTENT[:PIECE]
 
 
@@ -77,10 +77,10 @@ def test_what_never_ends_is_left_soon(tmp_path: Path) -> None:
 
 
 def test_what_is_shorter_than_said_is_left_to_its_sum(tmp_path: Path) -> None:
-    part, said = tmp_path / "part", list[dict[str, str]]()
-    resumable_download.fetch(part, len(CONTENT) + 1, server(said, breaks_after=len(CONTENT) + 1), lambda _: None)
+    part, requests = tmp_path / "part", list[dict[str, str]]()
+    resumable_download.fetch(part, len(CONTENT) + 1, server(requests, breaks_after=len(CONTENT) + 1), lambda _: None)
     assert part.stat().st_size == len(CONTENT)
-    assert len(said) == 1
+    assert len(requests) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,18 @@
 import pytest
 
 from waggle.core.errors import SettingsError
-from waggle.core.settings import Settings, When, assignment, change, profile_of, profiles, read, set_aside, value_of
+from waggle.core.settings import (
+    LIVE_SHARING_STRATEGIES,
+    ScheduleSettings,
+    Settings,
+    assignment,
+    change,
+    profile_of,
+    profiles,
+    read,
+    set_aside,
+    value_of,
+)
 
 
 def test_no_file_means_all_defaults(tmp_path):
@@ -115,6 +126,13 @@ def test_a_wrong_override_is_explained(tmp_path, override):
         read(tmp_path / "settings.toml", (override,))
 
 
+def test_a_file_may_name_a_sharing_strategy_that_the_window_does_not_offer(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text('[learning]\nsharing = "truncated_importance"\n')
+    assert read(path).learning.sharing == "truncated_importance"
+    assert "truncated_importance" not in LIVE_SHARING_STRATEGIES
+
+
 @pytest.mark.parametrize("key", ["computer.threads", "learning.rule", "swarm.seeds", "model.folder"])
 def test_an_override_without_a_value_is_the_default_whatever_the_file_says(tmp_path, key):
     path = tmp_path / "settings.toml"
@@ -137,7 +155,7 @@ def test_changes_are_kept_and_the_rest_of_the_file_stays(tmp_path):
     week = ("#" * 24,) * 6 + ("." * 24,)
     changed = change(path, {"when.week": week, "when.idle_minutes": None, "computer.disk_gb": 3})
     assert changed == read(path)
-    assert changed.when == When(week=week)
+    assert changed.when == ScheduleSettings(week=week)
     assert (changed.swarm.port, changed.computer.disk_gb) == (4001, 3.0)
 
 
@@ -189,7 +207,7 @@ def test_every_profile_is_valid_and_known_again_and_the_gentlest_is_the_default(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "value"),
     [
         ("when.idle_minutes=5", ("when.idle_minutes", 5)),
         ("when.idle_minutes=", ("when.idle_minutes", None)),
@@ -197,5 +215,5 @@ def test_every_profile_is_valid_and_known_again_and_the_gentlest_is_the_default(
         ('when.not_while=["a"]', ("when.not_while", ["a"])),
     ],
 )
-def test_an_assignment_is_read_as_a_person_means_it(text, said):
-    assert assignment(text) == said
+def test_an_assignment_is_read_as_a_person_means_it(text, value):
+    assert assignment(text) == value

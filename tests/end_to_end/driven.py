@@ -1,4 +1,7 @@
-"""A person's first hour with the real window, in minutes: python -m end_to_end.driven HOME LINK FOLDER; says each step it did."""
+"""A user's first hour with the real window, in minutes.
+
+`python -m end_to_end.driven HOME LINK FOLDER` prints each finished step.
+"""
 
 import asyncio
 import csv
@@ -13,11 +16,11 @@ from PySide6.QtWidgets import QApplication, QPlainTextEdit, QTableView, QWidget
 from end_to_end.hands import at, choose, click, find, focus, key, pick, press, save_as, settled, until, window, write
 from waggle.gui.application import main as app
 from waggle.gui.application.main import Arguments, application
-from waggle.gui.pages.swarms.playground.chat_turn import TurnBox
+from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn
 from waggle.protocol.state import State
 
 TRAY = QPoint(1366, 866)
-LONG = 900.0  # seconds for an engine to begin on a computer that is busy with other things
+LONG = 900.0  # seconds for an engine to start on a busy computer
 PASSPHRASE = "four words nobody guesses"
 
 
@@ -25,7 +28,7 @@ def state() -> State:
     return window()._current.state
 
 
-def said(step: str) -> None:
+def report(step: str) -> None:
     sys.stdout.write(f"{step}\n")
     sys.stdout.flush()
 
@@ -35,15 +38,15 @@ def runs() -> bool:
 
 
 async def first_run() -> None:
-    """From the very first start to the first reward."""
+    """From the first start to the first reward."""
     await click("Continue")
     await click("How much: Full")
     await click("Continue")
     await click("Continue")
     await click("Start")
     await until(lambda: state().rounds, "a first round", LONG)
-    await until(lambda: any(one.judged for card in state().cards for one in card.completions), "a first reward")
-    said(f"first reward {state().rounds[-1].reward:.3f}")
+    await until(lambda: any(completion.judged for card in state().cards for completion in card.completions), "a first reward")
+    report(f"first reward {state().rounds[-1].reward:.3f}")
 
 
 async def pause_and_resume() -> None:
@@ -54,14 +57,14 @@ async def pause_and_resume() -> None:
     assert abs(until_then - begun - 3600) < 120
     await click("Resume")
     await until(runs, "going on")
-    said("paused for an hour and resumed")
+    report("paused for an hour and resumed")
 
 
 async def change_profile() -> None:
     before = state().settings
     await click("Balanced")
     await until(lambda: state().settings not in (None, before), "other settings")
-    said("another profile")
+    report("another profile")
 
 
 async def talk() -> None:
@@ -71,10 +74,10 @@ async def talk() -> None:
     await write("Your message", "What is 3/6?", QPlainTextEdit)
     key("Return")
     await until(lambda: state().talk and state().talk[-1].finished, "two answers", LONG)
-    box = await until(lambda: next(iter(window().findChildren(TurnBox)), None), "the turn on screen")
+    box = await until(lambda: next(iter(window().findChildren(ChatTurn)), None), "the turn on screen")
     assert state().talk[-1].replies[1].text.strip(), "the starter says something"
     assert box.isVisible()
-    said(f"talked: {[reply.text for reply in state().talk[-1].replies]}")
+    report(f"talked: {[reply.text for reply in state().talk[-1].replies]}")
 
 
 async def join(link: str) -> None:
@@ -84,18 +87,18 @@ async def join(link: str) -> None:
     await click("Look at it")
     await click("Join Two laptops", seconds=LONG)
     await until(lambda: state().ready is not None and state().ready.swarm == "Two laptops" and runs(), "the other swarm", LONG)
-    said("joined by a link")
+    report("joined by a link")
 
 
 async def mute() -> None:
     await click("Peers")
     await until(lambda: state().members, "a peer", LONG)
-    table = await until(lambda: next((one for one in window().findChildren(QTableView) if one.isVisible()), None), "the table")
+    table = await until(lambda: next((view for view in window().findChildren(QTableView) if view.isVisible()), None), "the table")
     assert isinstance(table, QTableView)
     await press(table.viewport(), table.visualRect(table.model().index(0, 0)).center())
     await click("Mute")
-    await until(lambda: any(one.choice == "muted" for one in state().peers.values()), "a muted peer")
-    said("muted a peer")
+    await until(lambda: any(peer.choice == "muted" for peer in state().peers.values()), "a muted peer")
+    report("muted a peer")
 
 
 async def export(path: Path) -> None:
@@ -105,12 +108,12 @@ async def export(path: Path) -> None:
     await until(path.is_file, "the file")
     with path.open(newline="") as file:
         rows = list(csv.reader(file))
-    assert len(rows) >= 2, "a head and a round"
-    said(f"exported {len(rows) - 1} rounds")
+    assert len(rows) >= 2, "a header line and a round"
+    report(f"exported {len(rows) - 1} rounds")
 
 
 async def back_up_and_restore(path: Path) -> None:
-    """Who I am goes into a file; somebody else begins here; and I come back."""
+    """Back up the identity to a file, create a new one, and restore the first."""
     ready = state().ready
     assert ready is not None
     me = ready.node
@@ -123,7 +126,7 @@ async def back_up_and_restore(path: Path) -> None:
     await until(path.is_file, "the backup")
     await click("Done")
     await click("Begin anew")
-    view = window().you
+    view = window().pages["you"]
     await until(lambda: find("Begin anew", within=view), "what it means")
     await press(await until(lambda: _main(view, "Begin anew"), "the button that does it"))
     await until(lambda: _node() not in ("", me) and runs(), "somebody new", LONG)
@@ -133,13 +136,13 @@ async def back_up_and_restore(path: Path) -> None:
     key("Return")
     await click(f"Become {ready.name}")
     await until(lambda: _node() == me and runs(), "who I was", LONG)
-    said("backed up, became somebody else, and restored")
+    report("backed up, became somebody else, and restored")
 
 
 def _main(view: QWidget, name: str) -> QWidget | None:
-    """The one honey button of this name."""
-    found = find(name, within=view)
-    return found if found is not None and found.property("kind") == "primary" else None
+    """The primary button of this name, if there is one."""
+    button = find(name, within=view)
+    return button if button is not None and button.property("kind") == "primary" else None
 
 
 def _node() -> str:
@@ -155,30 +158,30 @@ async def theme_and_language() -> None:
     await pick("Language", "Deutsch")
     await until(lambda: find("Schwärme"), "German words")
     assert window().page == "settings", "the page is still open"
-    said("dark, and in German")
+    report("dark, and in German")
 
 
 async def to_the_tray_and_back() -> None:
-    shown = window()
-    await focus(shown)
+    open_window = window()
+    await focus(open_window)
     key("ctrl+w")
     await until(lambda: not window().isVisible(), "the window to go")
     number = state().round
     await until(lambda: state().round > number, "a round without a window", LONG)
     at(TRAY)
     await until(lambda: window().isVisible(), "the window to come back")
-    said("to the tray, and back")
+    report("to the tray, and back")
 
 
 async def quit_in_a_round() -> None:
     await until(lambda: state().stage == "answer" and state().answered < state().answers_expected, "the middle of a round", LONG)
     await focus(window())
-    said(f"leaving in round {state().round}")
+    report(f"leaving in round {state().round}")
     key("ctrl+q")
 
 
 async def person(link: str, folder: Path) -> None:
-    """Everything, in order; whatever goes wrong is said and ends the window."""
+    """All steps in order; an error is printed and ends the window."""
     try:
         await settled()
         window().move(0, 0)

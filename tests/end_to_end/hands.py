@@ -1,4 +1,4 @@
-"""A person's eyes and hands at a real window: what is on screen is found by its words, then clicked and typed through X."""
+"""Finds widgets of a real window by their words, and clicks and types through X."""
 
 import asyncio
 import subprocess
@@ -19,52 +19,52 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from waggle.gui.application.main_window import Window
-from waggle.gui.widgets.text import Line
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.widgets.text import ElidedLabel
 
-Seen = TypeVar("Seen")
-LOOK = 0.03  # seconds between two looks
+Answer = TypeVar("Answer")
+LOOK = 0.03  # seconds between two checks
 PATIENCE = 180.0
 
 
-def window() -> Window:
-    """The one that is open, or hidden in the tray."""
-    made = [one for one in QApplication.allWidgets() if isinstance(one, Window)]
-    return next((one for one in made if one.isVisible()), made[-1])
+def window() -> MainWindow:
+    """The window that is visible, or else hidden in the tray."""
+    windows = [widget for widget in QApplication.allWidgets() if isinstance(widget, MainWindow)]
+    return next((candidate for candidate in windows if candidate.isVisible()), windows[-1])
 
 
-async def until(seen: Callable[[], Seen], what: str, seconds: float = PATIENCE) -> Seen:
-    """The first true answer."""
+async def until(look: Callable[[], Answer], what: str, seconds: float = PATIENCE) -> Answer:
+    """Wait for the first true value of `look`, and return it."""
     deadline = time.monotonic() + seconds
-    while not (found := seen()):
+    while not (answer := look()):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {seconds:.0f} s; on screen: {words()}")
         await asyncio.sleep(LOOK)
-    return found
+    return answer
 
 
 def words() -> str:
-    """What can be read at the moment, for whoever asks why something was not found."""
-    shown = [one for one in QApplication.allWidgets() if one.isVisible()]
-    lines = [one.text() for one in shown if isinstance(one, QAbstractButton | QLabel)]
-    return " | ".join([*lines, *(one.words() for one in shown if isinstance(one, Line))])[:1500]
+    """All visible words, for the message of a failed wait."""
+    visible = [widget for widget in QApplication.allWidgets() if widget.isVisible()]
+    lines = [widget.text() for widget in visible if isinstance(widget, QAbstractButton | QLabel)]
+    return " | ".join([*lines, *(widget.words() for widget in visible if isinstance(widget, ElidedLabel))])[:1500]
 
 
 def find(name: str, kind: type[QWidget] = QAbstractButton, within: QWidget | None = None) -> QWidget | None:
-    """What is on screen under this name and can be used."""
-    for one in within.findChildren(kind) if within else QApplication.allWidgets():
-        if isinstance(one, kind) and one.isVisible() and one.isEnabled() and one.window().isVisible():
-            text = one.text() if isinstance(one, QAbstractButton) else ""
-            if name in (text, one.accessibleName()):
-                return one
+    """The usable widget on screen with this name."""
+    for widget in within.findChildren(kind) if within else QApplication.allWidgets():
+        if isinstance(widget, kind) and widget.isVisible() and widget.isEnabled() and widget.window().isVisible():
+            text = widget.text() if isinstance(widget, QAbstractButton) else ""
+            if name in (text, widget.accessibleName()):
+                return widget
     return None
 
 
 async def click(name: str, kind: type[QWidget] = QAbstractButton, seconds: float = PATIENCE) -> QWidget:
-    """Wait for it, bring it into view, and press it."""
-    found = await until(lambda: find(name, kind), f"something to click: {name}", seconds)
-    await press(found)
-    return found
+    """Wait for a widget, scroll it into view, and press it."""
+    widget = await until(lambda: find(name, kind), f"something to click: {name}", seconds)
+    await press(widget)
+    return widget
 
 
 async def press(widget: QWidget, place: QPoint | None = None) -> None:
@@ -79,19 +79,19 @@ async def press(widget: QWidget, place: QPoint | None = None) -> None:
 
 
 async def settled() -> None:
-    """Until what has happened is drawn."""
+    """Wait until all changes are drawn."""
     for _ in range(4):
         await asyncio.sleep(LOOK)
 
 
 def at(place: QPoint) -> None:
-    """Press the left button there."""
+    """Press the left button at this place."""
     _x("mousemove", "--sync", str(place.x()), str(place.y()))
     _x("click", "1")
 
 
 async def write(name: str, text: str, kind: type[QWidget] = QLineEdit) -> QWidget:
-    """Into the field of this name, in place of what stands there."""
+    """Replace the content of the field with this name."""
     field = await click(name, kind)
     await focus(field)
     key("ctrl+a")
@@ -101,7 +101,7 @@ async def write(name: str, text: str, kind: type[QWidget] = QLineEdit) -> QWidge
 
 
 async def focus(widget: QWidget) -> None:
-    """Where no window manager does it, whoever types chooses the window first."""
+    """Activate the window by hand, because there may be no window manager."""
     _x("windowfocus", "--sync", str(int(widget.window().winId())))
     await until(lambda: widget.window().isActiveWindow(), "the window to be typed into")
 
@@ -111,17 +111,17 @@ def key(chord: str) -> None:
 
 
 async def choose(menu_of: str, words_of: str) -> None:
-    """An entry of the menu that a button opens, by how it begins."""
+    """Choose the entry of a button's menu that begins with these words."""
     await click(menu_of)
     menu = await until(lambda: QApplication.activePopupWidget(), f"the menu of {menu_of}")
     assert isinstance(menu, QMenu)
-    action = next(one for one in menu.actions() if one.text().startswith(words_of))
+    action = next(entry for entry in menu.actions() if entry.text().startswith(words_of))
     at(menu.mapToGlobal(menu.actionGeometry(action).center()))
     await until(lambda: QApplication.activePopupWidget() is None, "the menu to close")
 
 
 async def pick(box_of: str, words_of: str) -> None:
-    """One of the few that a box offers."""
+    """Choose an entry of a combo box."""
     box = await click(box_of, QComboBox)
     assert isinstance(box, QComboBox)
     view = box.view()
@@ -133,9 +133,11 @@ async def pick(box_of: str, words_of: str) -> None:
 
 
 async def save_as(path: str) -> None:
-    """In the dialog that asks where to."""
+    """Answer the dialog that asks where to save."""
     dialog = await until(
-        lambda: next((one for one in QApplication.allWidgets() if isinstance(one, QFileDialog) and one.isVisible()), None),
+        lambda: next(
+            (widget for widget in QApplication.allWidgets() if isinstance(widget, QFileDialog) and widget.isVisible()), None
+        ),
         "a dialog that asks for a file",
     )
     field = dialog.findChild(QLineEdit)
@@ -151,7 +153,7 @@ async def save_as(path: str) -> None:
 def _alive(dialog: QWidget) -> bool:
     try:
         return dialog.isVisible()
-    except RuntimeError:  # it was deleted when it was closed
+    except RuntimeError:  # it was deleted on close
         return False
 
 

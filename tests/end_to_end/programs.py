@@ -1,4 +1,4 @@
-"""Real programs under test: an engine or a seed in a process of its own, its events, and ways to wait for them."""
+"""Real programs under test: an engine or a seed in its own process, its events, and ways to wait for them."""
 
 import contextlib
 import os
@@ -18,28 +18,28 @@ from waggle.protocol.state import AnyEvent, State, apply
 
 WAGGLE = (sys.executable, "-m", "waggle")
 USUAL = ("computer.priority=normal", "learning.held_out_questions=1")  # an exam of 270 questions takes seconds
-GENTLE = "computer.cpu_percent=25"  # for an engine that a test waits beside, whatever its speed
-SLOW = 3.0  # times the seconds that a computer needs which does nothing else
+GENTLE = "computer.cpu_percent=25"  # for an engine that other work in the test must not slow down
+SLOW = 3.0  # how much longer than an idle computer a test may wait
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(waggle.__file__).parents[1])}
 
 
 def children_named(parent: int, word: str) -> list[psutil.Process]:
-    """The children of a process whose command line names `word`; others come and go meanwhile."""
-    found = []
+    """The children of a process whose command line contains `word`; other children may come and go."""
+    matches = []
     for child in psutil.Process(parent).children():
         with contextlib.suppress(psutil.NoSuchProcess):
-            found += [child] if any(word in part for part in child.cmdline()) else []
-    return found
+            matches += [child] if any(word in part for part in child.cmdline()) else []
+    return matches
 
 
 def child_named(parent: int, word: str) -> psutil.Process:
-    """The only one of them."""
+    """The only such child."""
     (only,) = children_named(parent, word)
     return only
 
 
 class Program:
-    """`waggle NAME ...`: collects the lines of its stdout; `wait` returns the first that fits, or says what came instead."""
+    """`waggle NAME ...`, whose stdout is collected line by line; a wait that fails shows the lines that came instead."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Program:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=ENVIRONMENT | (environment or {}),
         )  # fmt: skip
-        self.lines: list[tuple[float, bytes]] = []  # with the moment each was read
+        self.lines: list[tuple[float, bytes]] = []  # with the time when each was read
         self.errors = b""
         self._came = threading.Condition()
         self._readers = [threading.Thread(target=target, daemon=True) for target in (self._read, self._read_errors)]
@@ -61,7 +61,7 @@ class Program:
 
     def _read(self) -> None:
         for line in self.process.stdout:
-            if not line.endswith(b"\n"):  # it was killed in the midst of it
+            if not line.endswith(b"\n"):  # the program was killed while it wrote the line
                 break
             with self._came:
                 self.lines.append((time.monotonic(), line))
@@ -73,7 +73,7 @@ class Program:
         self.errors = self.process.stderr.read()
 
     def wait_line(self, fits: Callable[[bytes], bool], seconds: float, start: int = 0) -> bytes:
-        """The first line from `start` on that fits; `seconds` are those of an idle computer."""
+        """Wait for the first line from `start` on that fits; `seconds` are for an idle computer."""
         seconds *= SLOW
         deadline = time.monotonic() + seconds
         with self._came:
@@ -91,7 +91,7 @@ class Program:
         return f"{[line[:200] for _, line in self.lines[-5:]]} {self.errors[-2000:].decode()}"
 
     def end(self) -> int:
-        """Close its stdin and wait; kill it if it does not leave. The exit code."""
+        """Close stdin and wait; kill the program if it does not exit. Returns the exit code."""
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         try:
@@ -104,7 +104,7 @@ class Program:
         return self.process.returncode
 
     def kill(self) -> None:
-        """SIGKILL: no chance to save anything."""
+        """Kill the program with SIGKILL, so that it cannot save anything."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         for reader in self._readers:
@@ -112,7 +112,7 @@ class Program:
 
 
 class Engine(Program):
-    """An engine driven the way the window drives it, under the usual settings where none of its own say otherwise."""
+    """An engine as the window runs it, with the usual settings unless `settings` replaces them."""
 
     def __init__(
         self,
@@ -121,22 +121,22 @@ class Engine(Program):
         command: Sequence[str] = WAGGLE,
         environment: dict[str, str] | None = None,
     ) -> None:
-        chosen = [part for one in (*USUAL, *settings) for part in ("--set", one)]
+        chosen = [part for setting in (*USUAL, *settings) for part in ("--set", setting)]
         super().__init__("engine", "--stdio", "--home", str(home), *chosen, command=command, environment=environment)
         self._commands = 0
 
     @property
-    def told(self) -> list[AnyEvent]:
+    def all_events(self) -> list[AnyEvent]:
         with self._came:
             return [json_lines.event(line) for _, line in self.lines]
 
     def timed(self) -> list[tuple[float, AnyEvent]]:
-        """Events with the moments they were read."""
+        """All events, each with the time when it was read."""
         with self._came:
             return [(at, json_lines.event(line)) for at, line in self.lines]
 
     def wait(self, kind: type, seconds: float = 60.0, fits: Callable[..., bool] = lambda event: True, start: int = 0) -> AnyEvent:
-        """The first event of a kind that fits."""
+        """Wait for the first event of a kind that fits."""
         name = f'"type":"{kind.__name__}"'.encode()
         return json_lines.event(self.wait_line(lambda line: name in line and fits(json_lines.event(line)), seconds, start))
 
@@ -153,28 +153,28 @@ class Engine(Program):
         return json_lines.event(answered)
 
     def state(self) -> State:
-        """What all that it told folds into."""
+        """The State folded from all events."""
         state = State()
-        for event in self.told:
+        for event in self.all_events:
             state = apply(state, event)
         return state
 
     def rounds(self) -> list[events.RoundSummary]:
-        return [event.summary for event in self.told if isinstance(event, events.RoundCompleted)]
+        return [event.summary for event in self.all_events if isinstance(event, events.RoundCompleted)]
 
     def wait_round(self, number: int, seconds: float) -> None:
         self.wait(events.RoundCompleted, seconds, lambda event: event.summary.round >= number)
 
 
 class Seed(Program):
-    """A bootstrap node, on loopback if nothing else is said."""
+    """A bootstrap node; on loopback unless the settings say otherwise."""
 
     def __init__(self, home: Path, host: str = "127.0.0.1", command: Sequence[str] = WAGGLE) -> None:
         self._host = host
         super().__init__("seed", "--home", str(home), "--set", f"swarm.host={host}", command=command)
 
     def end(self) -> int:
-        """A seed does not listen on stdin."""
+        """Send SIGTERM: a seed does not read stdin."""
         self.process.terminate()
         return super().end()
 
@@ -185,7 +185,7 @@ class Seed(Program):
 
 @contextlib.contextmanager
 def running(program: Program) -> Iterator[Program]:
-    """Ends the program whatever happens."""
+    """End the program after the block."""
     try:
         yield program
     finally:
@@ -195,16 +195,16 @@ def running(program: Program) -> Iterator[Program]:
 
 @contextlib.contextmanager
 def virtual_screen(size: str = "1400x900") -> Iterator[dict[str, str]]:
-    """An environment with a screen of its own; Xvfb picks a free number and says which.
+    """The environment of a virtual screen; Xvfb picks a free number and prints it.
 
-    Without -noreset it begins anew whenever its last client leaves, and whoever comes meanwhile finds no screen.
+    Without -noreset Xvfb resets when its last client leaves, and a client that connects meanwhile finds no screen.
     """
     reading, writing = os.pipe()
     command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", f"{size}x24", "-noreset"]
     server = subprocess.Popen(command, pass_fds=(writing,), stderr=subprocess.DEVNULL)
     os.close(writing)
-    with os.fdopen(reading) as said:
-        number = said.readline().strip()
+    with os.fdopen(reading) as output:
+        number = output.readline().strip()
     try:
         yield {**ENVIRONMENT, "DISPLAY": f":{number}", "QT_QPA_PLATFORM": "xcb"}
     finally:

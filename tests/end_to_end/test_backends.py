@@ -1,4 +1,4 @@
-"""Two backends in one swarm: an engine on MLX that cannot import torch, and one on torch; each goes on where the other was."""
+"""Two backends in one swarm: an engine on MLX that cannot import torch, and one on torch; each continues the other's training."""
 
 import shutil
 import sys
@@ -30,26 +30,26 @@ def engine(home: Path, device: str, *settings: str) -> Engine:
 
 
 def play_together(folder: Path, rounds: int, seconds: float) -> dict[str, float]:
-    """Both learn from each other for so many rounds and leave; then each home is gone on with by the other backend."""
+    """Let both learn from each other for some rounds; then let each backend continue the other's home."""
     homes = [folder / "mlx", folder / "torch"]
     with running(Seed(folder / "seed")) as seed:
         settings = (f'swarm.seeds=["{seed.address()}"]',)
         with running(engine(homes[0], "mlx", *settings)) as first, running(engine(homes[1], "cpu", *settings)) as second:
-            ready = [one.wait(events.Ready, 120) for one in (first, second)]
-            assert [one.backend for one in ready] == list(BACKENDS)
-            tails = [tail_of(one) for one in (first, second)]
-            for one, other in ((first, tails[1]), (second, tails[0])):
-                one.wait_round(rounds - 1, seconds)
-                one.wait(events.PolicyUpdated, seconds, lambda event, tail=other: taught_by(event, tail))
+            ready = [node.wait(events.Ready, 120) for node in (first, second)]
+            assert [event.backend for event in ready] == list(BACKENDS)
+            tails = [tail_of(node) for node in (first, second)]
+            for learner, other in ((first, tails[1]), (second, tails[0])):
+                learner.wait_round(rounds - 1, seconds)
+                learner.wait(events.PolicyUpdated, seconds, lambda event, tail=other: taught_by(event, tail))
             used = [lessons_from(first, tails[1]), lessons_from(second, tails[0])]
-            saved = [one.rounds()[-1].round + 1 for one in (first, second) if one.end() == 0]
+            saved = [node.rounds()[-1].round + 1 for node in (first, second) if node.end() == 0]
     assert len(saved) == 2
     change_backends(homes, saved)
     return {
         "mixed_swarm_rounds": min(saved),
         "mixed_swarm_external_groups_min": min(used),
-        "mixed_swarm_solved_first20_max": max(solved(one.rounds()[:20]) for one in (first, second)),
-        "mixed_swarm_solved_last20_min": min(solved(one.rounds()[-20:]) for one in (first, second)),
+        "mixed_swarm_solved_first20_max": max(solved(node.rounds()[:20]) for node in (first, second)),
+        "mixed_swarm_solved_last20_min": min(solved(node.rounds()[-20:]) for node in (first, second)),
     }
 
 
@@ -58,25 +58,25 @@ def taught_by(event: events.PolicyUpdated, tail: bytes) -> bool:
 
 
 def change_backends(homes: list[Path], saved: list[int]) -> None:
-    """Each home is opened by the backend that did not write it, and plays one more round from where it was."""
+    """Open each home with the other backend, and play one more round."""
     for home, number, device, backend in zip(homes, saved, reversed(DEVICES), reversed(BACKENDS), strict=True):
-        with running(engine(home, device, "swarm.solo=true")) as again:
-            ready = again.wait(events.Ready, 120)
-            assert (ready.backend, ready.round) == (backend, number), "the state was not taken over"
-            talk_and_try(again, ready.specialties[0].dataset)
-            again.wait_round(number, 120)
-            assert not [event for event in again.told if isinstance(event, events.CheckpointSetAside)]
-            assert again.end() == 0
+        with running(engine(home, device, "swarm.solo=true")) as next_engine:
+            ready = next_engine.wait(events.Ready, 120)
+            assert (ready.backend, ready.round) == (backend, number), "the other backend did not continue the state"
+            talk_and_try(next_engine, ready.specialties[0].dataset)
+            next_engine.wait_round(number, 120)
+            assert not [event for event in next_engine.all_events if isinstance(event, events.CheckpointSetAside)]
+            assert next_engine.end() == 0
 
 
-def talk_and_try(one: Engine, specialty: str) -> None:
-    """The model of now and of before are loaded beside the one that plays, and answer both."""
+def talk_and_try(player: Engine, specialty: str) -> None:
+    """Ask the current and an earlier model, both loaded beside the one that trains."""
     for number in (0, 1):
-        assert isinstance(one.command(commands.Say, 120, words="What is 1/2 + 1/3?", number=number), events.CommandDone)
-        turn = one.wait(TurnGrew, 10, lambda event, number=number: event.number == number and event.turn.finished).turn
+        assert isinstance(player.command(commands.Say, 120, words="What is 1/2 + 1/3?", number=number), events.CommandDone)
+        turn = player.wait(TurnGrew, 10, lambda event, number=number: event.number == number and event.turn.finished).turn
         assert all(reply.text for reply in turn.replies)
-    assert isinstance(one.command(commands.AskModel, 120, specialty=specialty, number=1), events.CommandDone)
-    assert one.wait(QuestionAnswered, 10).answers[0].completion.text
+    assert isinstance(player.command(commands.AskModel, 120, specialty=specialty, number=1), events.CommandDone)
+    assert player.wait(QuestionAnswered, 10).answers[0].completion.text
 
 
 def test_engines_on_two_backends_learn_from_each_other_and_change_places(tmp_path):
@@ -86,7 +86,7 @@ def test_engines_on_two_backends_learn_from_each_other_and_change_places(tmp_pat
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_swarm_of_two_backends_climbs(tmp_path, figures):
-    """What tests/measured/mlx.py runs."""
+    """Run by tests/measured/mlx.py."""
     figures.update(play_together(tmp_path, 150, 3000))
     shutil.rmtree(tmp_path)
     assert figures["mixed_swarm_external_groups_min"] >= 30

@@ -1,4 +1,4 @@
-"""Bad input to a real engine: each a clear sentence with what to do, and nothing lost."""
+"""Bad input to a real engine: each gives a clear sentence with advice, and nothing is lost."""
 
 import shutil
 import socket
@@ -13,15 +13,15 @@ from waggle.cli import main, remove_data
 from waggle.protocol import events
 
 SOLO = "swarm.solo=true"
-WHOLE_EXAM = "learning.held_out_questions=30"  # as it ships
+WHOLE_EXAM = "learning.held_out_questions=30"  # the default
 
 
 def failure(*settings: str, home) -> events.EngineFailed:
-    """What an engine with these settings says before it ends with exit code 1."""
+    """The error of an engine with these settings, which then ends with exit code 1."""
     with running(Engine(home, *settings)) as engine:
-        said = engine.wait(events.EngineFailed)
+        failed = engine.wait(events.EngineFailed)
         assert engine.end() == 1
-    return said
+    return failed
 
 
 @pytest.mark.parametrize(
@@ -36,14 +36,14 @@ def failure(*settings: str, home) -> events.EngineFailed:
 )
 def test_wrong_settings_are_explained_and_left_as_they_are(tmp_path, content, title, advice):
     (tmp_path / "settings.toml").write_text(content)
-    said = failure(home=tmp_path)
-    assert title in said.title
-    assert advice in said.advice
-    assert said.detail == ""
+    failed = failure(home=tmp_path)
+    assert title in failed.title
+    assert advice in failed.advice
+    assert failed.detail == ""
     assert (tmp_path / "settings.toml").read_text() == content
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="rights of another kind there")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other file permissions")
 def test_a_home_that_the_engine_makes_is_its_owners_alone(tmp_path):
     failure('model.folder="/nowhere"', home=tmp_path / "home")
     assert (tmp_path / "home" / "history.sqlite").exists()
@@ -51,26 +51,26 @@ def test_a_home_that_the_engine_makes_is_its_owners_alone(tmp_path):
 
 
 def test_a_port_in_use_is_named(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        said = failure("swarm.host=127.0.0.1", f"swarm.port={port}", home=tmp_path)
-    assert str(port) in said.title
-    assert said.advice
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        failed = failure("swarm.host=127.0.0.1", f"swarm.port={port}", home=tmp_path)
+    assert str(port) in failed.title
+    assert failed.advice
 
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    said = failure(SOLO, home=tmp_path / "file" / "home")
-    assert "cannot be used" in said.title
-    assert said.at == pytest.approx(time.time(), abs=60 * SLOW), "a journal says when"
+    failed = failure(SOLO, home=tmp_path / "file" / "home")
+    assert "cannot be used" in failed.title
+    assert failed.at == pytest.approx(time.time(), abs=60 * SLOW), "the event has its time"
 
 
 def test_a_damaged_identity_is_named_and_kept(tmp_path):
     (tmp_path / "identity.key").write_bytes(b"damaged")
-    said = failure(SOLO, home=tmp_path)
-    assert "damaged" in said.title
+    failed = failure(SOLO, home=tmp_path)
+    assert "damaged" in failed.title
     assert (tmp_path / "identity.key").read_bytes() == b"damaged"
 
 
@@ -90,7 +90,7 @@ def test_an_unreachable_seed_or_gateway_stops_nobody_and_is_said(tmp_path, setti
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
-    """A home in which five rounds were played, with the exam that ships, and how that run ended. To be copied."""
+    """A home with five rounds, played with the default exam, and the exit code of that run. Tests copy it."""
     home = tmp_path_factory.mktemp("played") / "home"
     with running(Engine(home, SOLO, WHOLE_EXAM)) as engine:
         engine.wait_round(4, 60)
@@ -126,12 +126,12 @@ def test_a_second_engine_waits_until_the_first_has_left_the_folder_and_as_a_serv
         with running(Program("engine", "--home", str(tmp_path), "--set", SOLO)) as service:
             assert service.end() == 1
             assert any(b"Another engine, or a seed, is running" in line for _, line in service.lines)
-        first.wait_round(0, 60)  # before others wait: they do so for a minute
+        first.wait_round(0, 60)  # before the others wait, for a minute
         with running(Engine(tmp_path, SOLO)) as second, running(Engine(tmp_path, SOLO)) as closed:
             for waiting in (second, closed):
                 assert waiting.wait(events.Preparing).part == "Waiting until another engine has left this folder"
-            assert closed.end() == 0, "its window is gone, and so is it"
-            assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it touched the running engine's record"
+            assert closed.end() == 0, "its client has closed, so it exits, too"
+            assert len(list((tmp_path / "events").glob("*.jsonl"))) == 1, "it changed the running engine's record"
             assert first.end() == 0
             assert second.wait(events.Ready).round == first.rounds()[-1].round + 1
 
@@ -151,9 +151,9 @@ def test_where_a_seed_works_no_other_does_and_nothing_is_removed_under_it(tmp_pa
 
 def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):
     def ctl(*words: str) -> str:
-        with running(Program("ctl", "--home", str(tmp_path), *words)) as asked:
-            assert asked.end() == 0, asked.errors
-        return b"".join(line for _, line in asked.lines).decode()
+        with running(Program("ctl", "--home", str(tmp_path), *words)) as ctl:
+            assert ctl.end() == 0, ctl.errors
+        return b"".join(line for _, line in ctl.lines).decode()
 
     with running(Engine(tmp_path, SOLO)) as engine:
         engine.wait_round(0, 60)
@@ -166,14 +166,14 @@ def test_ctl_says_the_sentence_and_pauses_and_resumes(tmp_path):
 
 
 def test_ctl_without_an_engine_says_so(tmp_path):
-    with running(Program("ctl", "--home", str(tmp_path), "status")) as asked:
-        assert asked.end() == 1
-    assert b"No engine is running for this folder." in asked.errors
+    with running(Program("ctl", "--home", str(tmp_path), "status")) as ctl:
+        assert ctl.end() == 1
+    assert b"No engine is running for this folder." in ctl.errors
 
 
 def test_a_second_run_goes_on_where_the_first_one_stopped(played, tmp_path):
     first, stopped = played
     copy_of(first, tmp_path)
-    shutil.rmtree(tmp_path / "events")  # the record is not what a resume needs
+    shutil.rmtree(tmp_path / "events")  # a resume does not need the record
     with running(Engine(tmp_path, SOLO, WHOLE_EXAM)) as engine:
         assert engine.wait(events.Ready).round == stopped.round

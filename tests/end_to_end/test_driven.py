@@ -1,6 +1,6 @@
-"""All that a person does in the first days, with real clicks and keys on the real window, against a live engine and a peer.
+"""A user's first days with real clicks and keys on the real window, against a live engine and a peer.
 
-A few minutes: python -m pytest -m slow tests/end_to_end/test_driven.py
+It takes a few minutes: python -m pytest -m slow tests/end_to_end/test_driven.py
 """
 
 import shutil
@@ -50,9 +50,11 @@ def test_a_person_does_it_all_by_mouse_and_keyboard_and_leaves_in_the_middle_of_
             tray.kill()
             tray.wait()
         steps = done.stdout.splitlines()
-        assert [step for step, wanted in zip(steps, STEPS, strict=False) if step.startswith(wanted)] == steps, steps
+        assert [step for step, beginning in zip(steps, STEPS, strict=False) if step.startswith(beginning)] == steps, steps
         assert (len(steps), done.returncode) == (len(STEPS), 0)
-        left = [one for one in psutil.process_iter(["cmdline"]) if str(home) in " ".join(one.info["cmdline"] or ())]
-        assert left == [], "no engine is left behind"
+        leftovers = [
+            process for process in psutil.process_iter(["cmdline"]) if str(home) in " ".join(process.info["cmdline"] or ())
+        ]
+        assert leftovers == [], "no engine is left behind"
         assert checkpoint.rounds(home / "checkpoints") >= int(steps[-1].split()[-1]), "no finished round was lost"
         assert other.end() == 0

@@ -1,4 +1,4 @@
-"""A window follows an engine that no window started, with real engines: what it asks is done there, and that one outlives it."""
+"""A window follows a real engine that it did not start: its commands work there, and the engine outlives it."""
 
 import signal
 
@@ -12,7 +12,7 @@ from waggle.protocol import commands, events
 from waggle.protocol.state import Snapshot
 
 SETTINGS = ("swarm.solo=true", "learning.held_out_questions=1", "computer.priority=normal", GENTLE)
-CHOSEN = [part for one in SETTINGS for part in ("--set", one)]
+CHOSEN = [part for setting in SETTINGS for part in ("--set", setting)]
 
 
 def waited_for(event):
@@ -26,7 +26,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def service(home):
-    """One for all tests, of which the last that asks for it kills it."""
+    """One service for all tests; the last test that uses it kills it."""
     with running(Program("engine", "--home", str(home.root), *CHOSEN)) as program:
         program.wait_line(lambda line: b'"type":"RoundCompleted"' in line, 120)
         yield program
@@ -46,7 +46,7 @@ def test_windows_come_and_go_and_the_engine_goes_on(service, home):
         window.wait(events.RoundCompleted, 60)
         assert isinstance(window.command(commands.Stop), events.CommandDone)
         assert window.end() == 0
-    with running(Engine(home.root)) as window:  # which is closed without a word
+    with running(Engine(home.root)) as window:  # the window is closed without a command
         window.wait(Snapshot)
         assert window.end() == 0
     assert service.process.poll() is None
@@ -66,9 +66,9 @@ def test_an_engine_that_is_held_is_waited_for_and_a_window_may_go_meanwhile(serv
 def test_a_trial_of_this_computer_is_not_played_by_an_engine_that_was_here_before(service, home, capfd, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
     assert main.main(["selftest", "--home", str(home.root)]) == 1
-    said = capfd.readouterr()
-    assert "Another engine is running for this folder." in said.err
-    assert "round" not in said.out
+    output = capfd.readouterr()
+    assert "Another engine is running for this folder." in output.err
+    assert "round" not in output.out
     assert service.process.poll() is None
 
 
@@ -77,21 +77,21 @@ def test_a_window_follows_the_next_engine_after_one_that_was_killed_and_hears_of
         window.wait(Snapshot)
         service.kill()
         window.wait(events.Preparing, fits=waited_for)
-        seen = len(window.lines)
-        with running(Program("engine", "--home", str(home.root), *CHOSEN)) as again:
-            window.wait(Snapshot, start=seen)
+        start = len(window.lines)
+        with running(Program("engine", "--home", str(home.root), *CHOSEN)) as next_engine:
+            window.wait(Snapshot, start=start)
             assert isinstance(window.command(commands.Pause), events.CommandDone)
             assert ctl.status(home).decision.standing == "paused"
             with running(Engine(home.root)) as late:
                 assert late.wait(events.Warned, fits=lambda event: "command line" in event.title)
                 assert late.end() == 0
-            seen = len(window.lines)
+            start = len(window.lines)
             server.ask(home, commands.Stop(id="1"))
-            window.wait(events.EngineStopped, start=seen)
-            window.wait(events.Preparing, fits=waited_for, start=seen)
-            assert window.end() == 0, "whoever leaves meanwhile waits for nobody"
-            assert again.end() == 0
-            assert b"Traceback" not in again.errors
+            window.wait(events.EngineStopped, start=start)
+            window.wait(events.Preparing, fits=waited_for, start=start)
+            assert window.end() == 0, "a client that leaves waits for nothing"
+            assert next_engine.end() == 0
+            assert b"Traceback" not in next_engine.errors
 
 
 def test_an_engine_of_a_window_lets_nobody_follow(tmp_path):

@@ -1,4 +1,4 @@
-"""A swarm in which no round can be played is left for the one of before, now or at the next start."""
+"""An engine leaves a swarm in which no round can be played for the swarm before, at once or at the next start."""
 
 import pytest
 
@@ -20,14 +20,14 @@ TOO_LONG = Charter(name="Long questions", specialties=(ENDLESS,), questions_dige
 
 @pytest.fixture
 def home(tmp_path):
-    made = paths.Home(tmp_path / "home").prepare()
-    (made.charters / f"{TOO_LONG.digest.hex()}.json").write_bytes(charters.encode(TOO_LONG))
-    joined_swarms.write(made.swarms, JoinedSwarms(entries=(JoinedSwarm(charter=TOO_LONG.digest.hex()),)))
-    return made
+    own_home = paths.Home(tmp_path / "home").prepare()
+    (own_home.charters / f"{TOO_LONG.digest.hex()}.json").write_bytes(charters.encode(TOO_LONG))
+    joined_swarms.write(own_home.swarms, JoinedSwarms(entries=(JoinedSwarm(charter=TOO_LONG.digest.hex()),)))
+    return own_home
 
 
 def went_back(engine: Engine, says: str, start: int = 0) -> events.Warned:
-    """Why, once rounds are played in the first swarm again."""
+    """The reason, once rounds are played in the first swarm again."""
     warned = engine.wait(events.Warned, 120, lambda event: event.advice.endswith(says), start)
     ready = engine.wait(events.Ready, 120, lambda event: event.charter == first_swarm().digest.hex(), start)
     engine.wait(events.RoundCompleted, 60, lambda event: event.summary.round >= ready.round, start)
@@ -51,7 +51,7 @@ def test_a_swarm_whose_questions_the_model_cannot_read_is_left_in_its_first_roun
 
 
 def choose(engine: Engine) -> int:
-    """Where the lines are that follow."""
+    """Choose a swarm; returns the number of lines before that."""
     start = len(engine.lines)
     assert isinstance(engine.command(commands.ChooseSwarm, charter=TOO_LONG.digest.hex()), events.CommandDone)
     return start

@@ -1,4 +1,4 @@
-"""A person creates a swarm and invites another by link; both go there with what they have learned, and share."""
+"""A user creates a swarm and invites another by link; both join it with their training, and share."""
 
 from end_to_end.programs import Engine, running
 from waggle.core import paths
@@ -15,36 +15,39 @@ def test_one_creates_and_invites_the_other_joins_by_link_and_both_share(tmp_path
         second.wait_round(0, 120)
         first.wait(events.Ready, 120)
         first.command(commands.CreateSwarm, 60, name="Two laptops", specialties=CHOSEN)
-        made = first.wait(SwarmCreated).swarm
-        assert (made.name, made.created, made.active) == ("Two laptops", True, False)
-        go_there(first, made.charter)
+        swarm = first.wait(SwarmCreated).swarm
+        assert (swarm.name, swarm.created, swarm.active) == ("Two laptops", True, False)
+        go_there(first, swarm.charter)
         first.command(commands.WriteInvite)
         link = first.wait(InviteWritten).link
 
         second.command(commands.ReadInvite, link=link)
         looked = second.wait(InviteRead)
         assert (looked.swarm.name, looked.answered, looked.swarm.known) == ("Two laptops", True, False)
-        assert all(one.sample for one in looked.swarm.specialties), "one sees what will be asked"
-        assert not any(isinstance(event, StartedAgain) for event in second.told), "looking joins nothing"
-        ready = go_there(second, made.charter)
-        assert ready.round >= 1, "the weights came along"
-        assert link.encode() not in recorded(tmp_path), "an invite may carry a key: no record keeps it"
+        assert all(specialty.sample for specialty in looked.swarm.specialties), "the invite shows sample questions"
+        assert not any(isinstance(event, StartedAgain) for event in second.all_events), "reading an invite joins no swarm"
+        ready = go_there(second, swarm.charter)
+        assert ready.round >= 1, "the training came along"
+        assert link.encode() not in recorded(tmp_path), "an invite may contain a key, so no record has it"
 
         for engine in (first, second):
             start = index_of(engine, StartedAgain)
             engine.wait(events.PeerGroupsArrived, 60, start=start)
             done = engine.wait(events.RoundCompleted, 60, lambda event: event.summary.external > 0, start=start).summary.round
             engine.wait(events.QuestionsDrawn, 60, lambda event, done=done: event.round > done, start=start)
-        for name in "ab":  # rounds were played there: it is what a later choice would be left for
-            assert joined_swarms.read(paths.Home(tmp_path / name).swarms).before == made.charter
+        for name in "ab":  # rounds were played there, so a later choice can return to it
+            assert joined_swarms.read(paths.Home(tmp_path / name).swarms).before == swarm.charter
         second.command(commands.ListSwarms)
-        listed = [event for event in second.told if isinstance(event, SwarmsTold)][-1].swarms
-        assert [(one.name, one.active) for one in listed] == [("First light", False), ("Two laptops", True)]
+        listed = [event for event in second.all_events if isinstance(event, SwarmsTold)][-1].swarms
+        assert [(entry.name, entry.active) for entry in listed] == [
+            ("First light", False),
+            ("Two laptops", True),
+        ]
         assert second.end() == first.end() == 0
 
 
 def go_there(engine: Engine, charter: str) -> events.Ready:
-    """Choose a swarm and wait until the engine is there."""
+    """Choose a swarm and wait until the engine has joined it."""
     start = len(engine.lines)
     assert isinstance(engine.command(commands.ChooseSwarm, charter=charter), events.CommandDone)
     ready = engine.wait(events.Ready, 120, lambda event: event.charter == charter, start)
@@ -53,8 +56,8 @@ def go_there(engine: Engine, charter: str) -> events.Ready:
 
 
 def index_of(engine: Engine, kind: type) -> int:
-    """Where the last event of a kind stands among the lines."""
-    return max(i for i, event in enumerate(engine.told) if isinstance(event, kind))
+    """The position of the last event of a kind among the lines."""
+    return max(i for i, event in enumerate(engine.all_events) if isinstance(event, kind))
 
 
 def recorded(folder) -> bytes:

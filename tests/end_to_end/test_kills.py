@@ -1,4 +1,4 @@
-"""kill -9 of the network process, of the verifier and of a peer: the engine says so and goes on, and nobody starts it again."""
+"""SIGKILL for the network process, the verifier and a peer: the engine reports it and recovers by itself."""
 
 import signal
 
@@ -23,8 +23,8 @@ def test_an_engine_outlives_its_network_process_its_verifier_and_its_peer(tmp_pa
             with running(Engine(tmp_path / "b", *settings)) as returned:
                 meet_again(engine, mine, returned, theirs, received)
 
-            assert [one for one in engine.told if isinstance(one, events.EngineFailed)] == []
-            assert engine.end() == 0, "it did not live until the end"
+            assert [event for event in engine.all_events if isinstance(event, events.EngineFailed)] == []
+            assert engine.end() == 0, "it did not run until the end"
 
 
 def test_a_pause_outlives_a_kill_of_the_engine(tmp_path):
@@ -35,35 +35,35 @@ def test_a_pause_outlives_a_kill_of_the_engine(tmp_path):
         engine.kill()
     with running(Engine(tmp_path, *alone)) as engine:
         engine.wait(events.PhaseChanged, SOON, lambda event: event.phase == "paused")
-        assert [event for event in engine.told if isinstance(event, events.QuestionsDrawn)] == []
+        assert [event for event in engine.all_events if isinstance(event, events.QuestionsDrawn)] == []
         engine.command(commands.Resume)
         plays_on(engine, len(engine.lines))
 
 
 def kill_the_network_process(engine: Engine, mine: str, peer: Engine, theirs: str) -> None:
-    heard = len(peer.lines)
+    start = len(peer.lines)
     killed = kill_child(engine, "p2pd")
-    said = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "network", killed)
-    assert said.reason == "the network process ended (-9)"
+    restart = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "network", killed)
+    assert restart.reason == "the network process ended (-9)"
     back = len(engine.lines)
     plays_on(engine, killed)
     engine.wait(events.ReachChanged, SOON, lambda event: event.reach == "connected", killed)
     hear_from(engine, theirs, back)
-    hear_from(peer, mine, heard)
+    hear_from(peer, mine, start)
 
 
 def kill_the_verifier(engine: Engine, theirs: str) -> None:
     killed = kill_child(engine, verifier_process.__name__)
-    said = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "verifier", killed)
-    assert said.reason == "it ended with signal 9"
+    restart = engine.wait(events.PartRestarted, SOON, lambda event: event.part == "verifier", killed)
+    assert restart.reason == "it ended with signal 9"
     back = len(engine.lines)
     plays_on(engine, back)
     hear_from(engine, theirs, back)
 
 
 def kill_the_peer(engine: Engine, peer: Engine, theirs: str) -> int:
-    """How many groups the engine had received from it before."""
-    known = [one.peer for one in engine.told if isinstance(one, events.PeerChanged) and one.peer.id == theirs][-1]
+    """Kill the peer; returns how many groups the engine had received from it."""
+    known = [event.peer for event in engine.all_events if isinstance(event, events.PeerChanged) and event.peer.id == theirs][-1]
     killed = len(engine.lines)
     peer.kill()
     engine.wait(events.PeerChanged, SOON, lambda event: event.peer.id == theirs and event.peer.connection == "gone", killed)
@@ -72,7 +72,7 @@ def kill_the_peer(engine: Engine, peer: Engine, theirs: str) -> int:
 
 
 def meet_again(engine: Engine, mine: str, returned: Engine, theirs: str, received: int) -> None:
-    """The peer comes back as itself, groups flow both ways, and its standing goes on from where it was."""
+    """The peer returns with its identity, groups flow both ways, and its reputation is kept."""
     back = len(engine.lines)
     assert returned.wait(events.Ready, SOON).node == theirs
     hear_from(engine, theirs, back)
@@ -83,7 +83,7 @@ def meet_again(engine: Engine, mine: str, returned: Engine, theirs: str, receive
 
 
 def kill_child(engine: Engine, word: str) -> int:
-    """kill -9 of the one child whose command line names `word`; gives the place in the engine's lines where that was."""
+    """SIGKILL the only child whose command line contains `word`; returns the number of the engine's lines before that."""
     child = child_named(engine.process.pid, word)
     place = len(engine.lines)
     child.send_signal(signal.SIGKILL)
@@ -91,11 +91,11 @@ def kill_child(engine: Engine, word: str) -> int:
 
 
 def plays_on(engine: Engine, start: int) -> None:
-    """Two rounds end after `start`: the first of them may have begun before it."""
+    """Wait until two rounds end after `start`: the first of them may have begun before it."""
     played = engine.wait(events.RoundCompleted, SOON, start=start)
     engine.wait(events.RoundCompleted, SOON, lambda event: event.summary.round > played.summary.round, start)
 
 
 def hear_from(engine: Engine, name: str, start: int = 0) -> None:
-    """Groups of this peer come in."""
+    """Wait for groups of this peer."""
     engine.wait(events.PeerGroupsArrived, SOON, lambda event: event.origin == name, start)

@@ -1,4 +1,4 @@
-"""Another model is chosen while the engine runs, and the first one goes on later where it was."""
+"""A user chooses another model while the engine runs, and later the first one, which continues where it was."""
 
 import json
 import shutil
@@ -41,11 +41,11 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
         assert "hub" in engine.wait(events.Warned, 120, start=start).title
         assert engine.wait(events.Ready, 120, start=start).model == begun.model
         engine.wait(events.PhaseChanged, 30, lambda event: event.phase == "paused", start)
-        assert not any(isinstance(event, events.QuestionsDrawn) for event in engine.told[start:]), "a pause was lost on the way"
+        assert not any(isinstance(event, events.QuestionsDrawn) for event in engine.all_events[start:]), "the pause was lost"
         engine.command(commands.PoseQuestion, specialty="bf", number=7)
         posed = engine.wait(QuestionPosed).question
         engine.command(commands.PoseQuestion, specialty="bf", number=7)
-        assert [event.question for event in engine.told if isinstance(event, QuestionPosed)] == [posed, posed], "pinned"
+        assert [event.question for event in engine.all_events if isinstance(event, QuestionPosed)] == [posed, posed], "pinned"
         engine.command(commands.AskModel, 60, specialty="bf", number=7, mine="no idea")
         tried = engine.wait(QuestionAnswered)
         assert tried.answers[0].rounds == 0
@@ -60,13 +60,13 @@ def test_each_model_keeps_what_it_learned_and_one_that_cannot_be_had_is_let_go_a
 
 
 def talk_with(engine: Engine, home: Path) -> None:
-    """A conversation while contributing is paused: two turns, both answered twice, and nothing of it on this computer's disk."""
+    """A conversation during a pause: two turns, each answered by two models, and nothing of it on disk."""
     engine.command(commands.OfferTalk)
     offered = engine.wait(TalkOffered)
     assert (offered.moments[0], offered.taught) == (0, True)
-    first = said(engine, words=SECRET, number=0)
+    first = reply_to(engine, words=SECRET, number=0)
     assert [reply.rounds for reply in first.replies] == [offered.moments[-1], 0]
-    second = said(engine, words="And again?", number=1, earlier=(first,))
+    second = reply_to(engine, words="And again?", number=1, earlier=(first,))
     assert second.left_out == 0
     assert isinstance(engine.command(commands.ClearTalk), events.CommandDone)
     files = [path for path in home.rglob("*") if path.is_file()]
@@ -74,16 +74,16 @@ def talk_with(engine: Engine, home: Path) -> None:
     assert not any(SECRET.encode() in path.read_bytes() for path in files)
 
 
-def said(engine: Engine, **words: object) -> Turn:
+def reply_to(engine: Engine, **words: object) -> Turn:
     start = len(engine.lines)
     assert isinstance(engine.command(commands.Say, 60, **words), events.CommandDone)
     return engine.wait(TurnGrew, 10, lambda event: event.turn.finished, start).turn
 
 
-def choose(engine: Engine, **wanted: str) -> events.Ready:
-    """Choose a model and wait until the engine goes on with it."""
+def choose(engine: Engine, **choice: str) -> events.Ready:
+    """Choose a model and wait until the engine trains it."""
     start = len(engine.lines)
-    assert isinstance(engine.command(commands.ChooseModel, **wanted), events.CommandDone)
+    assert isinstance(engine.command(commands.ChooseModel, **choice), events.CommandDone)
     ready = engine.wait(events.Ready, 120, start=start)
     engine.wait(events.PhaseChanged, 30, lambda event: event.phase == "contributing", start)
     return ready

@@ -1,4 +1,4 @@
-"""A real engine steps aside and comes back by itself: for a chosen program, a day's budget of energy, a full disk."""
+"""A real engine pauses and resumes by itself: for a chosen program, for a daily energy budget, for a full disk."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from waggle.protocol import commands, events
 from waggle.protocol.status_text import sentence
 
 SOON = 60.0
-SMALL = 24 << 20  # bytes: a few checkpoints of the starter
+SMALL = 24 << 20  # bytes: a few checkpoints of the starter model
 
 
 def waits(engine: Engine, start: int) -> events.PhaseChanged:
@@ -27,7 +27,7 @@ def goes_on(engine: Engine, start: int) -> None:
     engine.wait(events.RoundCompleted, SOON, start=start)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="names a program by a link to it")
+@pytest.mark.skipif(sys.platform != "linux", reason="gives a program a name with a symbolic link")
 def test_it_changes_its_limits_alive_waits_for_a_chosen_program_or_tomorrow_s_energy_and_goes_on_by_itself(tmp_path):
     game = tmp_path / "waggle-game"
     shutil.copy("/bin/sleep", game)
@@ -88,27 +88,27 @@ def test_a_full_disk_is_named_waited_for_and_costs_no_round(tmp_path):
             place = len(engine.lines)
             fill(home / "full")
             waits(engine, place)
-            said = sentence(engine.state())
-            assert "could not be saved" in said.says or "cannot be written" in said.says
-            assert "Make room on the disk" in said.detail
+            current = sentence(engine.state())
+            assert "could not be saved" in current.says or "cannot be written" in current.says
+            assert "Make room on the disk" in current.detail
             place = len(engine.lines)
             (home / "full").unlink()
             goes_on(engine, place)
             assert engine.end() == 0
-            numbers = [one.round for one in engine.rounds()]
+            numbers = [round_.round for round_ in engine.rounds()]
             assert numbers == list(range(len(numbers))), "a round was lost"
-        with running(Engine(home, "swarm.solo=true")) as again:
-            assert again.wait(events.Ready, SOON).round == len(numbers)
+        with running(Engine(home, "swarm.solo=true")) as next_engine:
+            assert next_engine.wait(events.Ready, SOON).round == len(numbers)
     finally:
         subprocess.run(["umount", "-l", str(home)], check=False)
 
 
 def fill(path: Path) -> None:
-    """Until not one more byte fits."""
+    """Fill the disk to the last byte."""
     with path.open("wb", buffering=0) as file:
         for size in (1 << 20, 1 << 12, 1):
             try:
                 while file.write(b"x" * size):
                     pass
-            except OSError:  # full, for pieces of this size
+            except OSError:  # no room for a piece of this size
                 continue

@@ -1,6 +1,6 @@
-"""What happens to a home computer: it sleeps, loses its network, its clock and its memory. A real engine says so and goes on.
+"""A home computer sleeps, or loses its network, clock or memory: a real engine reports it and recovers.
 
-What a person reads meanwhile is among the figures: `python3 tests/measured/troubles.py`.
+`python3 tests/measured/troubles.py` records the sentences that a user reads meanwhile.
 """
 
 import os
@@ -23,34 +23,34 @@ from waggle.protocol.status_text import sentence
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="stops, cuts off and limits processes as Linux does"),
+    pytest.mark.skipif(sys.platform != "linux", reason="stops, disconnects and limits processes with tools of Linux"),
 ]
 
 SOON = 180.0
 SLEEP = 60.0  # seconds
 DAYS = 2
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
-MEGABYTES = 8  # that an engine may still have: less than a round takes
+MEGABYTES = 8  # that the engine may still allocate: less than a round takes
 
 
 @contextmanager
 def two(folder: Path, **environment: str) -> Iterator[tuple[Engine, Engine]]:
-    """Two engines that have heard from each other; the first one's environment."""
+    """Two engines that have received groups from each other; `environment` is for the first."""
     with ExitStack() as stack:
         seed = stack.enter_context(running(Seed(folder / "seed")))
         settings = ("swarm.host=127.0.0.1", f'swarm.seeds=["{seed.address()}"]')
-        one = stack.enter_context(running(Engine(folder / "one", *settings, environment=environment)))
+        observed = stack.enter_context(running(Engine(folder / "one", *settings, environment=environment)))
         other = stack.enter_context(running(Engine(folder / "other", *settings)))
-        hear_each_other(one, other)
-        yield one, other
+        hear_each_other(observed, other)
+        yield observed, other
 
 
-def hear_each_other(one: Engine, other: Engine, starts: tuple[int, int] = (0, 0)) -> float:
-    """Wait until groups of each came to the other; the moment of the later one."""
-    return max(heard(one, other, starts[0]), heard(other, one, starts[1]))
+def hear_each_other(engine: Engine, other: Engine, starts: tuple[int, int] = (0, 0)) -> float:
+    """Wait until each has groups of the other; returns the later time."""
+    return max(first_groups_at(engine, other, starts[0]), first_groups_at(other, engine, starts[1]))
 
 
-def heard(engine: Engine, peer: Engine, start: int) -> float:
+def first_groups_at(engine: Engine, peer: Engine, start: int) -> float:
     name = peer.wait(events.Ready, SOON).node
     engine.wait(events.PeerGroupsArrived, SOON, lambda event: event.origin == name, start)
     return next(
@@ -63,16 +63,16 @@ def places(*engines: Engine) -> tuple[int, ...]:
 
 
 def says(engine: Engine) -> str:
-    said = sentence(engine.state())
-    return f"{said.says} {said.detail}"
+    current = sentence(engine.state())
+    return f"{current.says} {current.detail}"
 
 
 def plays_on(engine: Engine) -> None:
-    """Two rounds end: the first of them may have begun before."""
+    """Wait until two rounds end: the first of them may have begun before."""
     start = len(engine.lines)
     played = engine.wait(events.RoundCompleted, SOON, start=start)
     engine.wait(events.RoundCompleted, SOON, lambda event: event.summary.round > played.summary.round, start)
-    assert [one for one in engine.told if isinstance(one, events.EngineFailed)] == []
+    assert [event for event in engine.all_events if isinstance(event, events.EngineFailed)] == []
 
 
 def test_a_computer_that_slept_is_back_in_its_swarm(tmp_path, figures):
@@ -81,7 +81,7 @@ def test_a_computer_that_slept_is_back_in_its_swarm(tmp_path, figures):
         everything = [me, *me.children(recursive=True)]
         for process in everything:
             process.send_signal(signal.SIGSTOP)
-        time.sleep(SLEEP)  # this is the sleep
+        time.sleep(SLEEP)  # the computer sleeps
         figures["sleep_others_read"] = says(other)
         starts, woke = places(sleeper, other), time.monotonic()
         for process in reversed(everything):
@@ -95,8 +95,10 @@ def test_a_computer_that_slept_is_back_in_its_swarm(tmp_path, figures):
 def test_a_node_whose_network_goes_trains_on_alone_and_is_back_when_it_comes_again(tmp_path, figures):
     if reason := why_not():
         pytest.skip(reason)
-    with network() as made, ExitStack() as stack:
-        inside = {host: ("ip", "netns", "exec", f"{made.name}-{side}", *WAGGLE) for side, host in (("a", HOST_A), ("b", HOST_B))}
+    with network() as namespaces, ExitStack() as stack:
+        inside = {
+            host: ("ip", "netns", "exec", f"{namespaces.name}-{side}", *WAGGLE) for side, host in (("a", HOST_A), ("b", HOST_B))
+        }
         seed = stack.enter_context(running(Seed(tmp_path / "seed", HOST_A, inside[HOST_A])))
         settings = (f'swarm.seeds=["{seed.address()}"]',)
         here, there = (
@@ -105,18 +107,18 @@ def test_a_node_whose_network_goes_trains_on_alone_and_is_back_when_it_comes_aga
         )
         hear_each_other(here, there)
         cut = len(there.lines)
-        made.plug(False)
+        namespaces.plug(False)
         there.wait(events.ReachChanged, SOON, lambda event: event.reach != "connected", cut)
         plays_on(there)
         figures["network_gone_reads"] = says(there)
         starts, repaired = places(here, there), time.monotonic()
-        made.plug(True)
+        namespaces.plug(True)
         figures["network_back_s"] = hear_each_other(here, there, starts) - repaired
         plays_on(there)
         figures["network_back_reads"] = says(there)
 
 
-@pytest.mark.skipif(not os.path.exists(FAKETIME), reason="libfaketime is not here (Debian's package faketime)")
+@pytest.mark.skipif(not os.path.exists(FAKETIME), reason="libfaketime is not installed (Debian's package faketime)")
 def test_a_clock_that_jumps_is_named_and_costs_no_round(tmp_path, figures):
     offset = tmp_path / "offset"
     offset.write_text("+0")
@@ -129,11 +131,11 @@ def test_a_clock_that_jumps_is_named_and_costs_no_round(tmp_path, figures):
             beside.write_text(words)
             os.replace(beside, offset)
             if words != "+0":
-                told = lost.wait(events.Warned, SOON, lambda event: "clock" in event.title, start)
-                figures["clock_reads"] = f"{told.title} {told.advice}"
+                warning = lost.wait(events.Warned, SOON, lambda event: "clock" in event.title, start)
+                figures["clock_reads"] = f"{warning.title} {warning.advice}"
             plays_on(lost)
         hear_each_other(lost, other, places(lost, other))
-        numbers = [one.round for one in lost.rounds()]
+        numbers = [round_.round for round_ in lost.rounds()]
         assert numbers == list(range(len(numbers))), "a round was lost"
 
 
@@ -144,8 +146,8 @@ def test_an_engine_that_may_have_no_more_memory_says_so_and_trains_on(tmp_path, 
         process = psutil.Process(engine.process.pid)
         start = len(engine.lines)
         process.rlimit(resource.RLIMIT_AS, (process.memory_info().vms + MEGABYTES * 2**20, resource.RLIM_INFINITY))
-        told = engine.wait(events.Warned, SOON, lambda event: "emory" in event.title, start)
-        figures["memory_reads"] = f"{told.title} {told.advice}"
+        warning = engine.wait(events.Warned, SOON, lambda event: "emory" in event.title, start)
+        figures["memory_reads"] = f"{warning.title} {warning.advice}"
         plays_on(engine)
         process.rlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         plays_on(engine)

@@ -1,4 +1,4 @@
-"""The real window on a virtual screen against a live engine: on screen at once, alive, pausable, and gone without a trace."""
+"""The real window on a virtual screen with a live engine: visible at once, responsive, pausable, and gone without a trace."""
 
 import shutil
 import signal
@@ -30,13 +30,13 @@ def screen() -> Iterator[dict[str, str]]:
 
 
 def on_screen(screen: dict[str, str]) -> bool:
-    """Whether X shows a window named Waggle: mapped and viewable, not only made."""
-    said = subprocess.run(["xwininfo", "-name", "Waggle"], env=screen, capture_output=True, text=True, check=False)
-    return "Map State: IsViewable" in said.stdout
+    """Whether X shows a window named Waggle: mapped and viewable, not only created."""
+    window_info = subprocess.run(["xwininfo", "-name", "Waggle"], env=screen, capture_output=True, text=True, check=False)
+    return "Map State: IsViewable" in window_info.stdout
 
 
 def until(condition, seconds: float, what: str):
-    """The first true answer of a condition."""
+    """Wait for the first true value of a condition."""
     deadline = time.monotonic() + seconds * SLOW
     while time.monotonic() < deadline:
         if answer := condition():
@@ -53,7 +53,7 @@ def state_of(home: Path) -> State | None:
 
 
 def gone(process: psutil.Process) -> bool:
-    """Whether it has ended, buried by its parent or not yet."""
+    """Whether the process has ended, also if its parent has not waited for it."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""The smallest system tray, for a virtual screen that has none: python tray_host.py X Y; shows one icon of 32 pixels there."""
+"""A minimal system tray for a virtual screen: `python tray_host.py X Y` shows one icon of 32 pixels there."""
 
 import ctypes
 import sys
@@ -8,7 +8,7 @@ SIDE = 32
 
 
 class Message(ctypes.Structure):
-    """An XClientMessageEvent; its end has room for every other event."""
+    """An XClientMessageEvent, padded to the size of every other event."""
 
     _fields_ = (
         ("type", ctypes.c_int), ("serial", ctypes.c_ulong), ("sent", ctypes.c_int), ("display", ctypes.c_void_p),
@@ -18,10 +18,10 @@ class Message(ctypes.Structure):
 
 
 def main(x: int, y: int) -> None:
-    """Own the tray of the screen and take in whoever asks (freedesktop's System Tray Protocol); ends with its screen."""
+    """Own the tray of the screen and embed each icon that asks (freedesktop's System Tray Protocol); ends with its screen."""
     lib = ctypes.CDLL("libX11.so.6")
-    for made in (lib.XOpenDisplay, lib.XDefaultRootWindow, lib.XCreateSimpleWindow, lib.XInternAtom):
-        made.restype = ctypes.c_ulong
+    for function in (lib.XOpenDisplay, lib.XDefaultRootWindow, lib.XCreateSimpleWindow, lib.XInternAtom):
+        function.restype = ctypes.c_ulong
     display = ctypes.c_void_p(lib.XOpenDisplay(None))
     root = ctypes.c_ulong(lib.XDefaultRootWindow(display))
     white = ctypes.c_ulong(0xFFFFFF)
@@ -32,9 +32,9 @@ def main(x: int, y: int) -> None:
     )
     lib.XMapRaised(display, host)
     lib.XSetSelectionOwner(display, tray, host, ctypes.c_ulong(0))
-    said = Message(type=CLIENT_MESSAGE, window=root.value, kind=manager.value, format=32)
-    said.data[:3] = (0, tray.value, host.value)
-    lib.XSendEvent(display, root, 0, ctypes.c_long(STRUCTURE), ctypes.byref(said))
+    announcement = Message(type=CLIENT_MESSAGE, window=root.value, kind=manager.value, format=32)
+    announcement.data[:3] = (0, tray.value, host.value)
+    lib.XSendEvent(display, root, 0, ctypes.c_long(STRUCTURE), ctypes.byref(announcement))
     lib.XSync(display, 0)
     sys.stdout.write("ready\n")
     sys.stdout.flush()

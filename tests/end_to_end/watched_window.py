@@ -1,7 +1,7 @@
-"""A real window that tells where its parts stand, so that a hand outside can click them. It takes what `waggle` takes.
+"""A real window that reports where its widgets are, so that another process can click them. It takes the arguments of `waggle`.
 
-One JSON line in, one out: {"where": name} gives the middle of a part on the screen, {"words": name} what stands in a field,
-{"picture": file} saves the window as it looks now.
+One JSON line in, one out: {"where": name} returns the centre of a widget on the screen, {"words": name} the content of a field,
+{"picture": file} saves the window as a picture.
 """
 
 import json
@@ -13,47 +13,47 @@ from PySide6.QtCore import QObject, QPoint, Signal
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLineEdit, QListView
 
 from waggle.cli import main
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 
 
 class Watch(QObject):
-    """Answers in the window's own thread."""
+    """Answers on the GUI thread."""
 
-    asked = Signal(str)
+    line_read = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked.connect(self._answer)
+        self.line_read.connect(self._answer)
 
     def listen(self) -> None:
         for line in sys.stdin:
-            self.asked.emit(line)
+            self.line_read.emit(line)
 
     def _answer(self, line: str) -> None:
         match json.loads(line):
             case {"where": name}:
-                said = next(({"x": at.x(), "y": at.y()} for at in places(name)), {})
+                reply = next(({"x": at.x(), "y": at.y()} for at in places(name)), {})
             case {"words": name}:
-                said = {"words": next((each.text() for each in shown(QLineEdit) if each.accessibleName() == name), "")}
+                reply = {"words": next((each.text() for each in visible(QLineEdit) if each.accessibleName() == name), "")}
             case {"picture": file}:
                 for _ in range(4):  # layouts settle in the second pass
                     QApplication.processEvents()
-                said = {"saved": next(each for each in shown(Window)).grab().save(file, quality=0)}
-        sys.stdout.write(json.dumps(said) + "\n")
+                reply = {"saved": next(each for each in visible(MainWindow)).grab().save(file, quality=0)}
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
 
-def shown(kind: type) -> list:
+def visible(kind: type) -> list:
     return [each for each in QApplication.allWidgets() if isinstance(each, kind) and each.isVisible()]
 
 
 def places(name: str) -> Iterator[QPoint]:
-    """The middles of buttons and fields of this name that can be used now, and the boxes of rows that begin with it."""
-    for each in (*shown(QAbstractButton), *shown(QLineEdit)):
+    """The centres of usable buttons and fields with this name, and of the check boxes of list rows that begin with it."""
+    for each in (*visible(QAbstractButton), *visible(QLineEdit)):
         words = (each.accessibleName(), each.text() if isinstance(each, QAbstractButton) else "")
         if name in words and each.isEnabled() and not each.visibleRegion().isEmpty():
             yield each.mapToGlobal(each.visibleRegion().boundingRect().center())
-    for each in shown(QListView):
+    for each in visible(QListView):
         for row in range(each.model().rowCount()):
             index = each.model().index(row, 0)
             if index.data().startswith(name):

@@ -77,13 +77,13 @@ def window():
 async def test_who_follows_for_a_window_that_reads_no_more_and_dies_leaves_too(home, publisher, window):
     reads, writer = window
     queue = CommandQueue()
-    followed = asyncio.create_task(attached_windows.follow(home, queue, writer, overruled=False))
+    followed = asyncio.create_task(attached_windows.follow(home, queue, writer, has_overrides=False))
     async with asyncio.timeout(60):
-        while writer.waiting() <= attached_windows.MAX_UNREAD_BYTES:
-            publisher.tell(events.Warned(title="x" * 4000, advice=""))
+        while writer.unwritten_bytes() <= attached_windows.MAX_UNREAD_BYTES:
+            publisher.publish(events.Warned(title="x" * 4000, advice=""))
             await asyncio.sleep(0)
         for _ in range(200):  # are still on their way then
-            publisher.tell(events.Warned(title="x" * 4000, advice=""))
+            publisher.publish(events.Warned(title="x" * 4000, advice=""))
         reads.close()
         queue.stop()
         assert await followed
@@ -122,10 +122,10 @@ async def test_an_engine_that_is_started_anew_is_followed_again_and_asked_again(
     queue = CommandQueue()
     first, second = (EventPublisher(home.events, service=True) for _ in range(2))
     async with server.serving(home, obey, attached_windows.follower(first, CommandQueue())):
-        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, overruled=True))
+        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, has_overrides=True))
         await told_to_window(reads, Snapshot)
         assert "left out" in (await told_to_window(reads, events.Warned)).title
-        first.tell(events.EngineStopped(round=1))
+        first.publish(events.EngineStopped(round=1))
         await told_to_window(reads, events.EngineStopped)
     assert (await told_to_window(reads, events.Preparing)).part == WAITING
     resuming = asyncio.create_task(queue.obey(commands.Resume(id="meanwhile")))
@@ -147,7 +147,7 @@ async def test_what_an_engine_did_not_answer_any_more_is_refused_and_a_window_ma
         return nothing
 
     async with server.serving(home, never, attach):
-        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, overruled=False))
+        followed = asyncio.create_task(attached_windows.follow(home, queue, writer, has_overrides=False))
         await told_to_window(reads, Snapshot)
         await queue.obey(commands.Resume(id="one"))
     refused = await told_to_window(reads, events.CommandRefused)
@@ -176,7 +176,7 @@ async def test_an_engine_that_ended_for_good_is_said_to_have_after_a_while_and_o
 
     reads, writer = window
     async with server.serving(home, obey, once(ends)), asyncio.timeout(60):
-        assert await attached_windows.follow(home, CommandQueue(), writer, overruled=False)
+        assert await attached_windows.follow(home, CommandQueue(), writer, has_overrides=False)
     for kind in (Snapshot, type(last), *then):
         await told_to_window(reads, kind)
     assert nothing_more(reads, writer)
@@ -190,7 +190,7 @@ async def test_half_a_line_of_an_engine_that_was_killed_is_not_passed_on(home, w
 
     reads, writer = window
     async with server.serving(home, obey, once(killed)):
-        assert await attached_windows.follow(home, CommandQueue(), writer, overruled=False)
+        assert await attached_windows.follow(home, CommandQueue(), writer, has_overrides=False)
     writer.close()
     assert isinstance(json_lines.event(reads.readline()), Snapshot)
     assert json_lines.event(reads.readline()).part == WAITING
@@ -207,7 +207,7 @@ async def test_a_line_without_an_end_ends_following_and_not_the_window(home, win
 
     reads, writer = window
     async with server.serving(home, obey, once(endless)):
-        assert await attached_windows.follow(home, CommandQueue(), writer, overruled=False) == known
+        assert await attached_windows.follow(home, CommandQueue(), writer, has_overrides=False) == known
     writer.close()
     if known:
         assert isinstance(json_lines.event(reads.readline()), Snapshot)
@@ -227,8 +227,8 @@ def test_who_is_a_little_behind_when_an_engine_ends_hears_the_last_that_was_told
             stream = connection.makefile("rb")
             assert isinstance(json_lines.event(await asyncio.to_thread(stream.readline)), Snapshot)
             for number in range(500):  # more than a socket holds
-                publisher.tell(events.Warned(title="x" * 4000, advice=str(number)))
-            publisher.tell(events.EngineStopped(round=1))
+                publisher.publish(events.Warned(title="x" * 4000, advice=str(number)))
+            publisher.publish(events.EngineStopped(round=1))
             reads = threading.Thread(target=lambda: lines.extend(stream))
             reads.start()
         publisher.close()

@@ -8,14 +8,14 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.errors import CheckpointError, EngineError, Stopped, VerifierGone, WaggleError
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.engine import lifecycle as lifecycles
 from waggle.engine import main
 from waggle.engine.command_handler import EngineHandler
-from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
+from waggle.engine.runtime.undo_log import UndoLog
 from waggle.engine.storage.history import History
 from waggle.engine.system import sensors
 from waggle.engine.system.memory_backoff import MemoryBackoff
@@ -56,7 +56,7 @@ async def lifecycle(tmp_path):
     publisher = EventPublisher(tmp_path, clock=lambda: 1000.0 + time.monotonic() - began)
     new_lifecycle = Lifecycle(publisher)
     new_lifecycle.publisher = publisher
-    new_lifecycle.begin()
+    new_lifecycle.start_contributing()
     new_lifecycle.walker = Walker(new_lifecycle.gate)
     yield new_lifecycle
     new_lifecycle.stop()
@@ -173,20 +173,20 @@ async def test_a_step_that_does_not_end_is_said_and_still_pauses_later(lifecycle
 
 
 async def test_on_battery_it_waits_and_goes_on_by_itself_when_plugged_in(lifecycle):
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
     status = sentence(lifecycle.publisher.state)
     assert (status.word, status.says, status.action) == ("Waiting", "The computer runs on battery.", "anyway")
     assert status.detail == "Starts when you plug it in. Nothing was lost."
     before = lifecycle.walker.steps
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     assert lifecycle.walker.steps == before
-    lifecycle.consider(PLUGGED)
+    lifecycle.decide_again(PLUGGED)
     assert lifecycle.publisher.state.phase == "contributing"
 
 
 async def test_contributing_anyway_holds_against_the_rules_and_says_until_when(lifecycle):
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Resume(id="1", anyway_until=lifecycle.publisher.now() + 4.0))
     assert lifecycle.publisher.state.phase == "contributing"
@@ -195,7 +195,7 @@ async def test_contributing_anyway_holds_against_the_rules_and_says_until_when(l
 
 
 async def test_contributing_anyway_goes_on_when_one_resumes_again_or_takes_a_pause_after_the_round_back(lifecycle):
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Resume(id="1"))
     until = lifecycle.publisher.state.decision.anyway_until
@@ -209,23 +209,23 @@ async def test_contributing_anyway_goes_on_when_one_resumes_again_or_takes_a_pau
 
 
 async def test_a_pause_while_waiting_outlives_the_reason_to_wait(lifecycle):
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Pause(id="1"))
     assert lifecycle.publisher.state.phase == "paused"
     assert sentence(lifecycle.publisher.state).says == "Paused."
-    lifecycle.consider(PLUGGED)
+    lifecycle.decide_again(PLUGGED)
     assert lifecycle.publisher.state.phase == "paused"
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await lifecycle.obey(commands.Resume(id="2"))
     assert lifecycle.publisher.state.phase == "waiting"
 
 
 async def test_a_pause_until_one_is_away_ends_when_one_is(lifecycle):
-    lifecycle.consider(PLUGGED)
+    lifecycle.decide_again(PLUGGED)
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
     assert sentence(lifecycle.publisher.state).says == "Paused until you are away."
-    lifecycle.consider(Readings(on_power=True, idle_seconds=181.0))
+    lifecycle.decide_again(Readings(on_power=True, idle_seconds=181.0))
     assert lifecycle.publisher.state.phase == "contributing"
 
 
@@ -234,11 +234,11 @@ async def test_whoever_looks_around_asks_whether_one_is_away_when_a_pause_waits_
     home, publisher = paths.Home(tmp_path / "home").prepare(), lifecycle.publisher
     choices = LiveSettings(home.settings, (), publisher)
     assert not choices.now.when.idle_minutes, "no rule asks"
-    lifecycle.consider(PLUGGED)
+    lifecycle.decide_again(PLUGGED)
     await lifecycle.obey(commands.Pause(id="1", until_away=True))
-    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, MemoryBackoff(home, "")))
+    watch = asyncio.ensure_future(main._watch_computer(lifecycle, choices, publisher, MemoryBackoff(home, "")))
     await reached(lifecycle, "contributing")
-    await main._end(looking)
+    await main._cancel(watch)
 
 
 async def test_a_pause_until_one_is_away_is_refused_where_nobody_can_tell(lifecycle):
@@ -249,9 +249,9 @@ async def test_a_pause_until_one_is_away_is_refused_where_nobody_can_tell(lifecy
 
 async def test_a_round_is_finished_before_a_pause_though_the_rules_wait_in_between(lifecycle):
     await lifecycle.obey(commands.Pause(id="1", after_round=True, until=2000.0))
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
-    lifecycle.consider(PLUGGED)
+    lifecycle.decide_again(PLUGGED)
     assert lifecycle.publisher.state.phase == "finishing"
     lifecycle.round_ended()
     await reached(lifecycle, "paused")
@@ -259,9 +259,9 @@ async def test_a_round_is_finished_before_a_pause_though_the_rules_wait_in_betwe
 
 
 async def test_other_rules_hold_at_once(lifecycle):
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
-    lifecycle.follow(When(only_on_power=False))
+    lifecycle.apply_rules(ScheduleSettings(only_on_power=False))
     assert lifecycle.publisher.state.phase == "contributing"
 
 
@@ -269,34 +269,34 @@ async def test_what_stays_the_same_is_told_once(lifecycle):
     lines: list[bytes] = []
     lifecycle.publisher.attach(lines.append)
     for _ in range(5):
-        lifecycle.consider(PLUGGED)
+        lifecycle.decide_again(PLUGGED)
     assert sum(b"RulesChecked" in line for line in lines) == 1
 
 
 async def test_contributing_anyway_holds_across_a_hiccup_of_the_disk(lifecycle):
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Resume(id="1"))
-    lifecycle.hindered(CheckpointError("Round 3 could not be saved.", "Make room."))
+    lifecycle.report_blocker(CheckpointError("Round 3 could not be saved.", "Make room."))
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Resume(id="2"))
-    lifecycle.hindered(None)
+    lifecycle.report_blocker(None)
     await reached(lifecycle, "contributing")
 
 
 async def test_resuming_while_the_disk_is_full_sends_no_rule_away(lifecycle):
-    lifecycle.hindered(CheckpointError("Round 3 could not be saved.", "Make room."))
+    lifecycle.report_blocker(CheckpointError("Round 3 could not be saved.", "Make room."))
     await reached(lifecycle, "waiting")
     await lifecycle.obey(commands.Resume(id="1"))
-    lifecycle.hindered(None)
+    lifecycle.report_blocker(None)
     await reached(lifecycle, "contributing")
-    lifecycle.consider(BATTERY)
+    lifecycle.decide_again(BATTERY)
     await reached(lifecycle, "waiting")
 
 
 async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does(lifecycle):
     full = CheckpointError("Round 3 could not be saved: No space left on device.", "Make room on the disk.")
-    lifecycle.hindered(full)
+    lifecycle.report_blocker(full)
     await reached(lifecycle, "waiting")
     status = sentence(lifecycle.publisher.state)
     assert (status.says, status.detail, status.action) == (
@@ -306,26 +306,26 @@ async def test_a_disk_that_takes_no_more_is_said_and_ends_by_itself_when_it_does
     )
     await lifecycle.obey(commands.Resume(id="1"))
     assert lifecycle.publisher.state.phase == "waiting"
-    lifecycle.hindered(None)
+    lifecycle.report_blocker(None)
     await reached(lifecycle, "contributing")
 
 
 async def test_a_verifier_that_cannot_be_started_is_said_as_what_is_tried_again(lifecycle):
     gone = VerifierGone("The judging process does not start: no answer within 120 s.", "Look at the page Help.")
-    lifecycle.hindered(gone)
+    lifecycle.report_blocker(gone)
     await reached(lifecycle, "waiting")
     status = sentence(lifecycle.publisher.state)
     assert (status.says, status.detail) == (gone.title, "It is tried again by itself. Look at the page Help.")
-    lifecycle.hindered(None)
+    lifecycle.report_blocker(None)
     await reached(lifecycle, "contributing")
 
 
 async def test_two_choices_within_one_step_are_both_undone_the_newest_first(lifecycle):
     undone = []
-    lifecycle.start_again("Going to one.", lambda: undone.append("one"))
-    lifecycle.start_again("Going to another.", lambda: undone.append("another"))
+    lifecycle.restart("Going to one.", lambda: undone.append("one"))
+    lifecycle.restart("Going to another.", lambda: undone.append("another"))
     assert lifecycle.restart_reason == "Going to another."
-    queue = CommandQueue()
-    queue.back += lifecycle.back
-    assert queue.go_back(WaggleError)
+    undo_log = UndoLog()
+    undo_log.add(lifecycle.undo_steps)
+    assert undo_log.undo(WaggleError)
     assert undone == ["another", "one"]

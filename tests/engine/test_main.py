@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,16 +15,18 @@ import pytest
 import waggle
 from waggle.core import paths, settings
 from waggle.core.errors import MemoryShort, ModelError, ModelMissing, QuestionsTooLong, Stopped, SwarmError
-from waggle.core.settings import Model
+from waggle.core.settings import ModelSettings
 from waggle.engine import main
 from waggle.engine.control import server, stdio
-from waggle.engine.control.command_queue import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, CommandQueue, UndoStep
+from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.engine.system.memory_backoff import MOST, MemoryBackoff, system_kills
+from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog, UndoStep
+from waggle.engine.storage.pause_request import PauseRequest
+from waggle.engine.system.memory_backoff import MAX_HALVINGS, MemoryBackoff, system_kills
 from waggle.protocol import events, json_lines
 from waggle.protocol.schedule import Wishes
 from waggle.rl.batch import nothing
@@ -36,16 +39,17 @@ def no_priority(monkeypatch) -> None:
 
 
 @pytest.fixture
-async def begun(tmp_path):
+async def process(tmp_path):
     """Everything that lives as long as the process."""
     home = paths.Home(tmp_path).prepare()
     publisher = EventPublisher(home.events)
-    yield home, LiveSettings(home.settings, (), publisher), publisher, CommandQueue(), MemoryBackoff(home, "")
+    live_settings = LiveSettings(home.settings, (), publisher)
+    yield main.EngineProcess(home, live_settings, publisher, CommandQueue(), MemoryBackoff(home, ""), PauseRequest(), UndoLog())
     publisher.close()
 
 
 def ends_with(error: Exception):
-    async def contribute(*_: object) -> bool:
+    async def contribute(*_: object) -> str:
         raise error
 
     return contribute
@@ -73,15 +77,14 @@ def said_as_error(caplog, failed: events.EngineFailed) -> None:
 
 
 @pytest.mark.parametrize("error", [MemoryShort("The model ran out of memory."), ModelError("It is not there.")])
-async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, monkeypatch, error):
-    *_, publisher, queue, backoff = begun
+async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(process, monkeypatch, error):
     went_back = []
-    queue.back += [UndoStep(lambda: went_back.append("first choice")), UndoStep(lambda: went_back.append("second choice"))]
+    process.undo_log.add(UndoStep(partial(went_back.append, choice)) for choice in ("first choice", "second choice"))
     monkeypatch.setattr(main, "_contribute", ends_with(error))
-    assert await main._contribute_or_go_back(*begun)
-    assert (went_back, queue.back, queue.reason) == (["second choice", "first choice"], [], "Going back.")
-    assert backoff.parts == 1, "what is gone back to fitted as it was"
-    assert publisher.state.warnings[0].title == error.title
+    assert await main._contribute_or_undo(process, "") == "Going back."
+    assert (went_back, process.undo_log.steps) == (["second choice", "first choice"], [])
+    assert process.backoff.parts == 1, "what is gone back to fitted as it was"
+    assert process.publisher.state.warnings[0].title == error.title
 
 
 @pytest.mark.parametrize(
@@ -92,31 +95,31 @@ async def test_what_cannot_begin_is_taken_back_also_for_want_of_memory(begun, mo
         (QuestionsTooLong("The questions are longer than what it reads."), ["swarm", "model"]),
     ],
 )
-async def test_what_has_nothing_to_do_with_a_failure_stays_chosen(begun, monkeypatch, error, undone):
-    *_, queue, _ = begun
+async def test_what_has_nothing_to_do_with_a_failure_stays_chosen(process, monkeypatch, error, undone):
     went_back = []
-    queue.back += [
-        UndoStep(lambda: went_back.append("model"), NOT_CAUSED_BY_MODEL),
-        UndoStep(lambda: went_back.append("swarm"), NOT_CAUSED_BY_SWARM),
-    ]
+    process.undo_log.add(
+        [
+            UndoStep(lambda: went_back.append("model"), NOT_CAUSED_BY_MODEL),
+            UndoStep(lambda: went_back.append("swarm"), NOT_CAUSED_BY_SWARM),
+        ]
+    )
     monkeypatch.setattr(main, "_contribute", ends_with(error))
-    assert await main._contribute_or_go_back(*begun)
-    assert (went_back, len(queue.back)) == (undone, 2 - len(undone))
+    assert await main._contribute_or_undo(process, "")
+    assert (went_back, len(process.undo_log.steps)) == (undone, 2 - len(undone))
     if undone != ["model"]:
         return
     with pytest.raises(ModelMissing):
-        await main._contribute_or_go_back(*begun)
+        await main._contribute_or_undo(process, "")
     assert went_back == ["model"], "another swarm would not help"
 
 
-async def test_where_nothing_was_chosen_memory_is_spared_until_there_are_no_smaller_parts(begun, monkeypatch):
-    *_, backoff = begun
+async def test_where_nothing_was_chosen_memory_is_spared_until_there_are_no_smaller_parts(process, monkeypatch):
     monkeypatch.setattr(main, "_contribute", ends_with(MemoryShort("The model ran out of memory.")))
-    for times in range(MOST):
-        assert await main._contribute_or_go_back(*begun)
-        assert backoff.parts == 2 << times
+    for times in range(MAX_HALVINGS):
+        assert await main._contribute_or_undo(process, "")
+        assert process.backoff.parts == 2 << times
     with pytest.raises(MemoryShort):
-        await main._contribute_or_go_back(*begun)
+        await main._contribute_or_undo(process, "")
 
 
 async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the_next_start_is_no_crash(
@@ -124,8 +127,8 @@ async def test_a_crash_while_something_else_begins_takes_it_back_too_so_that_the
 ):
     went_back = []
 
-    async def crash(_home: object, _choices: object, _publisher: object, queue: CommandQueue, _frugality: object) -> bool:
-        queue.back.append(UndoStep(lambda: went_back.append(True), NOT_CAUSED_BY_SWARM))
+    async def crash(process: main.EngineProcess, _reason: str) -> str:
+        process.undo_log.add([UndoStep(lambda: went_back.append(True), NOT_CAUSED_BY_SWARM)])
         raise ZeroDivisionError
 
     monkeypatch.setattr(main, "_contribute", crash)
@@ -145,11 +148,11 @@ async def test_a_panic_of_a_library_is_one_crash_too(tmp_path, monkeypatch, capl
     def panic() -> None:
         raise PanicException("index out of bounds")
 
-    async def contribute(*_: object) -> bool:
+    async def contribute(*_: object) -> str:
         if place == "in the policy thread":
             await asyncio.get_running_loop().run_in_executor(None, panic)
         panic()
-        return False
+        return ""
 
     monkeypatch.setattr(main, "_contribute", contribute)
     code, (*_, failed) = await ran(tmp_path)
@@ -195,7 +198,7 @@ async def test_a_folder_that_takes_no_record_is_said_to_be_so(tmp_path, monkeypa
     said_as_error(caplog, failed)
 
 
-async def test_a_fault_beside_a_preparation_that_it_ends_is_told(begun, monkeypatch):
+async def test_a_fault_beside_a_preparation_that_it_ends_is_told(process, monkeypatch):
     def blind() -> None:
         raise OSError(24, "Too many open files")
 
@@ -206,19 +209,21 @@ async def test_a_fault_beside_a_preparation_that_it_ends_is_told(begun, monkeypa
     monkeypatch.setattr(main, "SensorReader", blind)
     monkeypatch.setattr(main, "prepare", prepare)
     with pytest.raises(OSError, match="Too many open files"):
-        await main._contribute(*begun)
+        await main._contribute(process, "")
 
 
 async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_before(tmp_path, monkeypatch):
     trained = []
 
-    async def contribute(_home: object, choices: LiveSettings, *_: object) -> bool:
-        trained.append(choices.now.model.folder)
-        model_source.folder_of(choices.now.model)
-        return False
+    async def contribute(process: main.EngineProcess, _reason: str) -> str:
+        trained.append(process.live_settings.now.model.folder)
+        model_source.folder_of(process.live_settings.now.model)
+        return ""
 
     monkeypatch.setattr(main, "_contribute", contribute)
-    (tmp_path / "models.json").write_bytes(msgspec.json.encode(model_source.ModelRecord(folder="", name="", before=Model())))
+    (tmp_path / "models.json").write_bytes(
+        msgspec.json.encode(model_source.ModelRecord(folder="", name="", before=ModelSettings()))
+    )
     (tmp_path / "settings.toml").write_text("[model]\nfolder = '/nowhere'\n")
     code, sent = await ran(tmp_path)
     (warned,) = [event for event in sent if isinstance(event, events.Warned)]
@@ -226,11 +231,10 @@ async def test_a_model_that_cannot_be_had_at_a_start_is_left_for_the_one_of_befo
     assert trained == ["/nowhere", ""]
     assert warned.title.startswith("There is no model in /nowhere")
     assert warned.advice == "The starter is trained instead. Choose another on the page Swarms, under Models."
-    assert settings.read(tmp_path / "settings.toml").model == Model(), "there is no line to be removed"
+    assert settings.read(tmp_path / "settings.toml").model == ModelSettings(), "there is no line to be removed"
 
 
-async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun, monkeypatch):
-    *_, queue, _ = begun
+async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(process, monkeypatch):
     backoffs = []
 
     class Watched(Lifecycle):
@@ -245,12 +249,12 @@ async def test_a_lifecycle_that_failed_decides_nothing_when_its_pause_ends(begun
     monkeypatch.setattr(main, "Lifecycle", Watched)
     monkeypatch.setattr(main, "prepare", prepare)
     now = time.time()
-    queue.pause_request.keep(Wishes(paused=True, until=now + 3600, asked_at=now))
-    queue.back.append(UndoStep(nothing))
-    assert await main._contribute_or_go_back(*begun), "it goes back"
+    process.pause_request.save(Wishes(paused=True, until=now + 3600, asked_at=now))
+    process.undo_log.add([UndoStep(nothing)])
+    assert await main._contribute_or_undo(process, ""), "it goes back"
     assert backoffs[0].stopped.is_set()
     assert backoffs[0]._timer.cancelled()
-    assert queue.pause_request.wishes.paused, "which holds for the next one"
+    assert process.pause_request.wishes.paused, "which holds for the next one"
 
 
 @pytest.mark.skipif(not system_kills(), reason="this system does not count what it killed")
@@ -262,11 +266,11 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
 ):
     boot, _, count = system_kills().rpartition(":")
     backoff = MemoryBackoff(paths.Home(tmp_path), f"{boot}:{int(count) - 1}")
-    backoff.begin("owner/large")
-    backoff.divided(fitted)
+    backoff.use_model("owner/large")
+    backoff.parts_for(fitted)
 
-    async def end(*_: object) -> bool:
-        return False
+    async def end(*_: object) -> str:
+        return ""
 
     monkeypatch.setattr(main, "_contribute", end)
     code, sent = await ran(tmp_path)
@@ -275,18 +279,18 @@ async def test_after_a_kill_for_want_of_memory_smaller_parts_are_promised_only_w
     assert [warning.advice for warning in warned if "was ended by the system" in warning.title] == [advice]
 
 
-async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(begun, tmp_path):
-    home, _, publisher, _, backoff = begun
-    choices = LiveSettings(home.settings, ("when.kwh_a_day=0.01", "computer.watts=100"), publisher)
+async def test_what_is_worked_beside_the_rounds_uses_up_the_energy_of_a_day_too(process, tmp_path):
+    publisher, backoff = process.publisher, process.backoff
+    live_settings = LiveSettings(process.home.settings, ("when.kwh_a_day=0.01", "computer.watts=100"), publisher)
     seconds, decided = [0.0], asyncio.Event()
-    lifecycle = Lifecycle(publisher, choices.now.when)
+    lifecycle = Lifecycle(publisher, live_settings.now.when)
     lifecycle.gate = PauseGate(nothing, clock=lambda: seconds[0])
     lifecycle.gate()
     seconds[0] = 400.0
     publisher.attach(lambda line: decided.set())
-    looking = asyncio.ensure_future(main._look_around(lifecycle, choices, publisher, backoff))
+    watch = asyncio.ensure_future(main._watch_computer(lifecycle, live_settings, publisher, backoff))
     async with asyncio.timeout(60):
         await decided.wait()
-    await main._end(looking)
+    await main._cancel(watch)
     lifecycle.stop()
     assert publisher.state.decision.reason.startswith("Today's energy is used up: 0.01 of 0.01 kWh")

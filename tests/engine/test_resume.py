@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from waggle.core import paths
-from waggle.models.backend import Opened, open_policy
+from waggle.models.backend import OpenedPolicy, open_policy
 from waggle.models.storage import checkpoint
-from waggle.models.storage.checkpoint import Saved
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.rl import update_rules
 from waggle.sapo.fakes import FakeSwarm
 from waggle.sapo.round import play
-from waggle.sapo.stages import Judged, Learned, Node, Rules
+from waggle.sapo.stages import Judged, Learned, Node, RoundSettings
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import QuestionId, seed_of
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup
@@ -34,7 +34,7 @@ def peers_groups(verifier, number: int) -> list[JudgedGroup]:
     return groups
 
 
-def play_one(opened: Opened, verifier, number: int, rule: str) -> tuple[Judged, Learned]:
+def play_one(opened: OpenedPolicy, verifier, number: int, rule: str) -> tuple[Judged, Learned]:
     node = Node(
         policy=opened.policy,
         tokenizer=opened.tokenizer,
@@ -44,11 +44,11 @@ def play_one(opened: Opened, verifier, number: int, rule: str) -> tuple[Judged, 
         origin=ME,
         seed=7,
     )
-    stages = list(play(number, EPOCH, node, Rules(warmup_steps=1, rule=update_rules.rule(rule))))
+    stages = list(play(number, EPOCH, node, RoundSettings(warmup_steps=1, rule=update_rules.rule(rule))))
     return stages[1], stages[-1]
 
 
-def opened() -> Opened:
+def opened() -> OpenedPolicy:
     return open_policy(paths.starter(), device="cpu", threads=1)
 
 
@@ -59,7 +59,7 @@ def test_the_round_after_a_restart_is_the_round_that_would_have_been(verifier, t
         _, learned = play_one(straight, verifier, number, rule)
         assert learned.metrics is not None
     base = checkpoint.base_of(paths.starter())
-    saved = Saved(round=2, step=straight.policy.steps, epoch=EPOCH, charter=CHARTER.digest.hex(), base=base)
+    saved = CheckpointState(round=2, step=straight.policy.steps, epoch=EPOCH, charter=CHARTER.digest.hex(), base=base)
     checkpoint.save(tmp_path, straight.policy, saved)
 
     reopened = opened()

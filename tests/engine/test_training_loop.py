@@ -18,8 +18,8 @@ from waggle.engine import training_loop
 from waggle.engine.runtime import round_events
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.storage.history import History, days_of
-from waggle.engine.training_loop import TrainingLoop, TrainingPlan
-from waggle.models.storage.checkpoint import Saved
+from waggle.engine.training_loop import Callbacks, Progress, TrainingLoop, TrainingPlan
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State, apply
 from waggle.rl.batch import nothing
@@ -39,7 +39,7 @@ class Recording:
     history: History
     events: list["events.EngineEvent"] = field(default_factory=list)
     begun_after: list[int] = field(default_factory=list)  # rounds
-    saved: list[Saved] = field(default_factory=list)
+    saved: list[CheckpointState] = field(default_factory=list)
 
     def of(self, kind):
         return [event for event in self.events if isinstance(event, kind)]
@@ -102,7 +102,7 @@ def contribute(
     recording = Recording(History(folder / "history.sqlite"))
     gate = PauseGate(nothing, seconds)
 
-    def save(saved: Saved) -> int:
+    def save(saved: CheckpointState) -> int:
         assert saved.round - 1 in {summary.round for summary in recording.history.points().rounds}, (
             "the round is in the history before its checkpoint"
         )
@@ -114,13 +114,13 @@ def contribute(
             gate.stop()
 
     TrainingLoop(
-        node=me, rules=rules,
-        plan=TrainingPlan(base="b", held_out=questions, held_out_every=2), history=recording.history, gate=gate,
-        tell=recording.events.append, round=first, completions=completions, steps=lambda: me.policy.steps,
-        save=save, leave=nothing,
-        hindered=lambda error: None,
-        round_ended=round_ended, clock=lambda: 600_000.0,
-        first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
+        me, TrainingPlan(rules=rules, base="b", held_out=questions, held_out_every=2),
+        Progress(round=first, completions=completions), recording.history, gate,
+        Callbacks(
+            publish=recording.events.append, save=save, flush=nothing, report_blocker=lambda error: None,
+            round_ended=round_ended, first_round_ended=lambda: recording.begun_after.append(len(recording.saved)),
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
     assert recording.begun_after == [1], "what was chosen has begun once a round was played"
     return recording
@@ -196,7 +196,7 @@ def test_of_questions_that_the_model_cannot_read_there_is_no_score(verifier, que
 def test_a_teacher_and_a_first_success_survive_a_restart(verifier, questions, tmp_path):
     pool = [in_arithmetic(external(number)) for number in range(3)]
     taught = contribute(tmp_path, node(verifier, lines=("just words",), pool=pool), questions, rounds=1)
-    assert taught.history.taught_by() == {"basic_arithmetic": PEER}
+    assert taught.history.teachers() == {"basic_arithmetic": PEER}
     assert not taught.of(events.AhaHappened)
 
     able = contribute(tmp_path, node(verifier, lines=LINES), questions, first=1, rounds=40)
@@ -277,47 +277,51 @@ def test_a_round_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, v
     me = node(verifier)
     refused = CheckpointError("No room.", "Make some.")
     answers: list[object] = [refused, refused, 7]
-    hindered: list[object] = []
+    blockers: list[object] = []
     gate = PauseGate(nothing)
     history = History(tmp_path / "history.sqlite")
     sent: list[events.EngineEvent] = []
 
-    def save(saved: Saved) -> int:
+    def save(saved: CheckpointState) -> int:
         answer = answers.pop(0)
         if isinstance(answer, CheckpointError):
             raise answer
         return answer
 
     TrainingLoop(
-        node=me, rules=RULES,
-        plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=gate,
-        tell=sent.append, round=1, completions=0, steps=lambda: 0, save=save, leave=nothing, hindered=hindered.append,
-        round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
+        me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
+        history, gate,
+        Callbacks(
+            publish=sent.append, save=save, flush=nothing, report_blocker=blockers.append, round_ended=gate.stop,
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
-    assert hindered == [refused, refused, None]
+    assert blockers == [refused, refused, None]
     assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1]
 
 
 def test_an_honest_score_that_a_full_disk_refused_is_kept_once_there_is_room(tmp_path, verifier, questions):
-    hindered: list[object] = []
+    blockers: list[object] = []
     gate = PauseGate(nothing)
     history = History(tmp_path / "history.sqlite")
     other = sqlite3.connect(tmp_path / "history.sqlite", isolation_level=None)
 
-    def told_of(error: object) -> None:
-        hindered.append(error)
+    def report(error: object) -> None:
+        blockers.append(error)
         if error is not None:
             other.execute("drop trigger full")
 
     other.execute("create trigger full before insert on held_out begin select abs(-9223372036854775808); end")
     TrainingLoop(
-        node=node(verifier), rules=RULES,
-        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=1), history=history,
-        gate=gate, tell=lambda event: None, round=0, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
-        hindered=told_of,
-        round_ended=gate.stop, clock=lambda: 600_000.0, retry=0.01,
+        node(verifier),
+        TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=1, retry_seconds=0.01),
+        Progress(), history, gate,
+        Callbacks(
+            publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=report, round_ended=gate.stop,
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
-    assert isinstance(hindered[0], HistoryError)
+    assert isinstance(blockers[0], HistoryError)
     assert history.has_score(0)
     other.close()
 
@@ -326,15 +330,15 @@ class Trouble:
     """A verifier of one's own whose process is killed, and cannot be started again until it was missed three times."""
 
     def __init__(self, monkeypatch) -> None:
-        self.verifier, self.hindered, self._monkeypatch = Verifier(CHARTER), list[WaggleError | None](), monkeypatch
+        self.verifier, self.blockers, self._monkeypatch = Verifier(CHARTER), list[WaggleError | None](), monkeypatch
 
     def begin(self) -> None:
         self._monkeypatch.setenv("PYTHONHOME", "/nowhere")
         os.kill(self.verifier.pid, signal.SIGKILL)
 
     def report(self, error: WaggleError | None) -> None:
-        self.hindered.append(error)
-        if self.hindered[-3:].count(None) == 0 and len(self.hindered) >= 3:
+        self.blockers.append(error)
+        if self.blockers[-3:].count(None) == 0 and len(self.blockers) >= 3:
             self._monkeypatch.delenv("PYTHONHOME")
 
 
@@ -351,19 +355,21 @@ def test_a_verifier_that_cannot_be_started_is_waited_for_and_the_round_is_played
     ended: list[int] = []
 
     def round_ended() -> None:
-        ended.append(len(trouble.hindered))
+        ended.append(len(trouble.blockers))
         (trouble.begin if len(ended) == 1 else gate.stop)()
 
     TrainingLoop(
-        node=me, rules=RULES,
-        plan=TrainingPlan(base="b", held_out=tuple(questions), held_out_every=99), history=history, gate=gate,
-        tell=sent.append, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing, hindered=trouble.report,
-        round_ended=round_ended, clock=lambda: 600_000.0, retry=0.01,
+        me, TrainingPlan(rules=RULES, base="b", held_out=tuple(questions), held_out_every=99, retry_seconds=0.01),
+        Progress(round=1), history, gate,
+        Callbacks(
+            publish=sent.append, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report, round_ended=round_ended,
+        ),
+        clock=lambda: 600_000.0,
     ).run()  # fmt: skip
     assert [event.summary.round for event in sent if isinstance(event, events.RoundCompleted)] == [1, 2]
-    errors = [error for error in trouble.hindered if error is not None]
+    errors = [error for error in trouble.blockers if error is not None]
     assert [type(error) for error in errors] == [VerifierGone] * 3
-    assert trouble.hindered[-1] is None
+    assert trouble.blockers[-1] is None
 
 
 def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_without_end(tmp_path, trouble):
@@ -371,9 +377,12 @@ def test_a_verifier_that_fails_before_any_round_was_played_is_not_waited_for_wit
     trouble.begin()
     with pytest.raises(VerifierGone):
         TrainingLoop(
-            node=me, rules=RULES,
-            plan=TrainingPlan(base="b", held_out=(), held_out_every=99), history=history, gate=PauseGate(nothing),
-            tell=lambda event: None, round=1, completions=0, steps=lambda: 0, save=lambda saved: 1, leave=nothing,
-            hindered=trouble.report, round_ended=nothing, clock=lambda: 600_000.0, retry=0.01,
+            me, TrainingPlan(rules=RULES, base="b", held_out=(), held_out_every=99, retry_seconds=0.01), Progress(round=1),
+            history, PauseGate(nothing),
+            Callbacks(
+                publish=lambda event: None, save=lambda saved: 1, flush=nothing, report_blocker=trouble.report,
+                round_ended=nothing,
+            ),
+            clock=lambda: 600_000.0,
         ).run()  # fmt: skip
-    assert len(trouble.hindered) == training_loop.VERIFIER_TRIES - 1
+    assert len(trouble.blockers) == training_loop.VERIFIER_TRIES - 1

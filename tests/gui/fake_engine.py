@@ -65,9 +65,9 @@ def answer(line: bytes, kind: str) -> bool:
             tell(InviteRead(swarm=THERE, answered=True))
             tell(events.CommandDone(id=command.id))
         case Say():
-            for said, words in ((command.id, command.words), ("of another window", "none of your business")):
+            for command_id, words in ((command.id, command.words), ("of another window", "none of your business")):
                 turn = Turn(words=words, replies=(Reply(rounds=0), Reply(rounds=0)))
-                tell(TurnGrew(said=said, number=command.number, turn=turn))
+                tell(TurnGrew(command_id=command_id, number=command.number, turn=turn))
             tell(events.CommandDone(id=command.id))
         case Stop():
             return False

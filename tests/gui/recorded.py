@@ -58,12 +58,12 @@ def completion(chance: random.Random, truth: str, skill: float) -> events.ShownC
 
 
 def groups(chance: random.Random, skill: float, prefix: str, count: int) -> tuple[events.ShownGroup, ...]:
-    made = []
+    shown_groups = []
     for i in range(count):
         specialty, question, truth = QUESTIONS[i % len(QUESTIONS)]
         answers = tuple(completion(chance, truth, skill) for _ in range(G))
-        made.append(events.ShownGroup(key=f"{prefix}/{i}", specialty=specialty, question=question, completions=answers))
-    return tuple(made)
+        shown_groups.append(events.ShownGroup(key=f"{prefix}/{i}", specialty=specialty, question=question, completions=answers))
+    return tuple(shown_groups)
 
 
 def skill_at(number: int) -> float:
@@ -87,10 +87,10 @@ class Run:
         self._at = START - ROUND_SECONDS * rounds
 
     def write(self, path: Path) -> Path:
-        path.write_bytes(b"".join(json_lines.line(event) for event in self.told()))
+        path.write_bytes(b"".join(json_lines.line(event) for event in self.all_events()))
         return path
 
-    def told(self) -> Iterator[AnyEvent]:
+    def all_events(self) -> Iterator[AnyEvent]:
         for number, event in enumerate(self._all(), 1):
             yield type(event)(
                 **{**{name: getattr(event, name) for name in event.__struct_fields__}, "seq": number, "at": self._at}
@@ -147,7 +147,8 @@ class Run:
         yield events.PeerChanged(
             peer=events.PeerInfo(
                 id=identity, name=name, connection=connection, model="Waggle starter, 4M", round=number + 40 - 60 * place,  # type: ignore[arg-type]
-                received=known * 2 + 7 * place, useful=known, used=known * (8 - place) // 8, taken=known * (9 - place) // 3,
+                received=known * 2 + 7 * place, useful=known, used=known * (8 - place) // 8,
+                groups_pulled=known * (9 - place) // 3,
                 rejected=3 if place == 6 else 0, mean_reward=skill * (1 - place / 20), delay_ms=delay,
                 seen_at=self._at - 4 * place,
             )

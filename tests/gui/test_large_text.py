@@ -10,31 +10,32 @@ from PySide6.QtGui import QFontMetricsF, QImage
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from gui.conftest import Told
-from gui.pages.progress.test_leaderboard import chosen, compared, opened, said
+from gui.conftest import TellWindow
+from gui.pages.progress.test_leaderboard import chosen, compared, opened, visible_words
 from gui.state.test_race_state import STORY
 from pictures.matrix import SIZE
 from waggle.core.settings import Settings
-from waggle.gui.application.main_window import SMALLEST, Window
+from waggle.gui.application.main_window import SMALLEST, MainWindow
 from waggle.gui.application.navigation import RailButton
 from waggle.gui.application.screenshot import screenshot_when_still
-from waggle.gui.charts.chart import Chart
+from waggle.gui.charts.chart import LineChart
 from waggle.gui.charts.heat_map import NAMED, HeatMap, first_day
 from waggle.gui.charts.sparkline import Sparkline
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.home.page import HomePage
 from waggle.gui.pages.live.question_card import QuestionCard
-from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, Stepper
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.pages.live.round_stepper import BEHIND, BESIDE, CIRCLE, HERE, RoundStepper
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableView
-from waggle.gui.pages.swarms.page import Swarms
-from waggle.gui.state.pages import PAGES
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.round_steps import TITLES
-from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.controls.buttons import Segments
-from waggle.gui.widgets.page_header import Top
-from waggle.gui.widgets.painted import Chip, Mark
-from waggle.gui.widgets.text import LARGE, Line, text
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import SegmentedControl
+from waggle.gui.widgets.page_header import TitleRow
+from waggle.gui.widgets.painted import Chip, Logo
+from waggle.gui.widgets.text import LARGE, ElidedLabel, text
 from waggle.protocol import events
 from waggle.protocol.events_playground import Answered, QuestionAnswered, QuestionPosed
 from waggle.protocol.state import STAGES, AnyEvent, Card, State
@@ -44,16 +45,16 @@ PERCENTS = (80, 100, 130, 150, 200)
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_pages_can_be_chosen_whatever_the_size_of_their_names_and_the_mark_stands_above_the_middle_of_their_icons(
-    window_told: Told, story: list[AnyEvent], look: Look, percent: int
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int
 ) -> None:
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told(story, *SIZE)
     screenshot_when_still(window)
-    buttons = sorted(window.rail.findChildren(RailButton), key=lambda made: made.y())
+    buttons = sorted(window.rail.findChildren(RailButton), key=lambda button: button.y())
     assert len(buttons) == len(PAGES)
     assert all(above.geometry().bottom() < below.geometry().top() for above, below in pairwise(buttons))
     assert buttons[-1].geometry().bottom() < window.rail.height()
-    (mark,) = window.rail.findChildren(Mark)
+    (mark,) = window.rail.findChildren(Logo)
     for button in buttons:
         alone = button.toolButtonStyle() == QToolButton().toolButtonStyle()  # the icon
         assert button.toolTip() == (button.accessibleName() if alone else "")
@@ -69,16 +70,18 @@ def spoken(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("spoken")
-def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: Told, story: list[AnyEvent]) -> None:
+def test_the_name_of_a_page_stands_clear_of_the_edge_of_its_tile(window_told: TellWindow, story: list[AnyEvent]) -> None:
     for button in window_told(story, *SIZE).rail.findChildren(RailButton):
         assert button.fontMetrics().horizontalAdvance(button.text()) + 8 <= button.width(), button.text()
 
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
+def test_on_no_page_anything_is_cut_or_out_of_sight(
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int
+) -> None:
     """Not even in the smallest window there is: what is scrolled moves up and down only, so what is wider could never be seen."""
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SMALLEST)
     assert window.size().toTuple() == SMALLEST
     for size in (SMALLEST, SIZE):
@@ -91,15 +94,15 @@ def test_on_no_page_anything_is_cut_or_out_of_sight(window_told: Told, story: li
             screenshot_when_still(window)
             nothing_is_cut(window.pages[window.page], percent, (size, page))
             if page == "you" and size == SMALLEST:
-                the_days_stand_clear_of_their_names(window.pages["you"], look)
+                the_days_stand_clear_of_their_names(window.pages["you"], theme)
 
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
-    window_told: Told, written: list[AnyEvent], look: Look, percent: int
+    window_told: TellWindow, written: list[AnyEvent], theme: Theme, percent: int
 ) -> None:
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told([*written, chosen()], *SMALLEST)
     page = opened(window)
     window._current.take(compared(True, False, models=("Qwen2.5-0.5B-Instruct", "w" * 64), ranked=True))
@@ -108,45 +111,45 @@ def test_models_are_compared_in_the_width_of_the_page_whatever_they_are_called(
         window.resize(*size)
         screenshot_when_still(window)
         nothing_is_cut(page, percent, (size, "compared"))
-        assert {"95% interval", "95-%-Intervall"} & set(said(page).split("\n"))
+        assert {"95% interval", "95-%-Intervall"} & set(visible_words(page).split("\n"))
 
 
-def nothing_is_cut(shown: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
+def nothing_is_cut(view: QWidget, percent: int, where: tuple[tuple[int, int], str]) -> None:
     """Choices and chips have the width of their words, what is scrolled that of its place, and heads their height."""
-    whole = [one for kind in (Segments, Chip) for one in shown.findChildren(kind) if one.isVisible()]
-    cut = [(one, one.width(), one.sizeHint().width()) for one in whole if one.width() < one.sizeHint().width()]
+    whole = [widget for kind in (SegmentedControl, Chip) for widget in view.findChildren(kind) if widget.isVisible()]
+    cut = [(widget, widget.width(), widget.sizeHint().width()) for widget in whole if widget.width() < widget.sizeHint().width()]
     assert not cut, where
-    for chip in shown.findChildren(Chip):
+    for chip in view.findChildren(Chip):
         assert chip.height() >= chip.fontMetrics().height() * percent / 100 * 0.7, where
-    areas = [area for area in shown.findChildren(QScrollArea) if area.isVisible()]
+    areas = [area for area in view.findChildren(QScrollArea) if area.isVisible()]
     over = [max(area.widget().width(), area.widget().minimumSizeHint().width()) - area.viewport().width() for area in areas]
     assert all(wider <= 0 for wider in over), (where, over)
-    heads = [top.height() - top.minimumSizeHint().height() for top in shown.findChildren(Top)]
+    heads = [top.height() - top.minimumSizeHint().height() for top in view.findChildren(TitleRow)]
     assert all(higher >= 0 for higher in heads), (where, heads)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_in_a_card_the_question_gives_way_before_its_specialty(look: Look, qtbot: QtBot, percent: int) -> None:
-    look.set_text(percent)
-    made = QuestionCard(look, set())
-    qtbot.addWidget(made)
-    made.resize(782, 400)
+def test_in_a_card_the_question_gives_way_before_its_specialty(theme: Theme, qtbot: QtBot, percent: int) -> None:
+    theme.set_text(percent)
+    question_card = QuestionCard(theme, set())
+    qtbot.addWidget(question_card)
+    question_card.resize(782, 400)
     card = Card(
         key="k", origin="x", name="Brisk Otter", round=217, at=0.0, specialty="Base conversion", question="Convert " * 20,
         completions=(events.ShownCompletion(text="22"),),
     )  # fmt: skip
-    made.show_card(card, State(), 60.0)
-    arranged = made.layout()
+    question_card.show_card(card, State(), 60.0)
+    arranged = question_card.layout()
     assert arranged is not None
     arranged.activate()
-    assert made._specialty.width() == made._specialty.sizeHint().width()
-    assert made._question.width() < made._question.sizeHint().width()
+    assert question_card._specialty.width() == question_card._specialty.sizeHint().width()
+    assert question_card._question.width() < question_card._question.sizeHint().width()
 
 
-def ask(window: Window) -> None:
+def ask(window: MainWindow) -> None:
     """A question is answered on the page Try it."""
     window.show_page("swarms")
-    window.swarms.show_trying()
+    window.pages.of(SwarmsPage).show_trying()
     reasons = ("no answer tag", "cut off", "could not be judged", "close")
     answers = tuple(
         Answered(rounds=place, completion=events.ShownCompletion(text="22", judged=True, reason=reason))
@@ -158,157 +161,162 @@ def ask(window: Window) -> None:
     window._current.flush()
 
 
-def the_days_stand_clear_of_their_names(you: QWidget, look: Look) -> None:
+def the_days_stand_clear_of_their_names(you: QWidget, theme: Theme) -> None:
     (calendar,) = you.findChildren(HeatMap)
-    first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(look.font("caption"))
+    first, names = calendar.place_of(first_day(calendar._today)), QFontMetricsF(theme.font("caption"))
     assert max(names.horizontalAdvance(tr(name)) for name in NAMED.values()) < first.left()
     assert names.height() <= first.top()
-    (line,) = calendar.parentWidget().findChildren(Line)
+    (line,) = calendar.parentWidget().findChildren(ElidedLabel)
     assert first.bottom() + 6 * calendar._step() < line.y()
 
 
-def raced(swarms: Swarms) -> None:
+def raced(swarms: SwarmsPage) -> None:
     swarms.show_race()
     for message in STORY:
         swarms.race.take(message)
 
 
-VIEWS: dict[str, Callable[[Swarms], None]] = {
-    "join": Swarms.show_join, "create": Swarms._show_form, "invite": Swarms.show_invitation, "models": Swarms.show_models,
-    "try": Swarms.show_trying, "race": Swarms.show_race, "raced": raced,
+VIEWS: dict[str, Callable[[SwarmsPage], None]] = {
+    "join": SwarmsPage.show_join, "create": SwarmsPage._show_form, "invite": SwarmsPage.show_invitation,
+    "models": SwarmsPage.show_models, "try": SwarmsPage.show_trying, "race": SwarmsPage.show_race, "raced": raced,
 }  # fmt: skip
 
 
 def short_of_room(within: QWidget) -> list[tuple[str, int, int]]:
     """Words, fields and buttons that stand there lower than they are, and how high they are and would be."""
     kinds: tuple[type[QWidget], ...] = (QLabel, QLineEdit, QPushButton)
-    seen = [one for kind in kinds for one in within.findChildren(kind) if one.isVisibleTo(within)]
-    high = [(one, one.heightForWidth(one.width()) if one.hasHeightForWidth() else one.minimumSizeHint().height()) for one in seen]
-    return [(one.accessibleName(), one.height(), wanted) for one, wanted in high if one.height() < wanted]
+    visible = [widget for kind in kinds for widget in within.findChildren(kind) if widget.isVisibleTo(within)]
+    high = [
+        (widget, widget.heightForWidth(widget.width()) if widget.hasHeightForWidth() else widget.minimumSizeHint().height())
+        for widget in visible
+    ]
+    return [(widget.accessibleName(), widget.height(), needed) for widget, needed in high if widget.height() < needed]
 
 
 def overlapping(within: QWidget) -> list[tuple[QWidget, QWidget]]:
-    found = []
+    pairs = []
     for parent in (within, *within.findChildren(QWidget)):
-        parts = [one for one in parent.children() if isinstance(one, QWidget) and not one.isHidden()]
+        parts = [child for child in parent.children() if isinstance(child, QWidget) and not child.isHidden()]
         if parent.layout() is not None and parent.isVisibleTo(within):
-            found += [(one, other) for one, other in combinations(parts, 2) if one.geometry().intersects(other.geometry())]
-    return found
+            pairs += [(part, other) for part, other in combinations(parts, 2) if part.geometry().intersects(other.geometry())]
+    return pairs
 
 
 @pytest.mark.usefixtures("spoken")
 @pytest.mark.parametrize("percent", [100, 150, 200])
-def test_no_view_of_swarms_is_cut(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
-    window: Window = window_told(story, *SMALLEST)
+def test_no_view_of_swarms_is_cut(window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
+    window: MainWindow = window_told(story, *SMALLEST)
     window.show_page("swarms")
     for view, show in VIEWS.items():
-        show(window.swarms)
+        show(window.pages.of(SwarmsPage))
         screenshot_when_still(window)
-        areas = [area for area in window.swarms.findChildren(QScrollArea) if area.isVisible()]
+        areas = [area for area in window.pages.of(SwarmsPage).findChildren(QScrollArea) if area.isVisible()]
         assert areas, view
         for area in areas:
             inner = area.widget()
             assert max(inner.width(), inner.minimumSizeHint().width()) <= area.viewport().width(), view
             assert not short_of_room(inner), view
             assert not overlapping(inner), view
-        whole = [one for one in window.swarms.findChildren(Segments) if one.isVisible()]
-        assert all(one.width() >= one.sizeHint().width() for one in whole), view
+        whole = [segments for segments in window.pages.of(SwarmsPage).findChildren(SegmentedControl) if segments.isVisible()]
+        assert all(segments.width() >= segments.sizeHint().width() for segments in whole), view
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_home_says_how_many_cores_it_uses(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
+def test_home_says_how_many_cores_it_uses(window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
     window = window_told([*story, events.SettingsChanged(settings=Settings(), at=story[-1].at)], *SIZE)
-    assert window.home.hero.profile.isVisible()
+    assert window.pages.of(HomePage).hero.profile.isVisible()
     screenshot_when_still(window)
-    (says,) = (line for line in window.home.findChildren(Line) if " cores" in line.words() and line.isVisible())
-    assert says.width() >= QFontMetricsF(look.font("small")).horizontalAdvance(says.words().split(". ")[0])
+    (says,) = (
+        line for line in window.pages.of(HomePage).findChildren(ElidedLabel) if " cores" in line.words() and line.isVisible()
+    )
+    assert says.width() >= QFontMetricsF(theme.font("small")).horizontalAdvance(says.words().split(". ")[0])
 
 
-def inked(image: QImage, left: int, right: int) -> tuple[list[int], list[int]]:
+def inked(image: QImage, start: int, end: int) -> tuple[list[int], list[int]]:
     """The columns and the rows between two columns in which something is painted."""
     ground = image.pixel(0, 0)
-    found = [(x, y) for x in range(left, right) for y in range(image.height()) if image.pixel(x, y) != ground]
-    return sorted({x for x, _y in found}), sorted({y for _x, y in found})
+    pixels = [(x, y) for x in range(start, end) for y in range(image.height()) if image.pixel(x, y) != ground]
+    return sorted({x for x, _y in pixels}), sorted({y for _x, y in pixels})
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
 @pytest.mark.parametrize("role", ["hero", "display", "title", "heading", "body"])
-def test_the_dots_of_a_capital_are_whole(qapp: object, look: Look, percent: int, role: str) -> None:
-    look.set_text(percent)
-    for made in (text(look, "Über", role), Line(look, "Über", role)):
+def test_the_dots_of_a_capital_are_whole(qapp: object, theme: Theme, percent: int, role: str) -> None:
+    theme.set_text(percent)
+    for widget in (text(theme, "Über", role), ElidedLabel(theme, "Über", role)):
         rows = []
         for more in (0, 40):
-            made.resize(made.sizeHint() + QSize(0, more))
-            rows.append(len(inked(made.grab().toImage(), 0, made.width())[1]))
+            widget.resize(widget.sizeHint() + QSize(0, more))
+            rows.append(len(inked(widget.grab().toImage(), 0, widget.width())[1]))
         assert rows[0] >= rows[1] - (role not in LARGE)
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
 def test_rounds_as_a_table_lose_columns_and_no_words_and_a_figure_ends_where_its_head_does(
-    window_told: Told, story: list[AnyEvent], look: Look, percent: int
+    window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int
 ) -> None:
-    look.set_text(percent)
+    theme.set_text(percent)
     window = window_told(story, *SIZE)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._as_table.click()
     screenshot_when_still(window)
     (view,) = page.findChildren(RoundTableView)
-    seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
-    assert {"Round", "Held-out", "Reward", "Right"} <= {COLUMNS[place] for place in seen}
-    for place in seen:
+    visible = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
+    assert {"Round", "Held-out", "Reward", "Right"} <= {COLUMNS[place] for place in visible}
+    for place in visible:
         assert view.horizontalHeader().sectionSizeHint(place) <= view.columnWidth(place), COLUMNS[place]
     head, place = view.horizontalHeader(), COLUMNS.index("Round")
-    left, right = head.sectionViewportPosition(place), head.sectionViewportPosition(place) + view.columnWidth(place)
+    start, end = head.sectionViewportPosition(place), head.sectionViewportPosition(place) + view.columnWidth(place)
     above, below = head.grab().toImage(), view.viewport().grab().toImage()
     above, below = above.copy(0, 2, above.width(), above.height() - 6), below.copy(0, 0, below.width(), view.rowHeight(0) - 2)
-    ends = [max(inked(image, left + 4, right)[0]) for image in (above, below)]
+    ends = [max(inked(image, start + 4, end)[0]) for image in (above, below)]
     assert abs(ends[0] - ends[1]) <= 2
-    assert ends[1] < right - 8
+    assert ends[1] < end - 8
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, ...], look: Look, percent: int) -> None:
-    look.set_text(percent)
-    (summary, *_) = (one.summary for one in written if isinstance(one, events.RoundCompleted))
-    line = Sparkline(look)
-    line.resize(600, look.px(120))
+def test_the_figures_beside_the_line_on_home_are_whole(written: tuple[AnyEvent, ...], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
+    (summary, *_) = (event.summary for event in written if isinstance(event, events.RoundCompleted))
+    line = Sparkline(theme)
+    line.resize(600, theme.px(120))
     line.show_rounds([replace(summary, round=i, reward=0.08) for i in range(1, 30)], 0.02)
     image = line.grab().toImage()
-    figures, _ = inked(image, 0, look.px(34) - 5)
-    assert figures[-1] - figures[0] > QFontMetricsF(look.font("caption")).horizontalAdvance("0.05") - 4
-    names, _ = inked(image, 600 - look.px(92) + 6, 600)
-    assert names[-1] - names[0] > QFontMetricsF(look.font("tag")).horizontalAdvance(f"{tr('Peers')} 0.02") - 4
+    figures, _ = inked(image, 0, theme.px(34) - 5)
+    assert figures[-1] - figures[0] > QFontMetricsF(theme.font("caption")).horizontalAdvance("0.05") - 4
+    names, _ = inked(image, 600 - theme.px(92) + 6, 600)
+    assert names[-1] - names[0] > QFontMetricsF(theme.font("tag")).horizontalAdvance(f"{tr('Peers')} 0.02") - 4
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_charts_keep_their_figures_and_names(window_told: Told, story: list[AnyEvent], look: Look, percent: int) -> None:
-    look.set_text(percent)
+def test_charts_keep_their_figures_and_names(window_told: TellWindow, story: list[AnyEvent], theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
     window = window_told(story)
     window.show_page("progress")
     screenshot_when_still(window)
-    for chart in window.pages["progress"].findChildren(Chart):
+    for chart in window.pages["progress"].findChildren(LineChart):
         image = chart.grab().toImage()
-        _, rows = inked(image, 0, look.px(40))
+        _, rows = inked(image, 0, theme.px(40))
         figures = 1 + sum(after - before > 1 for before, after in pairwise(rows))
         assert figures == len(chart.getAxis("left")._tickLevels[0]) > 1
-        places = [note.sceneBoundingRect() for note, _made in chart._labels]
+        places = [note.sceneBoundingRect() for note, _label in chart._labels]
         assert all(chart.getViewBox().sceneBoundingRect().right() >= place.right() for place in places)
-        assert all(abs(one.center().y() - other.center().y()) >= look.px(16) for one, other in pairwise(places))
+        assert all(abs(place.center().y() - other.center().y()) >= theme.px(16) for place, other in pairwise(places))
 
 
 @pytest.mark.parametrize("percent", PERCENTS)
-def test_the_steps_of_a_round_are_whole(qapp: object, look: Look, percent: int) -> None:
-    look.set_text(percent)
-    stepper = Stepper(look)
+def test_the_steps_of_a_round_are_whole(qapp: object, theme: Theme, percent: int) -> None:
+    theme.set_text(percent)
+    stepper = RoundStepper(theme)
     stepper.resize(1600, stepper.height())
     stepper.show_state(State(stage="judge"))  # "Judge" and "judging", one below the other, go below their lines
     _, rows = inked(stepper.grab().toImage(), 2 * 266 + 46, 3 * 266 - 40)
     high = [
-        QFontMetricsF(look.font(role)).tightBoundingRect(words).height()
+        QFontMetricsF(theme.font(role)).tightBoundingRect(words).height()
         for role, words in (("label", "Judge"), ("caption", "judging"))
     ]
     assert len(rows) >= sum(high) - 2
@@ -318,18 +326,18 @@ def test_the_steps_of_a_round_are_whole(qapp: object, look: Look, percent: int) 
 @pytest.mark.parametrize("percent", PERCENTS)
 @pytest.mark.parametrize("phase", ["contributing", "paused"])
 def test_a_step_says_its_title_whole_or_leaves_it_to_the_tooltip(
-    qapp: object, look: Look, percent: int, phase: events.Phase
+    qapp: object, theme: Theme, percent: int, phase: events.Phase
 ) -> None:
-    look.set_text(percent)
-    stepper, metrics, counts = Stepper(look), QFontMetricsF(look.font("label")), QFontMetricsF(look.font("caption"))
+    theme.set_text(percent)
+    stepper, metrics, counts = RoundStepper(theme), QFontMetricsF(theme.font("label")), QFontMetricsF(theme.font("caption"))
     for width in range(700, 1200, 50):
         stepper.resize(width, stepper.height())
         for now in (None, *STAGES):
             stepper.show_state(State(phase=phase, stage=now))
             widths, bare = stepper.widths()
             assert sum(widths) <= width + 1
-            shown = [(wide, tr(TITLES[stage])) for stage, wide in zip(STAGES, widths, strict=True) if not bare or stage == now]
-            for wide, title in shown:
+            visible = [(wide, tr(TITLES[stage])) for stage, wide in zip(STAGES, widths, strict=True) if not bare or stage == now]
+            for wide, title in visible:
                 room = wide - 2 * CIRCLE - BESIDE - BEHIND
                 assert metrics.elidedText(title, Qt.TextElideMode.ElideRight, room + 0.1) == title
             stepper.grab()

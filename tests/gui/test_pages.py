@@ -12,27 +12,28 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import PEERS, ready
 from pictures.screenshots import failed
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import figure
-from waggle.gui.pages.home.page import latest_good
-from waggle.gui.pages.live.page import Live
-from waggle.gui.pages.live.question_card import chip_of, foot
-from waggle.gui.pages.live.round_stepper import count, turn
-from waggle.gui.pages.peers.page import Peers, headline
-from waggle.gui.pages.peers.peer_table import PeerTable
-from waggle.gui.pages.progress.page import Progress, verdict
-from waggle.gui.pages.progress.round_table import COLUMNS, RoundTable, RoundTableView, rows
-from waggle.gui.theme.theme import Look
+from waggle.gui.pages.home.page import HomePage, latest_good_answer
+from waggle.gui.pages.live.page import LivePage
+from waggle.gui.pages.live.question_card import answer_chip, footer
+from waggle.gui.pages.live.round_stepper import step_progress, step_state
+from waggle.gui.pages.peers.page import PeersPage, headline
+from waggle.gui.pages.peers.peer_table import PeerTableModel
+from waggle.gui.pages.progress.page import ProgressPage, score_headline
+from waggle.gui.pages.progress.round_table import COLUMNS, RoundTableModel, RoundTableView, rows
+from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.pause_menu import tomorrow_morning
 from waggle.gui.widgets.question_text import gist
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import events
 from waggle.protocol.events import HeldOutScore, PeerInfo, ShownCompletion
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import AnyEvent, Card, Snapshot, State, apply
 
-Told = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 
 
 def state_of(story: list[AnyEvent]) -> State:
@@ -51,7 +52,7 @@ NOW = State(phase="contributing", round=4)
 
 
 @pytest.mark.parametrize(
-    ("shown", "words"),
+    ("card", "words"),
     [
         (card(1.0, 0.0, 0.0, effects=(1, -1, -1)), "1 answer made likelier, 2 less likely."),
         (card(1.0, 1.0, 0.0, effects=(1, 1, -1)), "2 answers made likelier, 1 less likely."),
@@ -64,18 +65,18 @@ NOW = State(phase="contributing", round=4)
         (card(1.0, 0.0, origin="p"), "Judged again on this computer. Waiting to be used for learning."),
     ],
 )
-def test_a_card_says_what_was_learned(shown: Card, words: str) -> None:
-    assert foot(shown, NOW)[2] == words
+def test_a_card_says_what_was_learned(card: Card, words: str) -> None:
+    assert footer(card, NOW)[2] == words
 
 
 def test_a_persons_own_shared_answer_says_so_and_is_no_good_answer_of_the_model() -> None:
     by_hand = replace(card(1.0), by_hand=True, completions=(replace(card(1.0).completions[0], human=True),))
-    assert foot(by_hand, NOW)[2] == "Your own answer, shared and marked human. Your model does not learn from it."
-    assert latest_good(State(cards=(by_hand,))) is None
+    assert footer(by_hand, NOW)[2] == "Your own answer, shared and marked human. Your model does not learn from it."
+    assert latest_good_answer(State(cards=(by_hand,))) is None
 
 
 def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
-    assert foot(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not used for learning this round."
+    assert footer(card(0.0, 1.0), State(phase="contributing", round=5))[2] == "Not used for learning this round."
 
 
 @pytest.mark.parametrize(
@@ -95,32 +96,32 @@ def test_a_card_of_an_earlier_round_was_not_drawn() -> None:
     ],
 )
 def test_a_chip_has_sign_and_word(answer: ShownCompletion, going: bool, chip: tuple[str, str, str]) -> None:
-    assert chip_of(answer, going=going) == chip
+    assert answer_chip(answer, going=going) == chip
 
 
 def test_the_stepper_counts_what_is_done() -> None:
-    state = State(stage="judge", asked=8, answered=64, answers_expected=64, judged=0, waiting=23)
-    assert [turn(stage, state) for stage in ("draw", "judge", "learn")] == ["done", "now", "next"]  # type: ignore[arg-type]
-    assert [count(stage, state) for stage in ("draw", "answer", "judge", "share", "gather")] == [  # type: ignore[arg-type]
+    state = State(stage="judge", questions_drawn=8, answered=64, answers_expected=64, judged=0, waiting=23)
+    assert [step_state(stage, state) for stage in ("draw", "judge", "learn")] == ["done", "now", "next"]  # type: ignore[arg-type]
+    assert [step_progress(stage, state) for stage in ("draw", "answer", "judge", "share", "gather")] == [  # type: ignore[arg-type]
         "8 questions", "64 of 64", "judging", "", "23 waiting",
     ]  # fmt: skip
 
 
-def test_the_feed_is_bounded_and_newest_first(window_told: Told, story: list[AnyEvent]) -> None:
+def test_the_feed_is_bounded_and_newest_first(window_told: TellWindow, story: list[AnyEvent]) -> None:
     window = window_told(story)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
-    shown = [made for made in live._feed._cards if not made.isHidden()]
-    assert 0 < len(shown) <= 12
-    assert shown[0]._card is window._current.state.cards[0]
+    assert isinstance(live, LivePage)
+    cards = [card_widget for card_widget in live._feed._cards if not card_widget.isHidden()]
+    assert 0 < len(cards) <= 12
+    assert cards[0]._card is window._current.state.cards[0]
 
 
-def test_the_same_widgets_serve_the_next_round(window_told: Told, written: list[AnyEvent], qtbot: QtBot) -> None:
+def test_the_same_widgets_serve_the_next_round(window_told: TellWindow, written: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     qtbot.waitUntil(lambda: not live._feed._later.isActive())
     before = list(live._feed._cards)
     for event in written[-40:]:
@@ -129,13 +130,15 @@ def test_the_same_widgets_serve_the_next_round(window_told: Told, written: list[
     assert live._feed._cards == before
 
 
-def test_filters_choose_and_freezing_holds(window_told: Told, written: list[AnyEvent]) -> None:
+def test_filters_choose_and_freezing_holds(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._whose.choose(2)
-    assert all(not made._card.mine for made in live._feed._cards if not made.isHidden() and made._card)
+    assert all(
+        not card_widget._card.mine for card_widget in live._feed._cards if not card_widget.isHidden() and card_widget._card
+    )
     live._freeze.setChecked(True)
     top = live._feed._cards[0]._card
     late = events.ShownGroup(key="late", specialty="s", question="q", completions=(ShownCompletion(text="x", judged=True),))
@@ -144,18 +147,18 @@ def test_filters_choose_and_freezing_holds(window_told: Told, written: list[AnyE
     assert live._feed._cards[0]._card is top
     assert "1 newer question" in live._line.words()
     live._freeze.setChecked(False)
-    shown = live._feed._cards[0]._card
-    assert shown is not None
-    assert shown.key == "late"
+    first = live._feed._cards[0]._card
+    assert first is not None
+    assert first.key == "late"
 
 
 def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
-    window_told: Told, written: list[AnyEvent], qapp: QApplication
+    window_told: TellWindow, written: list[AnyEvent], qapp: QApplication
 ) -> None:
     window = window_told(written)
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     menu = live._menu_button.menu()
     menu.actions()[1].trigger()
     chosen = menu.actions()[1].text()
@@ -171,25 +174,25 @@ def test_a_specialty_that_another_swarm_does_not_have_is_chosen_no_longer(
     assert len(live._menu_button.findChildren(QMenu)) == 1, "it is filled anew, not made anew"
 
 
-def test_the_menu_has_all_kinds_that_a_swarm_can_have(window_told: Told) -> None:
+def test_the_menu_has_all_kinds_that_a_swarm_can_have(window_told: TellWindow) -> None:
     titles = [f"Kind {number}" for number in range(64)]
     window = window_told([ready(specialties=tuple(events.SpecialtyInfo(dataset=f"k{n}", title=n) for n in titles))])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     assert [action.text() for action in live._menu_button.menu().actions()] == ["All specialties", *titles]
 
 
-def test_an_empty_feed_can_be_frozen_too(window_told: Told, written: list[AnyEvent]) -> None:
+def test_an_empty_feed_can_be_frozen_too(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told([])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._freeze.setChecked(True)
     for event in written:
         window._current.take(event)
     window._current.flush()
-    assert not any(made._card for made in live._feed._cards)
+    assert not any(card_widget._card for card_widget in live._feed._cards)
     assert "newer questions are waiting" in live._line.words()
 
 
@@ -197,30 +200,32 @@ def test_the_verdict_is_a_sentence() -> None:
     scores = (HeldOutScore(round=0, at=0, right=100, total=1000), HeldOutScore(round=811, at=0, right=384, total=1000))
     played = events.RoundSummary(round=811, at=0.0, reward=0.4, solved=0.3, seconds=2.0)
     state = State(rounds=(played,), held_out=scores)
-    assert verdict(state) == "After 811 rounds your model gets 38 of 100 new questions right; it began at 10", (
+    assert score_headline(state) == "After 811 rounds your model gets 38 of 100 new questions right; it began at 10", (
         "when it was scored"
     )
-    assert verdict(State(rounds=(played,), held_out=scores[:1])).startswith("Before its first round your model gets 10 of")
-    assert "reward of 0.40" in verdict(State(rounds=(played,)))
-    assert verdict(State(ready=ready(round=0))) == "The first round is not finished yet"
+    assert score_headline(State(rounds=(played,), held_out=scores[:1])).startswith("Before its first round your model gets 10 of")
+    assert "reward of 0.40" in score_headline(State(rounds=(played,)))
+    assert score_headline(State(ready=ready(round=0))) == "The first round is not finished yet"
 
 
 def test_the_verdict_compares_within_one_exam() -> None:
-    told = ((0, 0, 270, "a"), (25, 20, 270, "a"), (50, 3, 60, "b"), (75, 9, 60, "b"))
-    scores = tuple(HeldOutScore(round=number, at=0, right=right, total=of, exam=exam) for number, right, of, exam in told)
+    exams = ((0, 0, 270, "a"), (25, 20, 270, "a"), (50, 3, 60, "b"), (75, 9, 60, "b"))
+    scores = tuple(HeldOutScore(round=number, at=0, right=right, total=of, exam=exam) for number, right, of, exam in exams)
     state = State(rounds=(events.RoundSummary(round=85, at=0.0, reward=0.4, solved=0.3, seconds=2.0),), held_out=scores)
-    assert verdict(state) == "After 75 rounds your model gets 15 of 100 new questions right; on these questions it began at 5"
+    assert (
+        score_headline(state) == "After 75 rounds your model gets 15 of 100 new questions right; on these questions it began at 5"
+    )
     state = State(rounds=state.rounds, held_out=scores[:3])
-    assert verdict(state) == "After 50 rounds your model gets 5 of 100 new questions right"
+    assert score_headline(state) == "After 50 rounds your model gets 5 of 100 new questions right"
 
 
-def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: Told) -> None:
+def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: TellWindow) -> None:
     answer = events.ShownCompletion(text="step by step " * 200, judged=True)
     groups = [events.ShownGroup(key=about, specialty=about, question="Q", completions=(answer,)) for about in ("Logic", "Sums")]
     window = window_told([events.PeerGroupsArrived(origin="p", name="Brisk Otter", round=1, model="m", groups=tuple(groups))])
     window.show_page("live")
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     live._feed._cards[1]._reader.click()
     live._menu_button.menu().actions()[2].trigger()
     first = live._feed._cards[0]
@@ -229,11 +234,11 @@ def test_what_a_person_opened_stays_open_wherever_it_stands(window_told: Told) -
 
 
 @pytest.mark.parametrize("name", ["progress.csv", "progress.png"])
-def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path: Path, name: str) -> None:
+def test_progress_is_saved(window_told: TellWindow, written: list[AnyEvent], tmp_path: Path, name: str) -> None:
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / name)
     window.redraw()
     assert window.status._notice.accessibleName() == f"Saved to {tmp_path / name}"
@@ -255,12 +260,12 @@ def test_progress_is_saved(window_told: Told, written: list[AnyEvent], tmp_path:
     ],
 )
 def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
-    window_told: Told, written: list[AnyEvent], tmp_path: Path, name: str, kind: str, saved: str
+    window_told: TellWindow, written: list[AnyEvent], tmp_path: Path, name: str, kind: str, saved: str
 ) -> None:
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / name, kind)
     assert [path.name for path in tmp_path.iterdir()] == [saved]
     assert (tmp_path / saved).read_bytes().startswith(b"\x89PNG" if saved.endswith("png") else b"Round")
@@ -268,12 +273,12 @@ def test_the_kind_that_was_chosen_is_saved_unless_a_person_wrote_another(
 
 @pytest.mark.parametrize("name", ["waggle-progress.csv", "waggle-progress"])
 def test_a_picture_that_nobody_was_asked_about_is_not_overwritten(
-    window_told: Told, written: list[AnyEvent], tmp_path: Path, name: str
+    window_told: TellWindow, written: list[AnyEvent], tmp_path: Path, name: str
 ) -> None:
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     (tmp_path / "waggle-progress.png").write_text("mine")
     for number in (2, 3):
         page.save(tmp_path / name, "Picture (*.png)")
@@ -285,35 +290,35 @@ def test_a_picture_that_nobody_was_asked_about_is_not_overwritten(
 def test_a_score_stands_beside_the_last_round_before_it_and_nowhere_else() -> None:
     played = tuple(events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in (0, 1, 2, 3, 8))
     scores = tuple(events.HeldOutScore(round=n, at=0.0, right=n, total=50) for n in (0, 2, 6, 9))
-    found = [(summary.round, score and score.right) for summary, score in rows(State(rounds=played, held_out=scores))]
-    assert found == [(8, 9), (3, 6), (2, None), (1, 2), (0, 0)]
+    table = [(summary.round, score and score.right) for summary, score in rows(State(rounds=played, held_out=scores))]
+    assert table == [(8, 9), (3, 6), (2, None), (1, 2), (0, 0)]
 
 
 @pytest.mark.parametrize("spoken", ["en", "de"])
 @pytest.mark.parametrize(("width", "height"), [(1024, 640), (1280, 800)])
 def test_nothing_in_the_table_is_cut(
-    window_told: Told, story: list[AnyEvent], spoken: translator.Language, width: int, height: int
+    window_told: TellWindow, story: list[AnyEvent], spoken: translator.Language, width: int, height: int
 ) -> None:
     translator.use(spoken)
     try:
         window = window_told(story, width, height)
         window.show_page("progress")
         page = window.pages["progress"]
-        assert isinstance(page, Progress)
+        assert isinstance(page, ProgressPage)
         page._as_table.click()
         view, head = page._table_view, page._table_view.horizontalHeader()
-        seen = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
-        assert len(seen) >= (8 if width == 1024 else 10)
+        visible = [place for place in range(len(COLUMNS)) if not view.isColumnHidden(place)]
+        assert len(visible) >= (8 if width == 1024 else 10)
         view.grab()  # takes its place
-        for place in seen:
+        for place in visible:
             assert max(head.sectionSizeHint(place), view.sizeHintForColumn(place)) <= view.columnWidth(place), COLUMNS[place]
     finally:
         translator.use("en")
 
 
-def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) -> None:
+def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(theme: Theme) -> None:
     played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(4)]
-    table, score = RoundTable(look), events.HeldOutScore(round=3, at=0.0, right=9, total=50)
+    table, score = RoundTableModel(theme), events.HeldOutScore(round=3, at=0.0, right=9, total=50)
     table.show_rows(rows(State(rounds=tuple(played[:3]))))
     chosen, changed = QPersistentModelIndex(table.index(1, 0)), list[int]()
     table.dataChanged.connect(lambda top, _bottom: changed.append(top.row()))
@@ -324,42 +329,42 @@ def test_what_is_chosen_in_the_table_stays_chosen_when_a_round_ends(look: Look) 
     assert (chosen.isValid(), table.rowCount()) == (False, 2)
 
 
-def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(look: Look, qapp: QApplication, qtbot: QtBot) -> None:
+def test_what_is_read_in_a_long_history_keeps_its_place_when_a_round_ends(theme: Theme, qapp: QApplication, qtbot: QtBot) -> None:
     """Of a long history every second round is told, and of the recent ones all: as a round comes, one of these goes."""
     played = [events.RoundSummary(round=n, at=float(n), reward=0.4, solved=0.3, seconds=2.0) for n in range(1300)]
-    table, told = RoundTable(look), tuple(played[:1200:2])
-    view = RoundTableView(look, table)
+    table, history = RoundTableModel(theme), tuple(played[:1200:2])
+    view = RoundTableView(theme, table)
     qtbot.addWidget(view)
     view.show()
-    table.show_rows(rows(State(history=told, rounds=tuple(played[1000:1200]))))
+    table.show_rows(rows(State(history=history, rounds=tuple(played[1000:1200]))))
     qapp.processEvents()
     view.selectRow(400)
     view.scrollTo(table.index(400, 0), view.ScrollHint.PositionAtTop)
     read, resets = view.indexAt(QPoint(4, 4)).data(), list[int]()
     table.modelReset.connect(lambda: resets.append(1))
     for newest in range(1200, 1210):
-        table.show_rows(rows(State(history=told, rounds=tuple(played[newest - 199 : newest + 1]))))
+        table.show_rows(rows(State(history=history, rounds=tuple(played[newest - 199 : newest + 1]))))
         qtbot.waitUntil(lambda: view.indexAt(QPoint(4, 4)).data() == read)
         assert [index.data() for index in view.selectionModel().selectedRows()] == [read]
         assert table.index(0, 0).data() == figure(newest)
     assert not resets
 
 
-def test_a_disk_that_says_no_is_said(window_told: Told, written: list[AnyEvent], tmp_path: Path) -> None:
+def test_a_disk_that_says_no_is_said(window_told: TellWindow, written: list[AnyEvent], tmp_path: Path) -> None:
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page.save(tmp_path / "nowhere" / "x.csv")
     window.redraw()
     assert window.status._notice.accessibleName().startswith("Not saved:")
 
 
-def test_charts_and_table_show_every_axis(window_told: Told, story: list[AnyEvent], qapp: QApplication) -> None:
+def test_charts_and_table_show_every_axis(window_told: TellWindow, story: list[AnyEvent], qapp: QApplication) -> None:
     window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     for axis in range(3):
         page._axis.choose(axis)
         qapp.processEvents()
@@ -367,11 +372,11 @@ def test_charts_and_table_show_every_axis(window_told: Told, story: list[AnyEven
     assert page._table.rowCount() >= len(window._current.state.rounds)
 
 
-def test_both_charts_stand_on_one_axis(window_told: Told, story: list[AnyEvent], qtbot: QtBot) -> None:
+def test_both_charts_stand_on_one_axis(window_told: TellWindow, story: list[AnyEvent], qtbot: QtBot) -> None:
     window = window_told(story)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     assert page._score_chart is not None
     assert page._reward is not None
 
@@ -387,11 +392,11 @@ def test_both_charts_stand_on_one_axis(window_told: Told, story: list[AnyEvent],
 
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")
-def test_the_saving_dialog_does_not_block(window_told: Told, written: list[AnyEvent], qapp: QApplication) -> None:
+def test_the_saving_dialog_does_not_block(window_told: TellWindow, written: list[AnyEvent], qapp: QApplication) -> None:
     window = window_told(written)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._save.click()
     (dialog,) = page.findChildren(QFileDialog)
     assert dialog.isVisible()
@@ -403,8 +408,8 @@ def test_the_saving_dialog_does_not_block(window_told: Told, written: list[AnyEv
     dialog.reject()
 
 
-def test_only_changed_rows_are_said_to_change(look: Look) -> None:
-    table = PeerTable(look)
+def test_only_changed_rows_are_said_to_change(theme: Theme) -> None:
+    table = PeerTableModel(theme)
     peers = [PeerInfo(id=name, name=name, received=3, used=2, seen_at=50.0) for name in ("a", "b", "c")]
     table.show_peers(peers, 60.0)
     changed: list[tuple[int, int]] = []
@@ -416,8 +421,8 @@ def test_only_changed_rows_are_said_to_change(look: Look) -> None:
     assert [table.index(row, 4).data() for row in (1, 2)] == ["4 of 9"] * 2
 
 
-def test_strangers_names_are_neutral_in_the_table(look: Look) -> None:
-    table = PeerTable(look)
+def test_strangers_names_are_neutral_in_the_table(theme: Theme) -> None:
+    table = PeerTableModel(theme)
     table.show_peers([PeerInfo(id="a", name="\u202e<b>Evil</b>\n")], 0.0)
     assert table.index(0, 0).data() == "\ufffd<b>Evil</b>"
 
@@ -428,9 +433,9 @@ def test_peers_are_counted_in_a_sentence(written: list[AnyEvent]) -> None:
     assert headline(state).startswith(f"{here} computers are training with you")
 
 
-def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> None:
+def test_home_offers_to_invite_someone_where_nobody_is(window_told: TellWindow) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    swarm = window.home._swarm
+    swarm = window.pages.of(HomePage)._swarm
     for reach, offered in (("connecting", False), ("alone", True), ("connected", True), ("solo", False)):
         window._current.take(events.ReachChanged(reach=reach, peers=0))  # type: ignore[arg-type]
         window._current.flush()
@@ -438,7 +443,7 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
     window._current.take(events.ReachChanged(reach="alone", peers=0))
     window._current.flush()
     swarm._invite.click()
-    assert (window.page, window.swarms._invitation.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage)._invite_view.isVisible()) == ("swarms", True)
     window.show_page("home")
     window._current.take(events.PeerChanged(peer=PeerInfo(id="a", name="Brisk Otter", received=3)))
     window._current.flush()
@@ -446,40 +451,40 @@ def test_home_offers_to_invite_someone_where_nobody_is(window_told: Told) -> Non
 
 
 @pytest.mark.parametrize(("reward", "right"), [(0.3, 0), (0.0, 30)])
-def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: Told, reward: float, right: int) -> None:
+def test_what_is_said_of_a_beginner_gives_way_to_trying_it(window_told: TellWindow, reward: float, right: int) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
-    me = window.home._me
+    me = window.pages.of(HomePage)._me
     assert (me._note.isVisible(), me._try.isVisible()) == (True, False)
     window._current.take(events.HeldOutMeasured(score=HeldOutScore(round=1, at=1.0, right=right, total=100)))
     summary = events.RoundSummary(round=1, at=1.0, reward=reward, solved=reward, seconds=1.0, completions=64)
     window._current.take(events.RoundCompleted(summary=summary))
     window._current.flush()
     assert (me._note.isVisible(), me._try.isVisible()) == (False, True)
-    assert window.home._used._line.words() == "Nobody yet"
+    assert window.pages.of(HomePage)._used._line.words() == "Nobody yet"
     me._try.click()
-    assert (window.page, window.swarms.trying.isVisible()) == ("swarms", True)
+    assert (window.page, window.pages.of(SwarmsPage).trying.isVisible()) == ("swarms", True)
 
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected", "solo"])
-def test_nobody_here_is_said_in_words(window_told: Told, reach: events.Reach) -> None:
+def test_nobody_here_is_said_in_words(window_told: TellWindow, reach: events.Reach) -> None:
     running = events.PhaseChanged(phase="contributing", round=1)
     window = window_told([ready(), running, events.ReachChanged(reach=reach, peers=0, tried=2)])
     window.show_page("peers")
     page = window.pages["peers"]
-    assert isinstance(page, Peers)
+    assert isinstance(page, PeersPage)
     assert page._below.currentIndex() == 1
     solo, other = "There are no peers in a swarm of one computer.", "No peer has been met yet. Invite someone: they get a link."
     assert page._empty.text() == (solo if reach == "solo" else other)
 
 
-def test_an_address_is_offered_only_where_somebody_is_connected(window_told: Told) -> None:
+def test_an_address_is_offered_only_where_somebody_is_connected(window_told: TellWindow) -> None:
     window = window_told([ready(), events.PhaseChanged(phase="contributing", round=1)])
     window.show_page("peers")
     for reach, offered in (("alone", False), ("connected", True)):
-        told = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
-        window._current.take(told)
+        event = events.ReachChanged(reach=reach, peers=0, address="/ip4/192.0.2.1/tcp/4001/p2p/12D3")  # type: ignore[arg-type]
+        window._current.take(event)
         window._current.flush()
-        assert window.peers._reach._copy.isVisible() == offered
+        assert window.pages.of(PeersPage)._reach._copy.isVisible() == offered
 
 
 PUZZLES = (
@@ -494,29 +499,29 @@ PUZZLES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("question", "said"), PUZZLES)
-def test_one_line_says_what_makes_it_this_question(question: str, said: str) -> None:
-    assert gist(question) == said
+@pytest.mark.parametrize(("question", "essence"), PUZZLES)
+def test_one_line_says_what_makes_it_this_question(question: str, essence: str) -> None:
+    assert gist(question) == essence
 
 
-def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: Told) -> None:
+def test_the_whole_of_a_question_is_in_the_tooltip_and_read_out(window_told: TellWindow) -> None:
     question = PUZZLES[1][0]
-    shown = replace(card(1.0), question=question)
-    window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(shown,)))])
+    long_card = replace(card(1.0), question=question)
+    window = window_told([ready(), Snapshot(state=State(phase="contributing", ready=ready(), cards=(long_card,)))])
     window.grab()
-    line = window.home._good._question
+    line = window.pages.of(HomePage)._good._question
     assert (line.words(), line.accessibleName()) == (PUZZLES[1][1], " ".join(question.split()))
     assert "Use letters." in line.toolTip()
 
 
 def test_the_latest_good_answer_is_the_newest_and_shortest() -> None:
-    assert latest_good(State(cards=(card(0.0, 0.5), card(0.0, 1.0), card(1.0)))) is not None
-    assert latest_good(State(cards=(card(0.0),))) is None
+    assert latest_good_answer(State(cards=(card(0.0, 0.5), card(0.0, 1.0), card(1.0)))) is not None
+    assert latest_good_answer(State(cards=(card(0.0),))) is None
 
 
-def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: Told, written: list[AnyEvent]) -> None:
+def test_a_good_answer_of_the_model_before_is_not_shown_as_this_ones(window_told: TellWindow, written: list[AnyEvent]) -> None:
     window = window_told(written)
-    good = window.home._good
+    good = window.pages.of(HomePage)._good
     assert good._latest is not None
     window._current.take(ready(model="Another", base="ff"))
     window._current.flush()
@@ -543,55 +548,55 @@ RESTORING = [events.Preparing(part="Restoring the last checkpoint", done=2, part
 def words_on(page: QWidget) -> str:
     """All that a page says in labels and lines."""
     labels = [label.text() for label in page.findChildren(QLabel) if not label.isHidden()]
-    return "\n".join([*labels, *(line.words() for line in page.findChildren(Line) if not line.isHidden())])
+    return "\n".join([*labels, *(line.words() for line in page.findChildren(ElidedLabel) if not line.isHidden())])
 
 
-def test_who_returns_does_not_read_that_all_is_lost(window_told: Told, qapp: QApplication) -> None:
+def test_who_returns_does_not_read_that_all_is_lost(window_told: TellWindow, qapp: QApplication) -> None:
     window = window_told(RESTORING)
-    said = {}
+    texts = {}
     for page in ("home", "live", "progress", "peers", "swarms", "you"):
         window.show_page(page)
         qapp.processEvents()
-        said[page] = words_on(window.pages[page])
+        texts[page] = words_on(window.pages[page])
     for page in ("home", "you"):
-        assert "–" in said[page].splitlines()
-        assert "0" not in said[page].splitlines()
-        assert said[page].splitlines().count("Not read yet") == (3 if page == "home" else 4)
-        assert "You, as the swarm sees you" not in said[page]
-    assert "The next right answer, yours or a peer's, appears here." in said["home"]
-    assert "Questions and answers appear here when the engine is ready." in said["live"]
-    assert "The charts appear here when the engine runs." in said["progress"]
-    assert "Peers are looked for when the engine is ready." in said["peers"]
-    assert "Your model trains meanwhile" not in said["peers"]
-    assert "The swarms you know appear here when the engine is ready." in said["swarms"]
+        assert "–" in texts[page].splitlines()
+        assert "0" not in texts[page].splitlines()
+        assert texts[page].splitlines().count("Not read yet") == (3 if page == "home" else 4)
+        assert "You, as the swarm sees you" not in texts[page]
+    assert "The next right answer, yours or a peer's, appears here." in texts["home"]
+    assert "Questions and answers appear here when the engine is ready." in texts["live"]
+    assert "The charts appear here when the engine runs." in texts["progress"]
+    assert "Peers are looked for when the engine is ready." in texts["peers"]
+    assert "Your model trains meanwhile" not in texts["peers"]
+    assert "The swarms you know appear here when the engine is ready." in texts["swarms"]
 
 
 def test_the_rounds_of_before_are_awaited(story: list[AnyEvent]) -> None:
-    assert verdict(State(phase="contributing", ready=ready(round=613))) == "The rounds so far are being asked for."
+    assert score_headline(State(phase="contributing", ready=ready(round=613))) == "The rounds so far are being asked for."
 
 
-def test_a_dead_engine_is_connected_to_nobody(window_told: Told, story: list[AnyEvent], qapp: QApplication) -> None:
+def test_a_dead_engine_is_connected_to_nobody(window_told: TellWindow, story: list[AnyEvent], qapp: QApplication) -> None:
     window = window_told(failed(story))
-    said = {}
+    texts = {}
     for page in ("home", "live", "peers", "swarms"):
         window.show_page(page)
         qapp.processEvents()
-        said[page] = words_on(window.pages[page])
-    assert "The engine is not running. These are the peers of before." in said["peers"]
-    assert "Not connected" in said["peers"]
+        texts[page] = words_on(window.pages[page])
+    assert "The engine is not running. These are the peers of before." in texts["peers"]
+    assert "Not connected" in texts["peers"]
     peers = window.pages["peers"]
-    assert isinstance(peers, Peers)
+    assert isinstance(peers, PeersPage)
     assert {peers._model.data(peers._model.index(row, 1)) for row in range(peers._model.rowCount())} == {"Gone"}
-    assert "waiting" not in said["home"]
+    assert "waiting" not in texts["home"]
     live = window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     assert not any(words for *_, words in live._stepper._steps)
-    assert "you included" not in said["home"] + said["swarms"]
-    assert "not asked yet" not in said["swarms"]
+    assert "you included" not in texts["home"] + texts["swarms"]
+    assert "not asked yet" not in texts["swarms"]
 
 
-def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: Told, written: list[AnyEvent]) -> None:
-    page = window_told(written).peers
+def test_a_head_that_is_too_long_keeps_its_beginning_and_says_the_rest(window_told: TellWindow, written: list[AnyEvent]) -> None:
+    page = window_told(written).pages.of(PeersPage)
     assert page._view.horizontalHeader().textElideMode() == Qt.TextElideMode.ElideRight
     for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
         assert page._model.headerData(6, Qt.Orientation.Horizontal, role) == "Mean reward"

@@ -24,10 +24,10 @@ import waggle
 from waggle.cli import update
 from waggle.core import hub_token, settings
 from waggle.core.peer_id import PEER_ID_PREFIX
-from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removed
+from waggle.core.stored_data import KINDS, OF_CACHE, OF_HOME, Removal
 from waggle.engine.control import windows_loopback
 from waggle.engine.runtime.model_source import ModelRecord
-from waggle.engine.storage.history import SCHEMA
+from waggle.engine.storage.history import SCHEMA_SQL
 from waggle.engine.system import memory_backoff
 from waggle.gui.application import single_instance, window_state
 from waggle.models.storage import checkpoint, hub_download, training_journal
@@ -44,7 +44,7 @@ from waggle.network.messages import (
     rollout_record,
 )
 from waggle.network.transport.hivemind import lan_discovery, network
-from waggle.network.web.statistics import Status
+from waggle.network.web.statistics import SwarmStatus
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.schedule import Wishes
 from waggle.protocol.state import AnyEvent
@@ -65,11 +65,11 @@ FILES: dict[str, Any] = {
     "standings": list[PeerReputation],
     "marks": list[SheetScore],
     "known peers": tuple[str, ...],
-    "checkpoint": checkpoint.Saved,  # state.json
-    "journal": training_journal.Entry,
-    "download": hub_download.Plan,  # plan.json
-    "status": Status,  # status.json of a node's web page
-    "removal": tuple[Removed, ...],  # `waggle goodbye --json`
+    "checkpoint": checkpoint.CheckpointState,  # state.json
+    "journal": training_journal.JournalEntry,
+    "download": hub_download.DownloadPlan,  # plan.json
+    "status": SwarmStatus,  # status.json of a node's web page
+    "removal": tuple[Removal, ...],  # `waggle goodbye --json`
     "updates": update.Signed,
     "feed": update.Feed,
     "charter": Charter,
@@ -94,7 +94,7 @@ def schema() -> dict[str, Any]:
         "messages": _described(MESSAGES),
         "names": names(),
         "home": {"kinds": list(KINDS)} | {kind: list(patterns) for kind, patterns in (OF_HOME | OF_CACHE).items()},
-        "history": dict(map(_table, filter(str.strip, SCHEMA.split(";")))),
+        "history": dict(map(_table, filter(str.strip, SCHEMA_SQL.split(";")))),
         "command line": {" ".join(["waggle", *command]): _options(*command) for command in ((), *((name,) for name in COMMANDS))},
     }
 

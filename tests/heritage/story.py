@@ -131,9 +131,9 @@ def _a_swarm_of_two(story: Story, peer: Path) -> None:
             each.command(commands.ChangeSettings, values={"computer.cpu_percent": 10})
         engine.wait(events.RoundCompleted, 240, lambda event: event.summary.external > 0)
         engine.wait(ModelsCompared, 400, lambda event: len(event.entrants) > 1)
-        engine.wait(events.PeerChanged, 120, lambda event: event.peer.taken > 0)
+        engine.wait(events.PeerChanged, 120, lambda event: event.peer.groups_pulled > 0)
         _share_an_answer(engine)
-        peer_ready = [event for event in other.told if isinstance(event, events.Ready)][-1]
+        peer_ready = [event for event in other.all_events if isinstance(event, events.Ready)][-1]
         engine.command(commands.ChoosePeer, peer=peer_ready.node, choice="muted")
         story.facts["peer"] = {"id": peer_ready.node, "name": peer_ready.name, "choice": "muted"}
         _become_somebody_else_and_come_back(engine, story)
@@ -285,7 +285,7 @@ def _make_tiny(folder: Path) -> None:
 
 def _rounds(engine: Engine, ready: events.Ready, count: int) -> None:
     """Wait until so many rounds were played since then."""
-    start = max(number for number, event in enumerate(engine.told) if event == ready)
+    start = max(number for number, event in enumerate(engine.all_events) if event == ready)
     engine.wait(events.RoundCompleted, 240, lambda event: event.summary.round >= ready.round + count - 1, start)
 
 

@@ -145,7 +145,7 @@ def test_a_pause_holds_and_all_that_was_known_is_known(person: Person, expected:
         assert (muted.name, muted.choice) == (expected["peer"]["name"], expected["peer"]["choice"])
         engine.command(commands.CheckBackup, 60, path=str(person.root / "me.identity"), passphrase=PASSPHRASE)
         assert engine.wait(BackupRead).mine
-        warnings = [event for event in engine.told if isinstance(event, events.Warned | events.CheckpointSetAside)]
+        warnings = [event for event in engine.all_events if isinstance(event, events.Warned | events.CheckpointSetAside)]
         assert warnings == []
         assert engine.end() == 0
 

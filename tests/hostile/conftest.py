@@ -1,4 +1,4 @@
-"""The swarm's live fixtures, and hostile peers that are closed whatever happens."""
+"""Fixtures for live swarms and hostile peers, which are always closed."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ StartAttacker = Callable[[str], Awaitable[Attacker]]
 
 
 async def honest_one(start: Start, seed_address: str, charter: Charter, verifier: Verifier, listener: Live) -> Live:
-    """Another honest node shares a group, and the listener has it."""
+    """Let another honest node share a group, and wait until the listener has it."""
     honest = await start("honest", seeds=(seed_address,))
     ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
     share(honest.node, answered(charter, verifier, honest.identity.peer_id, ids))
@@ -35,8 +35,8 @@ async def honest_one(start: Start, seed_address: str, charter: Charter, verifier
     return honest
 
 
-def round_of(live: Live, charter: Charter, verifier: Verifier, rules: stages.Rules) -> stages.Learned:
-    """A fresh starter plays one with what waits in this node; what it learned."""
+def round_of(live: Live, charter: Charter, verifier: Verifier, rules: stages.RoundSettings) -> stages.Learned:
+    """Play a round with a fresh starter model and the groups that wait in this node; returns what it learned."""
     node = stages.Node(
         policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=live.node, verifier=verifier,
         charter=charter, origin=live.identity.peer_id, seed=1, model="Starter",
@@ -52,10 +52,10 @@ async def attacker(tmp_path: Path, charter: Charter, seed_address: str) -> Async
     attackers: list[Attacker] = []
 
     async def start_one(name: str) -> Attacker:
-        made = Attacker(fresh_identity(tmp_path, name.replace("'", "")), charter)
-        attackers.append(made)
-        await made.start(options(seeds=(seed_address,)))
-        return made
+        newcomer = Attacker(fresh_identity(tmp_path, name.replace("'", "")), charter)
+        attackers.append(newcomer)
+        await newcomer.start(options(seeds=(seed_address,)))
+        return newcomer
 
     yield start_one
     await asyncio.gather(*(each.close() for each in attackers))
@@ -63,7 +63,7 @@ async def attacker(tmp_path: Path, charter: Charter, seed_address: str) -> Async
 
 @pytest.fixture
 def scene_of(charter: Charter, verifier: Verifier, tmp_path: Path) -> Callable[[Attacker], Scene]:
-    """Where an attacker stands now."""
+    """The current scene of an attacker."""
     return lambda attacker: Scene(
         charter=charter, verifier=verifier, identity=attacker.identity, now=time.time(), canary=str(tmp_path / "canary")
     )

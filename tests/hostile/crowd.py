@@ -1,6 +1,6 @@
-"""A crowd on one address range: hostile nodes with many names, one honest node elsewhere, and what a victim keeps of each.
+"""A crowd in one address range: hostile nodes with many names, one honest node elsewhere, and the groups that a victim keeps.
 
-Runs in a network namespace of its own, where public addresses can be given to its loopback; prints one JSON line.
+Runs in its own network namespace, where the loopback device can have public addresses; prints one JSON line.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ ADDRESSES = (VICTIM, HONEST, *(f"{RANGE}.{i + 1}" for i in range(CROWD)))
 
 
 async def besiege(folder: Path) -> dict[str, object]:
-    """How many groups the victim's pool keeps of each address range, and of the honest node.
+    """How many groups the victim's pool keeps from each address range, and from the honest node.
 
-    The victim calls all the others: towards its own addresses a computer shows the one that is called as its own.
+    The victim calls all others: a computer that calls one of its own addresses shows that address as its own.
     """
     charter, verifier = first_swarm(), Verifier(first_swarm())
     me, friend = fresh_identity(folder, "victim"), fresh_identity(folder, "honest")
@@ -38,7 +38,7 @@ async def besiege(folder: Path) -> dict[str, object]:
     crowd = [Attacker(fresh_identity(folder, f"crowd {i}"), charter) for i in range(CROWD)]
     for i, each in enumerate(crowd):
         await each.start(options(host=f"{RANGE}.{i + 1}"))
-    addresses = [*await honest.addresses(), *[one for each in crowd for one in await each.network.addresses()]]
+    addresses = [*await honest.addresses(), *[address for each in crowd for address in await each.network.addresses()]]
     ear = Ear()
     victim = open_node(options(host=VICTIM, seeds=tuple(addresses)), charter, me, verifier, ear)
     await victim.start()
@@ -52,8 +52,8 @@ async def besiege(folder: Path) -> dict[str, object]:
     waiting = victim.waiting()
     await asyncio.gather(*(each.close() for each in (*crowd, honest, victim)))
     verifier.close()
-    kept = collections.Counter(group.source for group in waiting)
-    return {"kept": kept, "honest": sum(group.group.origin == friend.peer_id for group in waiting)}
+    waiting_by_source = collections.Counter(group.source for group in waiting)
+    return {"kept": waiting_by_source, "honest": sum(group.group.origin == friend.peer_id for group in waiting)}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A home behind a router that lets calls out and none in, in network namespaces: who is there is called through the seed.
+"""A home behind a router that lets only outgoing calls through, in network namespaces: others call the node through the seed.
 
     PYTHONPATH=app:tests python tests/hostile/nat.py
 
@@ -30,7 +30,7 @@ from waggle.network.open_node import open_node
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
 
-SEED, HOME, OTHER = "5.5.5.1", "10.9.1.2", "5.5.6.2"  # addresses that p2pd takes for the internet's, and one that it does not
+SEED, HOME, OTHER = "5.5.5.1", "10.9.1.2", "5.5.6.2"  # p2pd takes the first and third for public addresses
 SIDES = (("seed", "5.5.5.254", SEED), ("home", "10.9.1.254", HOME), ("other", "5.5.6.254", OTHER))
 SOON = 60.0
 RULES = (
@@ -43,7 +43,7 @@ RULES = (
 
 @contextlib.contextmanager
 def network() -> Iterator[str]:
-    """Three computers at one router, which lets no call through to the one at home, and no UDP. The name all begin with."""
+    """Three computers at one router, which blocks UDP and all calls to the home; yields the prefix of the namespaces' names."""
     name = f"waggle-{os.getpid()}-{time.monotonic_ns() % 1_000_000}"
     try:
         ip("netns", "add", f"{name}-router")
@@ -63,12 +63,12 @@ def network() -> Iterator[str]:
         yield name
     finally:
         for side in ("seed", "home", "other", "router"):
-            with contextlib.suppress(OSError):  # it was not made
+            with contextlib.suppress(OSError):  # it was not created
                 ip("netns", "del", f"{name}-{side}")
 
 
 def why_not() -> str:
-    """Why this computer cannot play a router; empty where it can."""
+    """Why this computer cannot run the test; empty if it can."""
     if sys.platform != "linux":
         return "network namespaces exist on Linux only"
     try:
@@ -79,48 +79,48 @@ def why_not() -> str:
 
 
 class Computer(Program):
-    """This file, run in a namespace: a seed, a node that shares, or one that listens."""
+    """This file in a namespace: a seed, a node that shares, or one that listens."""
 
     def __init__(self, namespace: str, *arguments: str) -> None:
         paths = os.pathsep.join(str(Path(__file__).parents[2] / part) for part in ("app", "tests"))
         command = ("ip", "netns", "exec", namespace, "env", f"PYTHONPATH={paths}", sys.executable, __file__)
         super().__init__(*arguments, command=command)
 
-    def said(self, what: str) -> dict[str, str]:
+    def wait_said(self, what: str) -> dict[str, str]:
         return dict(json.loads(self.wait_line(lambda line: json.loads(line)["said"] == what, SOON)))
 
 
 @dataclass(frozen=True)
 class Met:
-    """How long the one at home took from its start until another had its groups, and it theirs; and how it can be called."""
+    """Seconds from the start of the node at home until it and another node had each other's groups, and its address."""
 
     seconds: float
     address: str
 
 
 def meet(folder: Path) -> Met:
-    """Play it once."""
+    """Run it once."""
     with network() as name, running(Computer(f"{name}-seed", "seed", SEED, str(folder / "seed"))) as keeper:
-        address = keeper.said("address")["address"]
+        address = keeper.wait_said("address")["address"]
         with running(Computer(f"{name}-other", "node", OTHER, str(folder / "other"), address)) as other:
-            other.said("ready")
+            other.wait_said("ready")
             begun = time.monotonic()
             with running(Computer(f"{name}-home", "node", HOME, str(folder / "home"), address)) as home:
-                way = home.said("way")
-                other.said("arrived")
-                home.said("arrived")
+                way = home.wait_said("way")
+                other.wait_said("arrived")
+                home.wait_said("arrived")
                 return Met(time.monotonic() - begun, way["address"])
 
 
 async def play(arguments: argparse.Namespace) -> None:
-    """What happens inside a namespace."""
+    """Run a node in a namespace."""
     folder, charter = Path(arguments.folder), first_swarm()
     options = SwarmOptions(host=arguments.host, seeds=tuple(arguments.seeds), tempo=0.2, relay=arguments.kind == "seed")
     myself = identities.load_or_create(folder / "identity.key")
     if arguments.kind == "seed":
         stop = asyncio.Event()
-        left = asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))
-        left.add_done_callback(lambda _: stop.set())
+        stdin_closed = asyncio.ensure_future(asyncio.to_thread(sys.stdin.read))
+        stdin_closed.add_done_callback(lambda _: stop.set())
         await seed.run(options, myself, charter, _say_address, stop)
         return
     verifier, ear = Verifier(charter), Ear()
@@ -131,8 +131,8 @@ async def play(arguments: argparse.Namespace) -> None:
         share(node, share_own)
         _say(said="ready")
         if arguments.host == HOME:
-            found = await ear.hear(ReachChanged, lambda news: news.way == "relay" and bool(news.address))
-            _say(said="way", address=found.address)
+            reach = await ear.hear(ReachChanged, lambda news: news.way == "relay" and bool(news.address))
+            _say(said="way", address=reach.address)
         await ear.hear(GroupsArrived)
         _say(said="arrived")
         await asyncio.to_thread(sys.stdin.read)

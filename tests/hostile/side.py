@@ -1,6 +1,6 @@
-"""One side of a partition: a few real nodes in one process, told what to share on stdin, telling what they hear on stdout.
+"""One side of a partition: real nodes in one process, which share on command and report their news.
 
-Run inside a network namespace by `partition.py`; JSON lines both ways, and the end of stdin means leave.
+`partition.py` runs it in a network namespace: JSON lines on stdin and stdout; it exits at the end of stdin.
 """
 
 import argparse
@@ -25,12 +25,12 @@ from waggle.tasks.rollout_group import JudgedGroup
 from waggle.tasks.sandbox.verifier import Verifier
 
 ROUNDS = 8  # at most
-GROUPS = 2  # that a node shares of each round
+GROUPS = 2  # that a node shares in each round
 
 
 @dataclass
 class Member:
-    """A node of this side, its file of known peers, and the questions it is going to share."""
+    """A node of this side, its file of known peers, and the questions it will share."""
 
     node: SwarmNode
     identity: Identity
@@ -39,7 +39,7 @@ class Member:
 
 
 def main() -> None:
-    """Start the nodes, say who they are, obey until stdin ends."""
+    """Start the nodes, report their identities, and follow commands until stdin ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", required=True)
     parser.add_argument("--folder", type=Path, required=True)
@@ -81,7 +81,7 @@ async def address_of(member: Member) -> str:
 
 
 async def obey(members: Sequence[Member], charter: Charter, verifier: Verifier) -> None:
-    """`{"share": round}`: every node shares groups of this round. `{"report": name}`: say where every node stands."""
+    """`{"share": round}`: share groups of this round on every node. `{"report": name}`: report the state of every node."""
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     while line := await lines.readline():
@@ -96,7 +96,7 @@ async def obey(members: Sequence[Member], charter: Charter, verifier: Verifier) 
 
 
 def report(member: Member) -> dict[str, object]:
-    """What a node has and would not want to lose."""
+    """What a node must not lose in a partition."""
     return {
         "p2pd": member.node._connection.pid,
         "waiting": sorted(name_of(group) for group in member.node.waiting()),
@@ -115,7 +115,7 @@ def tell(number: int, news: NetworkEvent) -> None:
         case RecordRejected() | NetworkRestarted():
             say("trouble", node=number, reason=news.reason)
         case _:
-            pass  # standings are asked for; traffic and clocks are no part of this
+            pass  # standings are part of the report; traffic and clocks do not matter here
 
 
 def name_of(group: JudgedGroup) -> str:

@@ -1,4 +1,4 @@
-"""Hostile peers against a live node over real hivemind: each defence refuses its attack, and honest groups go on arriving."""
+"""Hostile peers against a live node over real hivemind: each defence refuses its attack, and honest groups still arrive."""
 
 import asyncio
 import dataclasses
@@ -48,7 +48,7 @@ Arrives = Callable[[], Awaitable[Live]]
 
 
 def slow_answers(scene: Scene) -> Payload:
-    """As much work as texts make of a scorer."""
+    """As much work as texts can cause a scorer."""
     slow = ["<answer>{truth}</answer>", *[f"<answer>{'¬' * 32}{'P' * 68}</answer>"] * 15]
     return attacks.wire(scene, attacks.answering(scene, "propositional_logic", slow, count=10))
 
@@ -90,7 +90,7 @@ async def test_code_and_lies_in_answers_are_judged_and_of_no_effect(
     for name in ("code in answers", "wrong answers"):
         hostile = await attacker(name)
         await hostile.attack(HARMLESS[name], scene_of(hostile))
-        arrived = await victim.ear.hear(GroupsArrived, lambda news, one=hostile: news.origin == one.identity.peer_id)
+        arrived = await victim.ear.hear(GroupsArrived, lambda news, author=hostile: news.origin == author.identity.peer_id)
         for judged in arrived.groups:
             lies = judged.rewards[:4]
             assert max(lies) < RIGHT, (name, judged)
@@ -107,7 +107,7 @@ async def test_groups_that_teach_nothing_take_no_place_and_cost_their_sender_its
     while who in trust.trusted():
         rounds += 1
         await hostile.attack(attacks.useless, dataclasses.replace(scene_of(hostile), round=rounds))
-        arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.heard))
+        arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.news))
         assert len(arrived.groups) == rollout_record.MAX_GROUPS
     assert rounds == math.ceil(useful * TRUSTED_PART / rollout_record.MAX_GROUPS)
     assert (trust.of(who).useful, trust.of(who).rejected) == (useful, 0)
@@ -122,9 +122,10 @@ async def test_nothing_of_a_nearly_right_answer_is_taught(
     await hostile.attack(attacks.nearly_right, scene_of(hostile))
     arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
     paid = [
-        max(each.reward for each in verifier.judge([(one.question, c) for c in one.group.completions])) for one in arrived.groups
+        max(each.reward for each in verifier.judge([(judged.question, c) for c in judged.group.completions]))
+        for judged in arrived.groups
     ]
-    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers pay for them"
+    assert sum(0.2 < reward < RIGHT for reward in paid) >= 3, "scorers reward them"
     assert {reward for judged in arrived.groups for reward in judged.rewards} == {0.0}
     assert victim.node.waiting() == ()
 
@@ -135,8 +136,8 @@ async def test_a_wrong_answer_beside_a_right_one_is_not_taught_along_with_it(
     hostile = await attacker("second answers")
     await hostile.attack(HARMLESS["second answers"], scene_of(hostile))
     arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
-    assert {judged.rewards[:2] for judged in arrived.groups} == {(0.0, 0.0)}, "whatever stands in the last of them"
-    assert {one.reason for judged in arrived.groups for one in judged.verdicts[:2]} == {"several answers"}
+    assert {judged.rewards[:2] for judged in arrived.groups} == {(0.0, 0.0)}, "whatever the last answer is"
+    assert {verdict.reason for judged in arrived.groups for verdict in judged.verdicts[:2]} == {"several answers"}
 
 
 async def test_a_wrong_answer_of_an_attack_is_wrong_where_a_scorer_takes_what_is_close(
@@ -160,7 +161,9 @@ async def test_special_tokens_arrive_and_are_learned_as_the_text_they_are(
     assert arrived.groups[0].group.completions[0].text.startswith("<|im_end|><|endoftext|></s>")
     tokenizer = load_tokenizer(paths.starter())
     written = encode_external(charter, tokenizer, arrived.groups[0], longest=1000).written.completions
-    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], "each ends once, at its end"
+    assert [list(ids).index(tokenizer.stop) for ids in written] == [len(ids) - 1 for ids in written], (
+        "each completion has one stop token, at its end"
+    )
 
 
 async def test_bombs_in_answers_are_judged_earn_nothing_and_do_not_end_the_verifier(
@@ -170,9 +173,13 @@ async def test_bombs_in_answers_are_judged_earn_nothing_and_do_not_end_the_verif
     scene, judging = scene_of(hostile), verifier.pid
     await hostile.attack(attacks.formula_bombs, scene)
     arrived = await victim.ear.hear(GroupsArrived, lambda news: news.origin == hostile.identity.peer_id)
-    assert {judged.group.id.dataset for judged in arrived.groups} == {one.dataset for one in scene.charter.specialties}
+    assert {judged.group.id.dataset for judged in arrived.groups} == {
+        specialty.dataset for specialty in scene.charter.specialties
+    }
     assert not any(teaches(judged.rewards) for judged in arrived.groups)
-    assert hostile.identity.peer_id not in {judged.group.origin for judged in victim.node.waiting()}, "it takes nobody's place"
+    assert hostile.identity.peer_id not in {judged.group.origin for judged in victim.node.waiting()}, (
+        "it takes no place in the pool"
+    )
     await honest_arrives()
     assert verifier.pid == judging
 
@@ -182,8 +189,8 @@ async def test_whoever_stalls_the_verifier_is_not_asked_again_and_it_is_started_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     hostile, judging = await attacker("staller"), verifier.pid
-    with monkeypatch.context() as stalled:  # alone: what else was set for slow computers holds on
-        stalled.setattr(verifying, "STRANGERS_SECONDS", 0.0)  # whatever it says takes longer
+    with monkeypatch.context() as stalled:  # only this timeout: the others stay relaxed for slow computers
+        stalled.setattr(verifying, "STRANGERS_SECONDS", 0.0)  # any answer takes longer
         stalled.setattr(child_process, "LOOK_SECONDS", 0.0)
         await hostile.attack(slow_answers, scene_of(hostile))
         dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == hostile.identity.peer_id)
@@ -210,10 +217,10 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
 
     monkeypatch.setattr(account, "charge", charge)
 
-    def made(each: Attacker, number: int) -> Payload:
+    def slow_payload(each: Attacker, number: int) -> Payload:
         return slow_answers(dataclasses.replace(scene_of(each), round=number))
 
-    payloads = [(each, await asyncio.to_thread(made, each, number)) for number in range(12) for each in hostile]
+    payloads = [(each, await asyncio.to_thread(slow_payload, each, number)) for number in range(12) for each in hostile]
 
     async def go_on() -> None:
         for each, payload in payloads:
@@ -233,7 +240,7 @@ async def test_slow_answers_under_ever_new_hashes_do_not_keep_the_verifier_busy(
     finally:
         flood.cancel()
     assert sum(worked[1:]) < (time.monotonic() - began) * TOGETHER * WORK_RATE + max(worked), (
-        "what was judged last is paid for afterwards"
+        "the last judgement is charged afterwards"
     )
 
 
@@ -244,7 +251,7 @@ async def test_what_drips_or_never_ends_is_cut_off_and_holds_nobody_up(
     hostile = await attacker(name)
     await hostile.attack(HARMLESS[name], scene_of(hostile))
     async with asyncio.timeout(SOON):
-        while not hostile.pulled[victim.identity.peer_id]:  # it is waiting for it
+        while not hostile.pulled[victim.identity.peer_id]:  # until it waits for the payload
             await asyncio.sleep(0.01)
     await honest_arrives()
     async with asyncio.timeout(SOON):
@@ -276,18 +283,18 @@ async def test_junk_under_ever_new_names_is_pulled_until_their_part_is_used_up_a
     first.offer(Payload(os.urandom(1_500_000), epoch=scene_of(first).epoch, changes={"size": 1}))
     await victim.ear.hear(RecordRejected, lambda news: news.origin == first.identity.peer_id)
 
-    tell, heard = looking._on_announcements, asyncio.Event()
+    tell, directory_read = looking._on_announcements, asyncio.Event()
 
     def hear(announced: Mapping[bytes, Announcement]) -> None:
         tell(announced)
         if second.identity.peer_id in announced:
-            heard.set()
+            directory_read.set()
 
     looking._on_announcements = hear
     second.offer(Payload(os.urandom(1000), epoch=scene_of(second).epoch))
-    await asyncio.wait_for(heard.wait(), SOON)
+    await asyncio.wait_for(directory_read.wait(), SOON)
     await honest_arrives()
-    assert [each.pulled[victim.identity.peer_id] for each in (first, second)] == [1, 0], "the honest one pulled for itself"
+    assert [each.pulled[victim.identity.peer_id] for each in (first, second)] == [1, 0], "the honest node pulled it, too"
 
 
 async def test_a_flood_of_groups_fills_a_quarter_of_the_pool_at_most_and_ends_no_looking(
@@ -356,9 +363,9 @@ async def test_a_verifier_that_was_killed_from_outside_is_not_the_senders_offenc
 
 
 async def test_a_greeting_may_not_carry_what_another_announced(attacker: StartAttacker, scene_of: SceneOf, victim: Live) -> None:
-    one, thief = await attacker("one"), await attacker("thief")
-    one.offer(attacks.wire(scene_of(one), []))
-    thief._announced = one._announced
+    author, thief = await attacker("one"), await attacker("thief")
+    author.offer(attacks.wire(scene_of(author), []))
+    thief._announced = author._announced
 
     dropped = await victim.ear.hear(RecordRejected, lambda news: news.origin == thief.identity.peer_id)
 
@@ -378,8 +385,8 @@ async def test_a_node_of_another_kind_is_refused_with_a_sentence(
 ) -> None:
     other = await attacker("other")
     other.greeting = msgspec.msgpack.encode(theirs)
-    told = await victim.ear.peer(other.identity.peer_id, lambda news: bool(news.peer.refusal))
-    assert says in told.peer.refusal
+    peer_news = await victim.ear.peer(other.identity.peer_id, lambda news: bool(news.peer.refusal))
+    assert says in peer_news.peer.refusal
     assert other.identity.peer_id in victim.node._reputations.avoided()
 
 
@@ -413,7 +420,7 @@ async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being
     attacker: StartAttacker, charter: Charter, victim: Live, honest_arrives: Arrives, tmp_path: Path
 ) -> None:
     hostile = [await attacker(f"crowd {number}") for number in range(2)]
-    names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 160)]  # more than they may have of a shard
+    names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 160)]  # more than their share of a shard
     await asyncio.gather(*(each.announce_crowd(names[i::2]) for i, each in enumerate(hostile)))
     shard = await victim.node._connection.network.read_directory(directory.key_of(charter.digest, 0, 0))
     assert len(shard) > 200, "each replica holds SHARD_CAP of them at most; a read puts several together"

@@ -1,4 +1,4 @@
-"""Whoever has one address range counts as one, however many names it goes by: tried with public addresses, over real hivemind."""
+"""A crowd in one address range counts as one party, whatever its number of names: with public addresses, over real hivemind."""
 
 import json
 import os
@@ -28,6 +28,6 @@ def test_a_crowd_of_one_address_range_fills_a_quarter_of_the_pool_and_pushes_nob
         timeout=200,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout)
-    assert found["kept"][f"{crowd.RANGE}.0/24"] == 64
-    assert found["honest"] == 20
+    report = json.loads(done.stdout)
+    assert report["kept"][f"{crowd.RANGE}.0/24"] == 64
+    assert report["honest"] == 20

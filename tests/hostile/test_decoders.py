@@ -1,6 +1,6 @@
-"""Bytes from the network, from links and from files are read or refused in the documented way, whatever they are.
+"""Every decoder accepts or refuses any bytes from the network, links and files in the documented way.
 
-`corpus/` holds inputs that the fuzzer found worth keeping, `found/` every one that a decoder once failed on: a line in hex each.
+`corpus/` holds inputs that the fuzzer selected, `found/` those on which a decoder once failed: one line of hex each.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from near import near
 from waggle.core.errors import LabError
 from waggle_lab.security import decoders
-from waggle_lab.security.decoders import NAMES, Decoder, decoder
+from waggle_lab.security.decoders import NAMES, Decoder, load_decoder
 
 HERE = Path(__file__).parent
 Open = Callable[[str], Decoder]
@@ -21,22 +21,22 @@ Open = Callable[[str], Decoder]
 
 @pytest.fixture(scope="session")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Open:
-    """Opens each decoder once."""
-    made: dict[str, Decoder] = {}
+    """Open each decoder once."""
+    decoders_by_name: dict[str, Decoder] = {}
 
     def open_one(name: str) -> Decoder:
-        if name not in made:
-            made[name] = decoder(name, tmp_path_factory.mktemp(name))
-        return made[name]
+        if name not in decoders_by_name:
+            decoders_by_name[name] = load_decoder(name, tmp_path_factory.mktemp(name))
+        return decoders_by_name[name]
 
     return open_one
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_input_kept_from_fuzzing_is_read_or_refused(name: str, opened: Open) -> None:
-    kept = (*opened(name).seeds, *decoders.kept(HERE / "corpus", name), *decoders.kept(HERE / "found", name))
-    assert len(kept) > len(opened(name).seeds)
-    for data in kept:
+    inputs = (*opened(name).seeds, *decoders.read_corpus(HERE / "corpus", name), *decoders.read_corpus(HERE / "found", name))
+    assert len(inputs) > len(opened(name).seeds)
+    for data in inputs:
         opened(name).check(data)
 
 
@@ -55,4 +55,4 @@ def test_endless_nesting_is_refused(name: str, opening: bytes, opened: Open) -> 
 
 def test_a_decoder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="no decoder nothing"):
-        decoder("nothing", tmp_path)
+        load_decoder("nothing", tmp_path)

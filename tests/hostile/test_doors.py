@@ -1,4 +1,4 @@
-"""Whoever takes the places of a live node, its connections or its shard of the directory, and asks nothing: others get in."""
+"""Peers that occupy the connections of a live node, or its shard of the directory, and ask nothing: others still get in."""
 
 import asyncio
 import itertools
@@ -20,16 +20,16 @@ from waggle.network.web import server
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
-HELD = 150  # connections to the port of p2pd
-BEGUN = b"\x13/multistream/1.0.0\n\x07/noise\n"  # of the handshake of libp2p
-BEGUN_CALLS = 40  # each of them but for its last byte
-ASKED = b"GET /gateway HTTP/1.1\r\nHost: 127.0.0.1\r\n"  # and the question never ends
-CAP = 24  # of a shard: too few to make anybody look deeper
+CONNECTIONS = 150  # to the port of p2pd
+BEGUN = b"\x13/multistream/1.0.0\n\x07/noise\n"  # the start of libp2p's handshake
+BEGUN_CALLS = 40  # each complete except for its last byte
+UNFINISHED_REQUEST = b"GET /gateway HTTP/1.1\r\nHost: 127.0.0.1\r\n"  # the request never ends
+CAP = 24  # of a shard: too few to make a reader look deeper
 
 
 @asynccontextmanager
-async def held(port: int, begun: bytes, sources: Sequence[str]) -> AsyncIterator[list[asyncio.StreamReader]]:
-    """A connection from each of these addresses: every other one says something first, and then no more."""
+async def held_connections(port: int, begun: bytes, sources: Sequence[str]) -> AsyncIterator[list[asyncio.StreamReader]]:
+    """Open a connection from each of these addresses; every other one sends `begun`, and nothing more."""
     ends = [await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0)) for source in sources]
     try:
         for _, writer in ends[::2]:
@@ -43,7 +43,7 @@ async def held(port: int, begun: bytes, sources: Sequence[str]) -> AsyncIterator
 async def test_handshakes_that_never_end_keep_nobody_out_of_a_node(start: Start, charter: Charter, verifier: Verifier) -> None:
     victim = await start("victim")
     (address, *_) = await victim.node.addresses()
-    async with held(int(address.split("/")[4]), BEGUN, ["127.0.0.1"] * HELD):
+    async with held_connections(int(address.split("/")[4]), BEGUN, ["127.0.0.1"] * CONNECTIONS):
         await honest_one(start, address, charter, verifier, victim)
 
 
@@ -59,7 +59,7 @@ async def test_calls_that_are_begun_and_never_end_do_not_fill_the_memory(
     assert 0 < before < connection.MOST_MEMORY / 4
     monkeypatch.setattr(connection, "MOST_MEMORY", before + BEGUN_CALLS * MAX_PULL_BYTES // 2)
 
-    with suppress(ConnectionError, *load_hivemind().failures):  # whoever hears it may be gone before it is all said
+    with suppress(ConnectionError, *load_hivemind().failures):  # the node may close the connection before all is sent
         await hostile.begin_calls(victim.identity.peer_id, BEGUN_CALLS)
     restarted = await victim.ear.hear(NetworkRestarted)
 
@@ -73,11 +73,11 @@ async def test_three_address_ranges_that_hold_every_connection_of_a_gateway_keep
 ) -> None:
     monkeypatch.setattr(server, "MOST", 9)
     monkeypatch.setattr(server, "MOST_FROM_ONE", 3)
-    monkeypatch.setattr(server, "OPEN_S", 10 * SOON)  # nobody is given up for asking nothing
+    monkeypatch.setattr(server, "OPEN_S", 10 * SOON)  # no connection is closed for being silent
     monkeypatch.setattr(server, "source_of", lambda address, *, relayed: "" if address == "/ip/127.0.0.1" else address)
     lender = await start("lender", web_port=0, gateway=True)
     crowd = [f"127.0.0.{number}" for number in (2, 3, 4) for _ in range(3)]
-    async with held(lender.node.web_port, ASKED, crowd) as readers:
+    async with held_connections(lender.node.web_port, UNFINISHED_REQUEST, crowd) as readers:
         door = f"ws://127.0.0.1:{lender.node.web_port}/gateway"
         honest = await start("honest", gateways=(door,), light=True)
         ids = question_ids(charter, verifier, honest.identity.peer_id, 1)
@@ -94,15 +94,15 @@ async def test_a_shard_full_of_names_that_are_renewed_for_ever_keeps_nobody_from
     victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"crowd {number}") for number in range(4)]  # each has room for a quarter of them
-    for each in hostile:  # else each stores with five, and of six nodes the farthest from the key is never asked
+    for each in hostile:  # with the default of five, the farthest of six nodes is never asked
         each.network._node.num_replicas = 6
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(CAP)]
     storage = victim.node._connection.network._node.protocol.storage
     key = load_hivemind().DHTID.generate(directory.key_of(charter.digest, 0, 0))
 
     def inside() -> set[bytes]:
-        kept = storage.get(key)
-        return {origin for origin, _ in kept.value.items()} if kept else set()
+        entry = storage.get(key)
+        return {origin for origin, _ in entry.value.items()} if entry else set()
 
     async def renew() -> None:
         for _ in itertools.count():

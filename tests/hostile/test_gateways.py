@@ -1,4 +1,4 @@
-"""Gateways against those they serve: what one of them makes up is nobody's fault but its own, and keeps no payload away."""
+"""Gateways against light clients and the reverse: a gateway's forgeries blame no one else and hold back no payload."""
 
 import asyncio
 import gc
@@ -20,7 +20,7 @@ from websockets.protocol import State
 
 from network.leaderboard.test_exchange import exam, of, truths
 from network.loopback import SOON, Ear, Start, answered, callbacks, fresh_identity, options, question_ids
-from network.transport.gateway.test_server import announcing, asked, introduce, lending
+from network.transport.gateway.test_server import announcing, blob_of, introduce, lending
 from waggle.network.identity.keys import Identity
 from waggle.network.identity.membership import Membership
 from waggle.network.limits.address_ranges import RELAYED
@@ -56,7 +56,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 __all__ = ["exam"]
 
-LARGE, ASKED = bytes(MAX_BLOB), AT_ONCE - 1  # of a payload that was left with a gateway: no more than a client's share
+LARGE, REQUESTS = bytes(MAX_BLOB), AT_ONCE - 1  # of one client for a payload, which its share allows
 
 
 async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
@@ -64,29 +64,29 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
 ) -> None:
     client, liar, true = (fresh_identity(tmp_path, name) for name in ("client", "liar", "true"))
     groups = answered(charter, verifier, client.peer_id, question_ids(charter, verifier, client.peer_id, 1))
-    made = RolloutRecord(origin=client.peer_id, round=1, epoch=groups[0].id.epoch, model="starter", groups=tuple(groups))
+    record = RolloutRecord(origin=client.peer_id, round=1, epoch=groups[0].id.epoch, model="starter", groups=tuple(groups))
     answers = AnswerSheet(
         origin=client.peer_id, epoch=exam.epoch, exam=exam.digest, round=40, learned=3, model="starter",
         answers=tuple(truths(verifier, exam, 7)),
     )  # fmt: skip
-    given = {
+    blobs = {
         hashlib.sha256(each).digest(): each
-        for each in (rollout_record.encode(made, charter), answer_sheet.signed(answers, charter, client))
+        for each in (rollout_record.encode(record, charter), answer_sheet.signed(answers, charter, client))
     }
-    blob, named = given
+    blob, named = blobs
     announced = Announcement(
-        charter=charter.digest, sha256=blob, size=len(given[blob]), round=1, epoch=made.epoch, model="starter", sheet=named,
+        charter=charter.digest, sha256=blob, size=len(blobs[blob]), round=1, epoch=record.epoch, model="starter", sheet=named,
         specialties=rollout_record.specialties_of(groups, charter), expires=int((time.time() + 200) * 1000),
         via=(liar.peer_id, true.peer_id),
     )  # fmt: skip
-    asked: list[bytes] = []
+    requests: list[bytes] = []
 
     async def lie(_peer_id: bytes, sha256: bytes) -> bytes:
-        asked.append(sha256)
+        requests.append(sha256)
         return b"made up"
 
     async def give(_peer_id: bytes, sha256: bytes) -> bytes:
-        return given.get(sha256, b"")
+        return blobs.get(sha256, b"")
 
     reader = await start("reader", seeds=(seed_address,), leaderboard=True)
     async with AsyncExitStack() as stack:
@@ -98,11 +98,11 @@ async def test_what_a_gateway_makes_up_is_passed_over_and_the_next_one_asked(
             key = directory.key_of(charter.digest, 0, 0)
         await dht.announce(key, client.peer_id, announcements.signed(announced, client), announced.expires_at)
         arrived = await reader.ear.hear(GroupsArrived)
-        told = await reader.ear.hear(LeaderboardChanged, lambda news: of(news.comparison, client) is not None)
+        news_of_sheets = await reader.ear.hear(LeaderboardChanged, lambda news: of(news.comparison, client) is not None)
 
     assert (arrived.origin, [each.group for each in arrived.groups]) == (client.peer_id, groups)
-    assert of(told.comparison, client).right == 7
-    assert set(asked) == set(given), "it was asked first, and each of both once"
+    assert of(news_of_sheets.comparison, client).right == 7
+    assert set(requests) == set(blobs), "it was asked first, and once for each"
     assert reader.ear.all(RecordRejected) == []
     assert reader.node._reputations.of(client.peer_id).rejected == 0
 
@@ -138,10 +138,10 @@ async def test_the_directory_goes_to_a_client_as_fast_as_its_share_allows(
 async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
     charter: Charter, identity: Identity, tmp_path: Path
 ) -> None:
-    asked: list[tuple[bytes, int]] = []
+    charges: list[tuple[bytes, int]] = []
 
     def tell(source: bytes, size: int) -> bool:
-        asked.append((source, size))
+        charges.append((source, size))
         return False
 
     async def listed() -> dict[bytes, bytes]:
@@ -153,37 +153,37 @@ async def test_a_directory_that_may_not_be_told_now_is_not_answered_as_empty(
         await connection.recv()
         async with asyncio.timeout(SOON):
             await connection.send(msgspec.msgpack.encode(DirectoryRequest(1)))
-            while not asked:
+            while not charges:
                 await asyncio.sleep(0.01)
             await connection.send(msgspec.msgpack.encode(UploadRequest(2, b"mine")))
             assert msgspec.msgpack.decode(await connection.recv(), type=Response) == Response(2, DONE)
-        assert asked == [(identity.peer_id, 138)]
+        assert charges == [(identity.peer_id, 138)]
 
 
 async def test_for_light_clients_the_directory_is_read_no_more_often_than_a_limit_of_traffic_allows(
     charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
-    found, reads = {bytes(38): bytes(300)}, 0
+    directory_entries, reads = {bytes(38): bytes(300)}, 0
 
     async def read(_key: str) -> dict[bytes, bytes]:
         nonlocal reads
         reads += 1
-        return found
+        return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
-    assert [await node._directory.entries() for _ in range(3)] == [found] * 3
+    assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 3
     node.limit(1000.0)
-    assert [await node._directory.entries() for _ in range(3)] == [found] * 3
+    assert [await node._directory.entries() for _ in range(3)] == [directory_entries] * 3
     assert reads == 4
 
 
 async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_often_and_keep_it_from_nobody(
     charter: Charter, verifier: Verifier, identity: Identity
 ) -> None:
-    found, begun, answers = {bytes(38): bytes(300)}, asyncio.Event(), asyncio.Event()
+    directory_entries, begun, answers = {bytes(38): bytes(300)}, asyncio.Event(), asyncio.Event()
     reads = 0
 
     async def read(_key: str) -> dict[bytes, bytes]:
@@ -191,7 +191,7 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
         reads += 1
         begun.set()
         await answers.wait()
-        return found
+        return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
@@ -206,9 +206,9 @@ async def test_light_clients_that_ask_and_leave_have_the_directory_read_no_more_
     honest.cancel()
     await asyncio.wait([honest])
     answers.set()
-    assert await node._directory.entries() == found
+    assert await node._directory.entries() == directory_entries
     assert reads == 1
-    assert not node._bandwidth.may_read_directory(), "it is paid for, though whoever asked first has left"
+    assert not node._bandwidth.may_read_directory(), "it is charged, although the first client has left"
 
 
 @pytest.mark.parametrize("leaves", [False, True])
@@ -226,47 +226,47 @@ async def test_what_a_light_client_has_pulled_in_vain_is_paid_for_out_of_the_lim
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(network=SimpleNamespace(pull=pull))  # type: ignore[assignment]
     node.limit(1000.0)
-    asked = asyncio.create_task(node._pull_for(bytes(38), bytes(32), SOON))
+    pulling = asyncio.create_task(node._pull_for(bytes(38), bytes(32), SOON))
     await begun.wait()
     if leaves:
-        asked.cancel()
-    await asyncio.wait([asked])
-    assert asked.cancelled() if leaves else asked.result() == b""
+        pulling.cancel()
+    await asyncio.wait([pulling])
+    assert pulling.cancelled() if leaves else pulling.result() == b""
     assert not node._bandwidth.may_receive()
 
 
 async def test_light_clients_are_told_what_was_last_read_while_strangers_hold_up_the_directory(
     charter: Charter, verifier: Verifier, identity: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, reads, away = {bytes(38): bytes(300)}, 0, False
+    directory_entries, reads, away = {bytes(38): bytes(300)}, 0, False
 
     async def read(_key: str) -> dict[bytes, bytes]:
         nonlocal reads
         reads += 1
         if away:
             raise PeerAway("too slow")
-        return found
+        return directory_entries
 
     node = open_node(options(), charter, identity, verifier, lambda news: None)
     node._connection = SimpleNamespace(network=SimpleNamespace(read_directory=read, replicas=1))  # type: ignore[assignment]
-    assert await node._directory.entries() == found
+    assert await node._directory.entries() == directory_entries
     away = True
     monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 0.0)
-    assert await node._directory.entries() == found
+    assert await node._directory.entries() == directory_entries
     monkeypatch.setattr("waggle.network.exchange.directory_cache.READ_EVERY_S", 1e6)
-    assert await asyncio.gather(*(node._directory.entries() for _ in range(8))) == [found] * 8
+    assert await asyncio.gather(*(node._directory.entries() for _ in range(8))) == [directory_entries] * 8
     assert reads == 2
     monkeypatch.setattr("waggle.network.exchange.directory_cache.STALE_S", 0.0)
-    assert await node._directory.entries() == {}, "of what is long over a client would think that its clock is off"
+    assert await node._directory.entries() == {}, "with expired entries a client would believe that its clock is wrong"
 
 
 @asynccontextmanager
 async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
-    """A client asks for more than the network holds on its way, and leaves it there."""
+    """Let a client ask for more than the network buffers, and read nothing."""
     connection.transport.pause_reading()
     try:
-        with suppress(ConnectionClosed):  # given up already
-            for number in range(ASKED):
+        with suppress(ConnectionClosed):  # the gateway has already closed it
+            for number in range(REQUESTS):
                 await connection.send(msgspec.msgpack.encode(PullRequest(number, bytes(38), hashlib.sha256(LARGE).digest())))
         yield
     finally:
@@ -274,17 +274,17 @@ async def reads_nothing(connection: ClientConnection) -> AsyncIterator[None]:
 
 
 class Besieged:
-    """A gateway with eight places, four of them for one address range, and whoever comes to it from ranges made up."""
+    """A gateway with eight places, four of them for one address range, and clients from invented ranges."""
 
     def __init__(
-        self, address: str, lent: gateway.GatewayServer, stack: AsyncExitStack, folder: Path, given: Sequence[bytes]
+        self, address: str, lent: gateway.GatewayServer, stack: AsyncExitStack, folder: Path, clients_served: Sequence[bytes]
     ) -> None:
         self.address, self.lent, self.folder = address, lent, folder
-        self.given = given  # to whom a payload went
+        self.clients_served = clients_served  # who received a payload
         self._stack = stack
 
     async def come(self, name: str, range_: int) -> ClientConnection | None:
-        """A client that is let in; None where it is not."""
+        """Connect a client; None if it is refused."""
         connection = await self._stack.enter_async_context(
             connect(f"{self.address}?{range_}", max_size=gateway_frames.MAX_MESSAGE)
         )
@@ -304,7 +304,7 @@ class Besieged:
         return False
 
     async def sticks(self, name: str, range_: int) -> tuple[ClientConnection, ServerConnection]:
-        """Both ends of a client that is let in, asks for more than the network holds, and reads none of it."""
+        """Both ends of a client that is accepted, asks for more than the network buffers, and reads nothing."""
         connection, who = await self.come(name, range_), fresh_identity(self.folder, name).peer_id
         assert connection is not None
         here = self.lent._clients[who]
@@ -315,7 +315,7 @@ class Besieged:
         return connection, here
 
     def wait(self) -> None:
-        """As long as whoever shares nothing may stay when others come."""
+        """Let clients that share nothing use up the time that they may stay when others come."""
         for each in self.lent._shared:
             self.lent._shared[each] -= LIFETIME_S + 1
 
@@ -325,15 +325,15 @@ async def besieged(charter: Charter, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gateway, "MAX_CLIENTS", 8)
     monkeypatch.setattr(gateway, "MAX_FROM_ONE", 4)
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
-    given: list[bytes] = []
+    clients_served: list[bytes] = []
 
     def give(client: bytes, _source: str, _sha256: bytes, blob: bytes) -> bytes:
-        given.append(client)
+        clients_served.append(client)
         return blob
 
     lender = fresh_identity(tmp_path, "lender")
     async with lending(charter, lender, serve_payload=give) as (address, lent), AsyncExitStack() as stack:
-        yield Besieged(address, lent, stack, tmp_path, given)
+        yield Besieged(address, lent, stack, tmp_path, clients_served)
 
 
 async def test_whoever_shares_nothing_for_long_makes_room_for_others_and_whoever_does_stays(besieged: Besieged) -> None:
@@ -358,7 +358,7 @@ async def test_two_address_ranges_do_not_close_a_gateway_whatever_they_share(bes
 
     honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
     for i in range(6):
-        assert await besieged.come(f"more {i}", 1 + i % 2) is None, "as many as others have"
+        assert await besieged.come(f"more {i}", 1 + i % 2) is None, "as many as other clients have"
     assert all([await besieged.serves(each) for each in honest])
     assert [await besieged.serves(each) for each in crowd].count(False) == 2
     assert await besieged.serves(await besieged.come("elsewhere", 4))
@@ -369,7 +369,7 @@ async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(
     besieged.wait()
     async with connect(f"{besieged.address}?3") as connection:
         await introduce(connection, fresh_identity(besieged.folder, "gone"))
-    async with asyncio.timeout(SOON):  # both leave in turns of their own
+    async with asyncio.timeout(SOON):  # both leave at a time of their own
         while not len(besieged.lent._clients) == len(besieged.lent._shared) == gateway.MAX_CLIENTS - 1:
             await asyncio.sleep(0.01)
     assert sum(each is not None and each.state is State.OPEN for each in crowd) == gateway.MAX_CLIENTS - 1
@@ -378,13 +378,15 @@ async def test_who_makes_room_is_closed_also_where_the_newcomer_is_gone_at_once(
 async def test_clients_that_read_nothing_hold_up_nobody_who_takes_their_place(
     besieged: Besieged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)  # nobody is given up for it
+    monkeypatch.setattr(bounded_connection, "READ_S", 10 * SOON)  # no client is closed for it
     besieged.lent._store(b"somebody", LARGE)
     for i in range(8):
         await besieged.sticks(f"crowd {i}", 1 + i % 2)
     honest = [await besieged.come(f"honest {i}", 3) for i in range(2)]
     assert all([await besieged.serves(each) for each in honest])
-    assert await besieged.serves(await besieged.come("crowd 7", 2)), "under its own name: its network had changed"
+    assert await besieged.serves(await besieged.come("crowd 7", 2)), (
+        "it is let in under its own name, as its network may have changed"
+    )
     assert len(besieged.lent._clients) == gateway.MAX_CLIENTS
 
 
@@ -395,14 +397,14 @@ async def test_whoever_reads_nothing_fills_our_memory_with_one_answer_alone_and_
     besieged.lent._store(b"somebody", LARGE)
     connection, here = await besieged.sticks("slow", 1)
     async with asyncio.timeout(SOON):
-        while len(besieged.given) < ASKED:
+        while len(besieged.clients_served) < REQUESTS:
             await asyncio.sleep(0.01)
         assert here.transport.get_write_buffer_size() <= gateway_frames.MAX_MESSAGE
         connection.transport.resume_reading()
-        answers = [msgspec.msgpack.decode(await connection.recv(), type=Response) for _ in range(ASKED)]
+        answers = [msgspec.msgpack.decode(await connection.recv(), type=Response) for _ in range(REQUESTS)]
         while here.paused:
             await asyncio.sleep(0.01)
-    assert [each.blob for each in answers] == [LARGE] * ASKED
+    assert [each.blob for each in answers] == [LARGE] * REQUESTS
     assert here.late.cancelled()  # type: ignore[attr-defined]
 
 
@@ -425,13 +427,13 @@ async def test_whoever_reads_slowly_stays_for_as_long_as_it_takes(besieged: Besi
     _, here = await besieged.sticks("slow", 1)
     assert isinstance(here, bounded_connection.BoundedConnection)
     here.late.cancel()
-    left = here.transport.get_write_buffer_size()
-    here._check(left + 1)
-    assert not here.transport.is_closing(), "something was taken"
-    assert not here.late.cancelled(), "it is looked at again"
+    unsent = here.transport.get_write_buffer_size()
+    here._check(unsent + 1)
+    assert not here.transport.is_closing(), "the client read something"
+    assert not here.late.cancelled(), "it is checked again"
     here.late.cancel()
-    here._check(left)
-    assert here.transport.is_closing(), "nothing was taken"
+    here._check(unsent)
+    assert here.transport.is_closing(), "the client read nothing"
 
 
 async def test_a_stranger_that_pings_and_reads_nothing_does_not_fill_our_memory(
@@ -504,10 +506,10 @@ async def test_what_is_waited_for_by_those_who_read_nothing_is_bounded_in_all_an
     honest = await besieged.come("honest", 2)
     assert honest is not None
     async with asyncio.timeout(SOON):
-        while len(besieged.given) < ASKED:
+        while len(besieged.clients_served) < REQUESTS:
             await asyncio.sleep(0.01)
         assert besieged.lent._unsent.keys() == {here}
-        assert await asked(honest, ask) == LARGE
+        assert await blob_of(honest, ask) == LARGE
         await here.wait_closed()
         while besieged.lent._unsent:
             await asyncio.sleep(0.01)
@@ -525,24 +527,24 @@ async def test_a_light_client_verifies_nothing_twice_and_gives_up_an_answer_of_f
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(3)]
     honest = [DirectoryEntry(each.peer_id, announcements.signed(announced, each)) for each in names]
     forged = [DirectoryEntry(bytes([0, 36, 8, 1, 18, 32]) + os.urandom(32), honest[0].signed) for _ in range(100)]
-    verified, verify, shown = list[bytes](), announcements.verify, list[DirectoryEntry]()
+    verified, verify, listing = list[bytes](), announcements.verify, list[DirectoryEntry]()
 
     async def all_answer(_make: object) -> dict[str, Response]:
-        return {"one": Response(1, listed=tuple(shown))}
+        return {"one": Response(1, listed=tuple(listing))}
 
     monkeypatch.setattr(gates, "_of_all", all_answer)
-    monkeypatch.setattr(announcements, "verify", lambda *given: verified.append(given[0]) or verify(*given))
-    for listed, found, cost in (
+    monkeypatch.setattr(announcements, "verify", lambda *arguments: verified.append(arguments[0]) or verify(*arguments))
+    for listed, count, cost in (
         (honest, 3, 3), (honest, 3, 0), ([*forged[:MOST_FORGED], *honest], 3, MOST_FORGED),
         ([*honest, *forged], 3, MOST_FORGED + 1), ([*forged, *honest], 0, MOST_FORGED + 1),
     ):  # fmt: skip
-        shown[:] = listed
+        listing[:] = listed
         verified.clear()
-        assert (len(await gates.read_directory("")), len(verified)) == (found, cost)
+        assert (len(await gates.read_directory("")), len(verified)) == (count, cost)
 
 
 async def let_in(connection: ServerConnection, who: Identity, charter: Charter) -> None:
-    """As a gateway of this swarm does it."""
+    """Accept a client as a gateway of this swarm does."""
     await connection.send(msgspec.msgpack.encode(Welcome(PROTOCOL, who.peer_id, charter.digest, bytes(32))))
     hello = msgspec.msgpack.decode(await connection.recv(), type=Hello)
     await connection.send(who.sign(PROOF, hello.signature))
@@ -598,10 +600,10 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
         await full.wait()
         connection.protocol.send_close(1000)
         connection.send_data()
-        await left.wait()
+        await closing.wait()
         connection.transport.abort()
 
-    full, left = asyncio.Event(), asyncio.Event()
+    full, closing = asyncio.Event(), asyncio.Event()
     async with serve(read_nothing, "127.0.0.1", 0, ping_interval=None) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         member = Membership(charter, identity.peer_id)
@@ -630,7 +632,7 @@ async def test_a_gateway_that_reads_nothing_is_given_up_and_fills_no_memory(
             assert here.transport.get_write_buffer_size() == 0
         finally:
             full.set()
-            left.set()
+            closing.set()
             await node.close()
     gc.collect()
     assert "never retrieved" not in caplog.text
@@ -643,7 +645,8 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
     blob = bytes(1000)
     ask = PullRequest(1, bytes(38), hashlib.sha256(blob).digest())
     monkeypatch.setattr("waggle.network.node.UPLOAD_RATE", 0.0)
-    monkeypatch.setattr("waggle.network.node.UPLOAD_BURST", (4.0 if place else 8.0) * len(blob))  # half is for who wants little
+    # half is for clients that want little
+    monkeypatch.setattr("waggle.network.node.UPLOAD_BURST", (4.0 if place else 8.0) * len(blob))
     monkeypatch.setattr(gateway, "_source", lambda connection: connection.request.path.partition("?")[2])
     monkeypatch.setattr(interface, "source_of", lambda address, *, relayed: RELAYED)
     lender = await start("lender", web_port=0, gateway=True)
@@ -657,10 +660,10 @@ async def test_light_clients_of_one_place_leave_relayed_peers_and_other_clients_
             return connection
 
         crowd = [await client(f"crowd {number}", place) for number in range(5)]
-        assert await asked(crowd[0], UploadRequest(1, blob)) == DONE
-        assert [await asked(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have had all of one share"
+        assert await blob_of(crowd[0], UploadRequest(1, blob)) == DONE
+        assert [await blob_of(each, ask) for each in crowd] == [*[blob] * 4, b""], "they have used up one share"
 
-        assert await asked(await client("elsewhere", "9.9.9.0/24"), ask) == blob
+        assert await blob_of(await client("elsewhere", "9.9.9.0/24"), ask) == blob
         relayed = await open_network(options(), fresh_identity(tmp_path, "relayed"), Services(), port=0)
         stack.push_async_callback(relayed.close)
         await relayed.connect((await lender.node.addresses())[0])
@@ -675,9 +678,9 @@ async def test_a_light_client_that_would_lend_its_web_port_keeps_its_own_gateway
     light = await start("light", web_port=0, gateway=True, **doors)
     await light.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     (gate,) = light.node._connection.network.open.values()  # type: ignore[attr-defined]
-    with suppress(InvalidStatus):  # it serves nobody
+    with suppress(InvalidStatus):  # it serves no clients
         async with connect(f"ws://127.0.0.1:{light.node.web_port}/gateway") as connection:
             await introduce(connection, stranger)
             await connection.recv()
-            await asked(connection, announcing(charter, stranger))
+            await blob_of(connection, announcing(charter, stranger))
     assert (await gate.ask(DirectoryRequest)).listed == ()

@@ -1,4 +1,4 @@
-"""Strangers below the protocol, over a real p2pd: what they write into hivemind's messages ends, deafens and fills no node."""
+"""Strangers below Waggle's protocol, over a real p2pd: malformed messages of hivemind end, deafen and fill no node."""
 
 import asyncio
 import functools
@@ -21,14 +21,14 @@ from waggle.network.transport.interface import Services
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
-TOO_LONG = 200_000  # bytes: in p2pd's log a line of 320 kB, of which Python takes 64
-UNREADABLE = b"\xa3\x06\xac\x06"  # the beginning of one group and the end of another: p2pd passes over it, and Python does not
+TOO_LONG = 200_000  # bytes: a line of 320 kB in p2pd's log, while Python reads 64
+UNREADABLE = b"\xa3\x06\xac\x06"  # the start of one group and the end of another: p2pd accepts it, Python does not
 Send = Callable[..., Awaitable[None]]
 Hears = Callable[[], Awaitable[Live]]
 
 
 def delimited(message: bytes) -> bytes:
-    """Behind its length, as p2pd and hivemind write to each other."""
+    """With its length in front, as p2pd and hivemind write to each other."""
     length, written = len(message), b""
     while length > 127:
         written, length = written + bytes([length & 127 | 128]), length >> 7
@@ -46,8 +46,8 @@ async def one_message(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.fixture
 async def stack() -> AsyncIterator[AsyncExitStack]:
-    async with AsyncExitStack() as made:
-        yield made
+    async with AsyncExitStack() as exit_stack:
+        yield exit_stack
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def messages() -> Any:
 
 @pytest.fixture
 async def stranger() -> AsyncIterator[Any]:
-    """p2pd without any of our code above it."""
+    """A p2pd without any of Waggle's code above it."""
     p2p = await load_hivemind().P2P.create(host_maddrs=["/ip4/127.0.0.1/tcp/0"], dht_mode="server", nat_port_map=False)
     yield p2p
     await p2p.shutdown()
@@ -68,18 +68,18 @@ async def stranger() -> AsyncIterator[Any]:
 
 @pytest.fixture
 def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
-    """p2pd writes down what strangers send, as it does by itself."""
+    """Let p2pd log what strangers send, as it does by default."""
     monkeypatch.setenv("GOLOG_LOG_LEVEL", "INFO")
 
 
 @pytest.fixture
 async def living(start: Start, seed_address: str) -> AsyncIterator[Live]:
-    """A node in a swarm; at the end it must still run."""
+    """A node in a swarm, which must still run at the end."""
     node = await start("living", seeds=(seed_address,))
     running = asyncio.create_task(node.node.run())
     await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     yield node
-    assert not running.done(), "somebody ended it"
+    assert not running.done(), "the node ended"
     running.cancel()
     await asyncio.wait([running])
 
@@ -96,7 +96,7 @@ def dht_of(live: Live) -> HivemindNetwork:
 
 
 async def call(stranger: Any, living: Live, address: str) -> Any:
-    """Connect the stranger; the victim as it names it."""
+    """Connect the stranger; returns the victim's id in p2pd's form."""
     hivemind = load_hivemind()
     peer = hivemind.PeerID(living.identity.peer_id)
     await stranger._client.connect(peer, [hivemind.Multiaddr(address.rsplit("/p2p/", 1)[0])])
@@ -110,8 +110,8 @@ async def send(stranger: Any, living: Live, messages: Any) -> Send:
 
     async def sends(served: str, behind: bytes = b"", named: bytes = b"") -> None:
         _, _, writer = await stranger.call_binary_stream_handler(peer, "waggle/greeting")
-        asked = messages.CallUnaryRequest(peer=b"x", proto=served, data=b"").SerializeToString() + behind
-        writer.write(delimited(b"\x0a\x10" + (named or uuid.uuid4().bytes) + b"\x1a" + delimited(asked)))
+        call = messages.CallUnaryRequest(peer=b"x", proto=served, data=b"").SerializeToString() + behind
+        writer.write(delimited(b"\x0a\x10" + (named or uuid.uuid4().bytes) + b"\x1a" + delimited(call)))
         await writer.drain()
         writer.close()
 
@@ -124,10 +124,10 @@ async def test_a_replica_that_names_the_asker_among_its_neighbours_ends_no_annou
     bad = await open_network(options(), fresh_identity(tmp_path, "bad"), Services(), port=0)
     stack.push_async_callback(bad.close)
     protocol: Any = bad._node.protocol
-    honest, asked = protocol.routing_table.get_nearest_neighbors, asyncio.Event()
+    honest, is_asked = protocol.routing_table.get_nearest_neighbors, asyncio.Event()
 
     def everybody(query: Any, k: int, exclude: Any = None) -> Any:
-        asked.set()
+        is_asked.set()
         return honest(query, k)
 
     protocol.routing_table.get_nearest_neighbors = everybody
@@ -138,14 +138,14 @@ async def test_a_replica_that_names_the_asker_among_its_neighbours_ends_no_annou
             await asyncio.sleep(0.01)
     ids = question_ids(charter, verifier, living.identity.peer_id, 1)
     share(living.node, answered(charter, verifier, living.identity.peer_id, ids))
-    await asyncio.wait_for(asked.wait(), SOON)
+    await asyncio.wait_for(is_asked.wait(), SOON)
     await still_hears()
 
 
 async def test_a_message_that_holds_no_answer_ends_nobody_who_waits_for_one(
     stranger: Any, living: Live, messages: Any, still_hears: Hears
 ) -> None:
-    asked = asyncio.Event()
+    is_asked = asyncio.Event()
 
     async def lie(_info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = messages.PersistentConnectionRequest()
@@ -153,11 +153,11 @@ async def test_a_message_that_holds_no_answer_ends_nobody_who_waits_for_one(
         answer = messages.PersistentConnectionRequest(callId=request.callId, cancel=messages.Cancel())
         writer.write(delimited(answer.SerializeToString()))
         await writer.drain()
-        asked.set()
+        is_asked.set()
 
     await stranger.add_binary_stream_handler("DHTProtocol.rpc_ping", lie)
     await call(stranger, living, (await living.node.addresses())[0])
-    await asyncio.wait_for(asked.wait(), SOON)
+    await asyncio.wait_for(is_asked.wait(), SOON)
     await still_hears()
 
 
@@ -171,14 +171,14 @@ async def test_lines_too_long_to_read_stop_no_network_process(talkative: None, s
     victim, peer = dht_of(living).daemon.p2p, await call(stranger, living, (await living.node.addresses())[0])
     key = b"/x/".ljust(TOO_LONG, b"A")
     record = b"\x0a" + delimited(key) + b"\x12\x01v"
-    asked = b"\x08\x00\x12" + delimited(key) + b"\x1a" + delimited(record)  # PUT_VALUE
+    request = b"\x08\x00\x12" + delimited(key) + b"\x1a" + delimited(record)  # PUT_VALUE
     for _ in range(3):
         async with asyncio.timeout(SOON):
             _, reader, writer = await stranger.call_binary_stream_handler(peer, "/ipfs/kad/1.0.0")
-            writer.write(delimited(asked))
+            writer.write(delimited(request))
             with suppress(OSError):
                 await writer.drain()
-                await reader.read()  # nothing: it was refused, and written down
+                await reader.read()  # empty: the call was refused and logged
         writer.close()
     assert not victim._reader_task.done()
     os.kill(victim._child.pid, signal.SIGTERM)
@@ -194,16 +194,16 @@ async def test_who_hears_nothing_any_more_is_started_again(living: Live, still_h
 
 
 async def test_calls_that_nobody_serves_or_that_have_one_name_are_not_kept(send: Send, living: Live) -> None:
-    kept = dht_of(living).daemon.p2p._client.control._handler_tasks
-    seen: list[object] = []
-    admit = type(kept).__setitem__
-    type(kept).__setitem__ = lambda self, name, task: (seen.append(name), admit(self, name, task))[1]
+    tasks = dht_of(living).daemon.p2p._client.control._handler_tasks
+    names: list[object] = []
+    admit = type(tasks).__setitem__
+    type(tasks).__setitem__ = lambda self, name, task: (names.append(name), admit(self, name, task))[1]
     try:
         for number in range(20):
             await send("nobody")
             await send("waggle/greeting", named=bytes([number // 2]) * 16)
         async with asyncio.timeout(SOON):
-            while len(seen) < 40 or kept:
+            while len(names) < 40 or tasks:
                 await asyncio.sleep(0.01)
     finally:
-        type(kept).__setitem__ = admit
+        type(tasks).__setitem__ = admit

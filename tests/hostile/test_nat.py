@@ -1,4 +1,4 @@
-"""Behind a router that lets nobody in, a node is called through its seed, within seconds and without being asked."""
+"""A node behind a router that blocks incoming calls is called through its seed, within seconds and without any setting."""
 
 from pathlib import Path
 

@@ -1,8 +1,8 @@
-"""A network of 4 + 4 real nodes that was cut in two becomes one again, within half a minute, and loses nothing.
+"""A network of 4 + 4 real nodes that was cut in two reunites within half a minute and loses nothing.
 
 Nothing lost means: no node and no network process ended; every group that had arrived still waits to be trained on, and none
-came twice; every standing and every address is kept; and what each node offered last, made while the two sides were apart,
-arrives at all. An offer that a newer one took the place of is not made up for: in a whole swarm, too, nobody samples every group.
+arrived twice; every reputation and address is kept; and each node's last offer, made during the partition, arrives. Older offers
+that a newer one replaced are not sent again: even in a whole swarm no node samples every group.
 """
 
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_a_swarm_cut_in_two_is_one_again_with_nothing_lost(tmp_path: Path, way: 
     for me, before, after, arrived in zip(healed.peers, healed.before, healed.after, healed.arrived, strict=True):
         others = set(healed.peers) - {me}
         for number in (BEFORE, ALONE):
-            assert {origin for origin, found, _ in arrived if found == number} == others
+            assert {origin for origin, round_, _ in arrived if round_ == number} == others
         assert sorted(name for _, _, groups in arrived for name in groups) == after["waiting"]
         assert set(before["waiting"]) <= set(after["waiting"])
         assert after["received"] == {

@@ -1,4 +1,4 @@
-"""Right answers with a planted phrase reach a live node over hivemind: with its bounds it learns nothing of them."""
+"""Right answers with a planted phrase reach a live node over hivemind; its bounds keep it from learning the phrase."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,8 +31,8 @@ async def test_a_phrase_planted_in_right_answers_is_learned_by_nobody_who_has_bo
     for each in hostile:
         await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     waiting = {judged.group.origin for judged in victim.node.waiting()}
-    assert waiting == {each.identity.peer_id for each in hostile}, "rewards alone see nothing wrong"
-    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.Rules(), bounds=bounds))
+    assert waiting == {each.identity.peer_id for each in hostile}, "the rewards show nothing wrong"
+    last = await asyncio.to_thread(round_of, victim, charter, verifier, replace(stages.RoundSettings(), bounds=bounds))
     taught = [
         completion.text
         for lesson in last.lessons
@@ -55,8 +55,8 @@ async def test_whose_groups_are_too_strange_to_learn_from_loses_its_standing(
         number += 1
         before = trust.of(who).idle
         await hostile.attack(HARMLESS["poison"], replace(scene_of(hostile), round=number))
-        await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.heard))
-        await asyncio.to_thread(round_of, victim, charter, verifier, stages.Rules())
+        await victim.ear.hear(GroupsArrived, lambda news: news.origin == who, after=len(victim.ear.news))
+        await asyncio.to_thread(round_of, victim, charter, verifier, stages.RoundSettings())
         assert trust.of(who).idle > before
     assert trust.of(who).used == 0
     assert who not in trust.trusted()

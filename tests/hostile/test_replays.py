@@ -1,4 +1,4 @@
-"""What a peer announced before, said again by another: to a live node over hivemind it never takes the place of what is newer."""
+"""A peer repeats older announcements of another: to a live node over hivemind they never replace newer ones."""
 
 import asyncio
 import importlib
@@ -14,7 +14,7 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attacker import Attacker
 
-LONGER_S = 400.0  # than its origin said: within what a reader takes from one whose clock is fast
+LONGER_S = 400.0  # seconds past the signed end, within the tolerance of a reader for fast clocks
 
 
 async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_newer_one(
@@ -38,15 +38,15 @@ async def test_an_older_announcement_of_a_peer_takes_nowhere_the_place_of_its_ne
         await thief.network.announce(key, origin, old, until)
     _lie(thief, key, origin, old, expires_at + LONGER_S)
 
-    found = await victim.node._connection.network.read_directory(key)
-    assert announcements.parse(found[origin]).round == 2
+    entries = await victim.node._connection.network.read_directory(key)
+    assert announcements.parse(entries[origin]).round == 2
     late = await start("late", seeds=((await thief.network.addresses())[0], seed_address))
     arrived = await late.ear.hear(GroupsArrived, lambda news: news.origin == origin)
     assert arrived.round == 2
 
 
 async def _announced(dht: HivemindNetwork, key: str, origin: bytes, round_number: int) -> bytes:
-    """What this peer announces of a round, as soon as it stands in the directory."""
+    """The announcement of a peer for a round, once it is in the directory."""
     async with asyncio.timeout(SOON):
         while True:
             blob = (await dht.read_directory(key)).get(origin, b"")
@@ -56,7 +56,7 @@ async def _announced(dht: HivemindNetwork, key: str, origin: bytes, round_number
 
 
 def _lie(thief: Attacker, key: str, origin: bytes, old: bytes, expires_at: float) -> None:
-    """Let it answer whoever looks for this key with what is old: it runs other software."""
+    """Let a hostile node answer searches for this key with an old announcement."""
     protocol = thief.network._node.protocol
     protocol.storage = importlib.import_module("hivemind.dht.storage").DHTLocalStorage()
     packed = protocol.serializer.dumps(old)

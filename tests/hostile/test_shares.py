@@ -1,4 +1,4 @@
-"""However much one peer, one address range or a crowd of new names sends to a live node, it gets its part of a round."""
+"""A peer, an address range or a crowd of new names gets only its share of a live node's round, however much it sends."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -28,18 +28,18 @@ from waggle_lab.security.attacks import Payload, Scene
 
 FRIENDS = 3
 NAMES = 100
-PLACES = 8  # all of them for what others sent
-RULES = replace(stages.Rules(), local=0, external=PLACES)
+PLACES = 8  # all of them for external groups
+RULES = replace(stages.RoundSettings(), local=0, external=PLACES)
 RIGHT, WRONG = "<answer>{truth}</answer>", "<answer>no</answer>"
 
 
 def _strong(scene: Scene) -> Payload:
-    """As many groups as one record carries, each of them pulling as strongly as any can."""
+    """As many groups as a record can hold, each with the strongest pull."""
     return attacks.wire(scene, attacks.answering(scene, "basic_arithmetic", [RIGHT, WRONG], count=MAX_GROUPS))
 
 
 def _gentle(scene: Scene) -> Payload:
-    """A few, of which there is half as much to learn."""
+    """A few groups, each with half as much to learn."""
     return attacks.wire(scene, attacks.answering(scene, "basic_arithmetic", [RIGHT] * 15 + [WRONG], count=3))
 
 
@@ -60,8 +60,8 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
         be_of_use(victim.node._reputations, each.identity.peer_id)
     if one_range:
         _come_from_one_range(crowd, monkeypatch)
-    for made, senders in ((_gentle, friends), (_strong, crowd)):
-        await asyncio.gather(*(each.attack(made, scene_of(each)) for each in senders))
+    for payload, senders in ((_gentle, friends), (_strong, crowd)):
+        await asyncio.gather(*(each.attack(payload, scene_of(each)) for each in senders))
         for each in senders:
             await victim.ear.hear(GroupsArrived, lambda news, each=each: news.origin == each.identity.peer_id)
     names = {each.identity.peer_id for each in crowd}
@@ -72,7 +72,7 @@ async def test_of_places_and_gradient_nobody_gets_more_than_a_quarter_however_mu
 
     assert [len(played.lessons) for played in (bounded, without)] == [PLACES, PLACES]
     assert _places(bounded, names) == PLACES / 4
-    assert _pull(bounded, names) < 1 / 3, "a quarter of what all would pull, and the others pull no more for it"
+    assert _pull(bounded, names) < 1 / 3, "a quarter of the pull of all, and the others pull no more than before"
     assert _places(without, names) > PLACES / 2 < PLACES * _pull(without, names), "what they sent would have filled the round"
 
 
@@ -100,11 +100,11 @@ async def test_half_of_those_asked_have_standing_however_many_names_announce(
         await victim.ear.hear(GroupsArrived, lambda news, friend=friend: news.origin == friend.identity.peer_id)
 
     crowd, welcome = {name.peer_id for name in names}, {friend.identity.peer_id for friend in friends}
-    asked = set[bytes]()
+    called = set[bytes]()
     assert max(len(new & crowd) for new, _ in looks) > NAMES / 2, "it was there"
     for new, chosen in looks:
-        assert (new & welcome) - asked <= set(chosen), "nobody of standing waits for a crowd"
-        asked |= set(chosen) & welcome
+        assert (new & welcome) - called <= set(chosen), "trusted peers do not wait for a crowd"
+        called |= set(chosen) & welcome
 
 
 async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_others_their_part(
@@ -124,20 +124,20 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     victim.node._bandwidth._clock = lambda: now
     victim.node.limit(float(size))  # one payload a second
 
-    async def given(asker: Attacker) -> bool:
+    async def has_payload(asker: Attacker) -> bool:
         return bool(await asker.network.pull(victim.identity.peer_id, sha256, SOON))
 
     had = []
     for second in range(8):
         now = float(second)
-        had.append((await given(greedy), await given(honest) if second % 2 else False))
+        had.append((await has_payload(greedy), await has_payload(honest) if second % 2 else False))
 
-    assert had[:4] == [(True, False), (True, False), (False, False), (False, True)], "it gives way to who was given nothing"
-    assert had[4:] == [(True, False)] * 3 + [(False, True)], "who asks now and then has its quarter, and nobody's part is wasted"
+    assert had[:4] == [(True, False), (True, False), (False, False), (False, True)], "a peer that has got nothing goes first"
+    assert had[4:] == [(True, False)] * 3 + [(False, True)], "a peer that asks rarely gets its quarter, and no share is wasted"
 
 
 def _come_from_one_range(peers: Iterable[Attacker], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if they called from public addresses: this computer has none."""
+    """Let them appear to call from public addresses, which this computer does not have."""
     texts = [text_of(each.identity.peer_id) for each in peers]
 
     def source(address: str, *, relayed: bool) -> str:

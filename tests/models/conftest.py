@@ -1,4 +1,4 @@
-"""Small models are fastest in one thread, and equal numbers want equal threads."""
+"""Run small models in one thread: it is fastest, and equal results need equal threads."""
 
 import torch
 

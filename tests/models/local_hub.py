@@ -1,6 +1,6 @@
-"""A small hub on this computer: it speaks what huggingface_hub asks of the real one, and keeps a record of what it was asked.
+"""A local hub that implements what huggingface_hub needs of the real one, and records its requests.
 
-Large files (LFS) are given by another origin (`localhost`, not 127.0.0.1), as the real one does through its CDN.
+It serves large files (LFS) from another origin (`localhost`, not 127.0.0.1), as the real one does through its CDN.
 """
 
 import base64
@@ -22,7 +22,7 @@ TOKEN = "hf_a_token_of_a_test"
 
 
 @dataclass(frozen=True)
-class Asked:
+class HubRequest:
     method: str
     path: str
     range: str
@@ -31,25 +31,25 @@ class Asked:
 
 @dataclass
 class Hub:
-    """What the hub has, what is wrong with it, and what it was asked. Files are bytes by name, by repository."""
+    """The hub's content, its faults, and its requests. Files are bytes by name, by repository."""
 
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    newer: dict[str, dict[str, bytes]] = field(default_factory=dict)  # the small files that a newer commit has
+    newer: dict[str, dict[str, bytes]] = field(default_factory=dict)  # the small files of a newer commit
     gated: set[str] = field(default_factory=set)
     private: set[str] = field(default_factory=set)
-    damage: dict[str, int] = field(default_factory=dict)  # a file's name: how many times it is given with a wrong byte
-    cut: dict[str, list[int]] = field(default_factory=dict)  # after how many bytes the connection breaks, time by time
-    hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it says no more, until it is released
-    sizes: dict[str, int] = field(default_factory=dict)  # what it says of a file's size, where that is a lie
+    damage: dict[str, int] = field(default_factory=dict)  # a file's name: how many times it is sent with a wrong byte
+    cut: dict[str, list[int]] = field(default_factory=dict)  # after how many bytes each connection breaks, in order
+    hold: dict[str, int] = field(default_factory=dict)  # after how many bytes it stalls until it is released
+    sizes: dict[str, int] = field(default_factory=dict)  # wrong sizes of files that it reports
     knows_range: bool = True
-    circles: bool = False  # whether it says of everything that it is somewhere else, which is where it was asked
-    trouble: int = 0  # the status it answers with, whatever it is asked about a model
-    says: bytes = b""  # whatever it is asked about a model, where that is not an answer
-    asked: list[Asked] = field(default_factory=list)
-    given: dict[str, int] = field(default_factory=dict)  # bytes of each file
+    circles: bool = False  # whether it redirects each request to the same address
+    trouble: int = 0  # the status of each answer about a model
+    says: bytes = b""  # the body of each answer about a model
+    requests: list[HubRequest] = field(default_factory=list)
+    bytes_sent: dict[str, int] = field(default_factory=dict)  # for each file
     uploaded: dict[str, dict[str, bytes]] = field(default_factory=dict)
     created: list[dict[str, Any]] = field(default_factory=list)
-    large: dict[str, bytes] = field(default_factory=dict)  # what was put into the large storage, by its sum
+    large: dict[str, bytes] = field(default_factory=dict)  # uploads to the large storage, by checksum
     endpoint: str = ""
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -57,13 +57,13 @@ class Hub:
         files = {path.name: path.read_bytes() for path in folder.iterdir()}
         self.repositories[repository] = files | {name.replace("__", "."): content for name, content in more.items()}
 
-    def asked_of(self, name: str) -> list[Asked]:
-        return [one for one in self.asked if one.path.endswith(name)]
+    def requests_for(self, name: str) -> list[HubRequest]:
+        return [request for request in self.requests if request.path.endswith(name)]
 
 
 @contextmanager
 def local_hub() -> Iterator[Hub]:
-    """Runs until the end of the block."""
+    """Run the hub until the end of the block."""
     hub = Hub()
 
     class Answer(_Answer):
@@ -85,10 +85,10 @@ def local_hub() -> Iterator[Hub]:
 
 @contextmanager
 def no_hub() -> Iterator[str]:
-    """An endpoint where nobody answers."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    """An endpoint that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -100,19 +100,19 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _noted(self) -> bytes:
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        self.hub.asked.append(Asked(self.command, self.path, self.headers.get("Range", ""), token))
+        self.hub.requests.append(HubRequest(self.command, self.path, self.headers.get("Range", ""), token))
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def do_GET(self) -> None:
         self._noted()
         if self.hub.circles:
             self._lead(self.path)
-        elif found := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/revision/([^?]+))?(?:\?.*)?", self.path):
-            self._tell_model(found[1], found[2])
-        elif found := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
-            self._resolve(found[1], found[2], found[3])
-        elif found := re.fullmatch(r"/cdn/([^/]+/[^/]+)/(.+)", self.path):
-            self._give(self.hub.repositories[found[1]][found[2]], found[2])
+        elif match := re.fullmatch(r"/api/models/([^/]+/[^/?]+)(?:/revision/([^?]+))?(?:\?.*)?", self.path):
+            self._tell_model(match[1], match[2])
+        elif match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
+            self._resolve(match[1], match[2], match[3])
+        elif match := re.fullmatch(r"/cdn/([^/]+/[^/]+)/(.+)", self.path):
+            self._give(self.hub.repositories[match[1]][match[2]], match[2])
         else:
             self._refuse(404, "")
 
@@ -135,10 +135,10 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _sibling(self, name: str, content: bytes) -> dict[str, Any]:
         size = self.hub.sizes.get(name, len(content))
-        told = {"rfilename": name, "size": size, "blobId": git_sum(content)}
+        description = {"rfilename": name, "size": size, "blobId": git_sum(content)}
         if name.endswith(LARGE):
-            told["lfs"] = {"size": size, "sha256": hashlib.sha256(content).hexdigest(), "pointerSize": 134}
-        return told
+            description["lfs"] = {"size": size, "sha256": hashlib.sha256(content).hexdigest(), "pointerSize": 134}
+        return description
 
     def _resolve(self, repository: str, commit: str, name: str) -> None:
         if not self._allowed(repository):
@@ -159,8 +159,8 @@ class _Answer(BaseHTTPRequestHandler):
         return repository in self.hub.repositories and not secret
 
     def _give(self, content: bytes, name: str) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        start = int(asked[1]) if asked and self.hub.knows_range else 0
+        byte_range = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        start = int(byte_range[1]) if byte_range and self.hub.knows_range else 0
         if self.hub.damage.get(name, 0) > 0:
             self.hub.damage[name] -= 1
             content = content[:-1] + bytes([content[-1] ^ 1])
@@ -169,28 +169,28 @@ class _Answer(BaseHTTPRequestHandler):
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.end_headers()
-        with suppress(ConnectionError):  # whoever asked was killed, or stopped
+        with suppress(ConnectionError):  # the client was killed, or stopped
             self._write_some(content, start, name)
 
     def _write_some(self, content: bytes, start: int, name: str) -> None:
         cuts = self.hub.cut.get(name)
         last = cuts.pop(0) if cuts else self.hub.hold.get(name, len(content))
         self.wfile.write(content[start:last])
-        self.hub.given[name] = self.hub.given.get(name, 0) + len(content[start:last])
+        self.hub.bytes_sent[name] = self.hub.bytes_sent.get(name, 0) + len(content[start:last])
         if cuts is not None and last < len(content):
             self.close_connection = True
         elif last < len(content):
             self.hub.released.wait()
             self.wfile.write(content[max(start, last) :])
-            self.hub.given[name] += len(content[max(start, last) :])
+            self.hub.bytes_sent[name] += len(content[max(start, last) :])
 
     def do_POST(self) -> None:
         body = self._noted()
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             self._refuse(401, "")
         elif self.path == "/api/repos/create":
-            self.hub.created.append(asked := json.loads(body))
-            self._json({"url": f"{self.hub.endpoint}/{asked['organization']}/{asked['name']}"})
+            self.hub.created.append(repository := json.loads(body))
+            self._json({"url": f"{self.hub.endpoint}/{repository['organization']}/{repository['name']}"})
         elif self.path == "/api/validate-yaml":
             self._json({"errors": [], "warnings": []})
         elif "/preupload/" in self.path:
@@ -198,10 +198,10 @@ class _Answer(BaseHTTPRequestHandler):
             self._json({"files": [{"path": name, "shouldIgnore": False,
                                    "uploadMode": "lfs" if name.endswith(LARGE) else "regular"} for name in names]})  # fmt: skip
         elif self.path.endswith("/info/lfs/objects/batch"):
-            self._json({"objects": [one | {"actions": {"upload": {"href": f"{self.hub.endpoint}/put/{one['oid']}"}}}
-                                    for one in json.loads(body)["objects"]]})  # fmt: skip
-        elif found := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/main", self.path):
-            self._commit(found[1], body)
+            self._json({"objects": [entry | {"actions": {"upload": {"href": f"{self.hub.endpoint}/put/{entry['oid']}"}}}
+                                    for entry in json.loads(body)["objects"]]})  # fmt: skip
+        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/main", self.path):
+            self._commit(match[1], body)
         else:
             self._refuse(404, "")
 
@@ -219,8 +219,8 @@ class _Answer(BaseHTTPRequestHandler):
                     files[line["value"]["path"]] = self.hub.large[line["value"]["oid"]]
         self._json({"commitUrl": f"{self.hub.endpoint}/{repository}/commit/{COMMIT}", "commitOid": COMMIT})
 
-    def _json(self, told: dict[str, Any]) -> None:
-        self._write(json.dumps(told).encode())
+    def _json(self, content: dict[str, Any]) -> None:
+        self._write(json.dumps(content).encode())
 
     def _write(self, body: bytes) -> None:
         self.send_response(200)

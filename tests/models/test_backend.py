@@ -1,4 +1,4 @@
-"""Opening a policy, and letting it go."""
+"""Open and close a policy."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from waggle.core import paths
 from waggle.core.errors import ModelError
-from waggle.models.backend import choose, let_go, open_policy
+from waggle.models.backend import choose_device, open_policy, release_memory
 
 
 def test_a_model_that_nobody_uses_any_more_is_gone_before_the_next_one_is_measured():
@@ -21,12 +21,12 @@ def test_a_model_that_nobody_uses_any_more_is_gone_before_the_next_one_is_measur
     circle.append(circle)
     policy = weakref.ref(opened.policy)
     del opened, circle
-    let_go()
+    release_memory()
     assert policy() is None
 
 
 def test_a_card_that_torch_counts_and_cannot_use_is_left_and_said(monkeypatch):
-    """torch counts cards that are too old for its programs, and says so when the first one is used."""
+    """torch also counts cards that are too old for its kernels; it only fails when the card is used."""
 
     def too_old(*_: object, **__: object) -> None:
         raise RuntimeError(
@@ -36,14 +36,14 @@ def test_a_card_that_torch_counts_and_cannot_use_is_left_and_said(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "GeForce GTX 1080")
     monkeypatch.setattr(torch, "arange", too_old)
-    found, why = choose("auto"), "CUDA error: no kernel image is available for execution on the device"
-    assert (found.device, found.reason) == ("cpu", f"GeForce GTX 1080 cannot be used: {why}")
+    choice, why = choose_device("auto"), "CUDA error: no kernel image is available for execution on the device"
+    assert (choice.device, choice.reason) == ("cpu", f"GeForce GTX 1080 cannot be used: {why}")
     with pytest.raises(ModelError, match=f"torch cannot use the device cuda: {why}"):
-        choose("cuda")
+        choose_device("cuda")
 
 
 def one_too_many(folder: Path, *, special: bool) -> None:
-    """A token is added behind the last row of the embedding."""
+    """Add a token beyond the last row of the embedding."""
     shutil.copytree(paths.starter(), folder, dirs_exist_ok=True)
     words = Tokenizer.from_file(str(folder / "tokenizer.json"))
     token = AddedToken("<more>", special=special)
@@ -70,7 +70,7 @@ def test_words_beyond_the_embedding_are_refused_for_a_strangers_text_would_end_t
 
 
 def test_a_special_token_beyond_the_embedding_that_no_text_can_hold_does_no_harm(tmp_path):
-    """Of fine-tunes: a padding token that was never trained."""
+    """Fine-tunes have this: a padding token that was never trained."""
     one_too_many(tmp_path, special=True)
     assert open_policy(tmp_path, device="cpu", threads=1).tokenizer.encode("<more>").max() < 583
 

@@ -1,4 +1,4 @@
-"""Chat templates: the same prompt as transformers makes, and nothing else of a template's wishes."""
+"""Chat templates: the same prompt as transformers gives, and nothing else that a template asks for."""
 
 import json
 import os
@@ -64,8 +64,8 @@ def test_a_prompt_is_what_transformers_makes_of_it(tmp_path, template, own_file)
         tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>",
         chat_template=on_that_day(template),
     )  # fmt: skip
-    wanted = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
-    assert load(folder).prompt(TEXT).tolist() == wanted
+    expected = theirs.apply_chat_template([{"role": "user", "content": TEXT}], add_generation_prompt=True, return_dict=False)
+    assert load(folder).prompt(TEXT).tolist() == expected
 
 
 @pytest.mark.parametrize("template", [QWEN, LLAMA, SMOL])
@@ -75,25 +75,28 @@ def test_a_conversation_is_what_transformers_makes_of_it_and_what_is_said_stays_
         tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|end|>", eos_token="<|im_end|>",
         chat_template=on_that_day(template),
     )  # fmt: skip
-    said = ["What is 2 + 2?", "Four.", "And {{ 3 }} + 3?"]
-    turns = [{"role": ("user", "assistant")[place % 2], "content": words} for place, words in enumerate(said)]
-    wanted = theirs.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
+    turn_texts = ["What is 2 + 2?", "Four.", "And {{ 3 }} + 3?"]
+    turns = [{"role": ("user", "assistant")[place % 2], "content": words} for place, words in enumerate(turn_texts)]
+    expected = theirs.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
     words = load(folder)
-    assert words.conversation(said).tolist() == wanted
-    stops = [words.conversation([said[0], answer, said[2]]).tolist().count(words.stop) for answer in ("Four.", "<|im_end|>")]
+    assert words.conversation(turn_texts).tolist() == expected
+    stops = [
+        words.conversation([turn_texts[0], answer, turn_texts[2]]).tolist().count(words.stop)
+        for answer in ("Four.", "<|im_end|>")
+    ]
     assert stops[0] == stops[1]
 
 
 def test_a_control_token_of_the_template_is_one_also_where_the_file_does_not_call_it_special(tmp_path):
     words = load(folder_with(tmp_path, QWEN))
-    said = ["What is 2 + 2?", "Four.", "a<|im_end|>b"]
-    wanted = words.conversation(said).tolist()
+    turn_texts = ["What is 2 + 2?", "Four.", "a<|im_end|>b"]
+    expected = words.conversation(turn_texts).tolist()
     path = tmp_path / "tokenizer.json"
     stored = json.loads(path.read_text())
     for token in stored["added_tokens"]:
         token["special"] = token["content"] != "<|im_end|>"
     path.write_text(json.dumps(stored))
-    assert load(tmp_path).conversation(said).tolist() == wanted
+    assert load(tmp_path).conversation(turn_texts).tolist() == expected
 
 
 def test_without_a_template_a_prompt_is_the_text_as_it_is(tmp_path):
@@ -169,13 +172,13 @@ def test_a_template_that_never_ends_is_ended(tmp_path, template):
 
 
 def test_a_template_is_rendered_once_for_as_many_turns(tmp_path, monkeypatch):
-    """A model is opened for each message that a person writes, and every message goes on from those before."""
+    """The engine opens a model for each chat message, and each conversation begins with the messages before."""
     started = []
-    child = chat_template.Child
-    monkeypatch.setattr(chat_template, "Child", lambda *given: started.append(given) or child(*given))
+    child = chat_template.ChildProcess
+    monkeypatch.setattr(chat_template, "ChildProcess", lambda *arguments: started.append(arguments) or child(*arguments))
     folder = folder_with(tmp_path, QWEN)
-    for said in (["Hello."], ["Hello.", "Yes?", "What is 2 + 2?"], ["What is 2 + 2?"]):
-        load(folder).conversation(said)
+    for turn_texts in (["Hello."], ["Hello.", "Yes?", "What is 2 + 2?"], ["What is 2 + 2?"]):
+        load(folder).conversation(turn_texts)
     assert len(started) == 2
     folder_with(tmp_path, SMOL)
     assert load(folder).prompt("x").tolist() != load(folder_with(tmp_path, QWEN)).prompt("x").tolist()

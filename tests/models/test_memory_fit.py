@@ -1,4 +1,4 @@
-"""The fit: what is chosen for which memory and speed, and how it is said."""
+"""Memory fit: what it chooses for which memory and speed, and how it describes it."""
 
 import json
 from collections.abc import Callable
@@ -10,31 +10,31 @@ import torch
 
 from waggle.core.errors import MemoryShort, ModelError
 from waggle.models import memory_fit
-from waggle.models.memory_fit import Machine, Work
+from waggle.models.memory_fit import DeviceCapacity, Workload
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle_lab.starter_model.shapes import SHAPES
 
-WORK = Work(questions=8, groups=8, group_size=8, longest=64)
+WORK = Workload(questions=8, groups=8, group_size=8, longest=64)
 GB = 1_000_000_000
 OLD, NEW = {"float32": 1e11, "bfloat16": 2e10}, {"float32": 1e11, "bfloat16": 2e11}  # chips without and with bfloat16
 
 
 @pytest.fixture(scope="module", params=sorted(SHAPES))
-def shape(request, tmp_path_factory) -> tuple[str, model_config.Configuration]:
+def shape(request, tmp_path_factory) -> tuple[str, model_config.ModelConfig]:
     folder = tmp_path_factory.mktemp("shape")
     (folder / "config.json").write_text(json.dumps(SHAPES[request.param]))
     return request.param, model_config.read(folder)
 
 
 @pytest.fixture
-def half_a_billion(tmp_path) -> model_config.Configuration:
+def half_a_billion(tmp_path) -> model_config.ModelConfig:
     (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen2.5-0.5B"]))
     return model_config.read(tmp_path)
 
 
 @pytest.fixture
-def tiny(tmp_path) -> model_config.Configuration:
+def tiny(tmp_path) -> model_config.ModelConfig:
     small = {"vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     (tmp_path / "config.json").write_text(json.dumps(SHAPES["Qwen3-0.6B"] | small))
     return model_config.read(tmp_path)
@@ -50,51 +50,51 @@ def test_the_weights_are_counted_from_the_configuration(shape):
     ("free", "method"), [(24, "full"), (12, "full"), (6, "lean"), (4, "lean")]
 )  # fmt: skip
 def test_what_memory_allows_is_chosen_best_first(half_a_billion, free, method):
-    found = memory_fit.choose(half_a_billion, Machine(int(free * GB), NEW), WORK)
-    assert (found.training.method, found.training.precision, found.fits) == (method, "bfloat16", True)
+    fit = memory_fit.choose(half_a_billion, DeviceCapacity(int(free * GB), NEW), WORK)
+    assert (fit.training.method, fit.training.precision, fit.fits) == (method, "bfloat16", True)
 
 
 def test_less_memory_never_needs_more(shape):
     _, model = shape
-    needs = [memory_fit.choose(model, Machine(free * GB, NEW), WORK).needs for free in (64, 24, 12, 8)]
+    needs = [memory_fit.choose(model, DeviceCapacity(free * GB, NEW), WORK).needs for free in (64, 24, 12, 8)]
     assert needs == sorted(needs, reverse=True)
 
 
 def test_bfloat16_is_chosen_where_it_is_fast_or_where_nothing_else_fits(half_a_billion):
-    assert memory_fit.choose(half_a_billion, Machine(24 * GB, OLD), WORK).training.precision == "float32"
-    assert memory_fit.choose(half_a_billion, Machine(7 * GB // 2, OLD), WORK).training.precision == "bfloat16"
+    assert memory_fit.choose(half_a_billion, DeviceCapacity(24 * GB, OLD), WORK).training.precision == "float32"
+    assert memory_fit.choose(half_a_billion, DeviceCapacity(7 * GB // 2, OLD), WORK).training.precision == "bfloat16"
 
 
 def test_what_cannot_fit_is_refused_in_words_with_numbers(half_a_billion):
     with pytest.raises(ModelError, match=r"needs \d\.\d GB at the least, and 1\.0 GB are free"):
-        memory_fit.choose(half_a_billion, Machine(GB, NEW), WORK)
+        memory_fit.choose(half_a_billion, DeviceCapacity(GB, NEW), WORK)
 
 
 def test_what_a_person_chose_is_kept_and_said_where_it_may_not_fit(half_a_billion):
-    found = memory_fit.choose(half_a_billion, Machine(4 * GB, NEW), WORK, method="full", precision="float32")
-    assert (found.training.method, found.training.precision) == ("full", "float32")
-    assert found.sentence.startswith("May not fit: about ")
-    assert " of 4.0 GB of memory. All weights are trained in float32." in found.sentence
+    fit = memory_fit.choose(half_a_billion, DeviceCapacity(4 * GB, NEW), WORK, method="full", precision="float32")
+    assert (fit.training.method, fit.training.precision) == ("full", "float32")
+    assert fit.sentence.startswith("May not fit: about ")
+    assert " of 4.0 GB of memory. All weights are trained in float32." in fit.sentence
 
 
 def test_a_precision_that_a_person_chose_changes_nothing_else_that_fits(half_a_billion):
     for free, method in ((24, "full"), (8, "lean")):
-        found = memory_fit.choose(half_a_billion, Machine(free * GB, NEW), WORK, precision="float32")
-        assert (found.training.method, found.training.precision, found.fits) == (method, "float32", True)
+        fit = memory_fit.choose(half_a_billion, DeviceCapacity(free * GB, NEW), WORK, precision="float32")
+        assert (fit.training.method, fit.training.precision, fit.fits) == (method, "float32", True)
 
 
 def test_a_model_of_the_starters_kind_is_always_trained_the_same_way(tiny):
     for free in (1, 100):
-        assert memory_fit.choose(tiny, Machine(free * GB // 10, NEW), WORK).training == Training()
+        assert memory_fit.choose(tiny, DeviceCapacity(free * GB // 10, NEW), WORK).training == TrainingMode()
 
 
 def test_mlx_is_never_asked_for_what_it_has_not_got(half_a_billion):
-    assert memory_fit.choose(half_a_billion, Machine(5 * GB, NEW, "MLX"), WORK).training.method == "lora"
+    assert memory_fit.choose(half_a_billion, DeviceCapacity(5 * GB, NEW, "MLX"), WORK).training.method == "lora"
 
 
 def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller_steps(half_a_billion, tiny):
     slow, fast = (
-        memory_fit.choose(half_a_billion, Machine(24 * GB, {name: times * speed for name, speed in NEW.items()}), WORK)
+        memory_fit.choose(half_a_billion, DeviceCapacity(24 * GB, {name: times * speed for name, speed in NEW.items()}), WORK)
         for times in (1, 10)
     )
     assert fast.answers_an_hour == pytest.approx(10 * slow.answers_an_hour, rel=0.05)
@@ -107,16 +107,17 @@ def test_a_faster_computer_gives_more_answers_and_larger_models_learn_in_smaller
     ("method", "precision", "seconds"), [("full", "bfloat16", 2.1), ("full", "float32", 4.1), ("lora", "bfloat16", 3.1)]
 )
 def test_what_a_card_took_for_a_round_is_foretold_within_a_factor_of_two(half_a_billion, method, precision, seconds):
-    """An NVIDIA H200: most of the time it waits to be told what to do."""
-    card = Machine(149 * GB, {"float32": 4.9e13, "bfloat16": 6.5e14}, "torch", "cuda")
-    found = memory_fit.choose(half_a_billion, card, replace(WORK, longest=256), method=method, precision=precision)
-    assert 0.5 < found.answers_an_hour * seconds / (64 * 3600) < 2.0
+    """Measured on an NVIDIA H200, which waits for the CPU most of the time."""
+    card = DeviceCapacity(149 * GB, {"float32": 4.9e13, "bfloat16": 6.5e14}, "torch", "cuda")
+    fit = memory_fit.choose(half_a_billion, card, replace(WORK, longest=256), method=method, precision=precision)
+    assert 0.5 < fit.answers_an_hour * seconds / (64 * 3600) < 2.0
 
 
 def test_a_card_that_writes_answers_in_parts_writes_every_token_once_for_each_of_them(half_a_billion):
-    card, work = Machine(149 * GB, NEW | {"bfloat16": 1e20}, "torch", "cuda"), replace(WORK, groups=0)
+    card, work = DeviceCapacity(149 * GB, NEW | {"bfloat16": 1e20}, "torch", "cuda"), replace(WORK, groups=0)
     whole, parts, most = (
-        memory_fit._seconds(half_a_billion, card, work, Training("lora", "bfloat16", True, parts=parts)) for parts in (1, 4, 16)
+        memory_fit._seconds(half_a_billion, card, work, TrainingMode("lora", "bfloat16", True, parts=parts))
+        for parts in (1, 4, 16)
     )
     assert (parts / whole, most / whole) == (pytest.approx(4.0), pytest.approx(8.0)), "there are no more parts than questions"
 
@@ -124,40 +125,40 @@ def test_a_card_that_writes_answers_in_parts_writes_every_token_once_for_each_of
 @pytest.mark.parametrize(
     ("way", "peak"),
     [
-        (Training("full", "float32"), 14.24), (Training("full", "bfloat16"), 12.77), (Training("full", "bfloat16", True), 8.72),
-        (Training("lean", "bfloat16", True), 2.49), (Training("lean", "float32", True), 4.70),
-        (Training("lora", "bfloat16"), 4.95),
+        (TrainingMode("full", "float32"), 14.24), (TrainingMode("full", "bfloat16"), 12.77),
+        (TrainingMode("full", "bfloat16", True), 8.72), (TrainingMode("lean", "bfloat16", True), 2.49),
+        (TrainingMode("lean", "float32", True), 4.70), (TrainingMode("lora", "bfloat16"), 4.95),
     ],
 )  # fmt: skip
 def test_the_memory_that_a_card_gave_for_a_round_is_reckoned_within_a_twentieth(half_a_billion, way, peak):
-    """The same NVIDIA H200, where nothing else is counted than tensors."""
-    card = Machine(149 * GB, NEW, "torch", "cuda")
-    found = memory_fit._bytes(half_a_billion, card, replace(WORK, longest=256), way) - memory_fit.PROGRAM
-    assert found / GB == pytest.approx(peak, rel=0.05)
+    """Measured on the same NVIDIA H200, tensors only."""
+    card = DeviceCapacity(149 * GB, NEW, "torch", "cuda")
+    needed = memory_fit._bytes(half_a_billion, card, replace(WORK, longest=256), way) - memory_fit.PROGRAM_BYTES
+    assert needed / GB == pytest.approx(peak, rel=0.05)
 
 
 def test_where_weights_are_multiplied_in_another_precision_their_copies_are_counted(half_a_billion):
     layers = 2 * 358e6
-    for backend, again in (("torch", layers / 24), ("MLX", layers)):
-        machine = Machine(64 * GB, NEW, backend, "cuda")
-        kept, copied = (
-            memory_fit._bytes(half_a_billion, machine, WORK, Training(method, "bfloat16", recompute=recompute)) * 1.0
+    for backend, recomputed_copies in (("torch", layers / 24), ("MLX", layers)):
+        machine = DeviceCapacity(64 * GB, NEW, backend, "cuda")
+        stored, copied = (
+            memory_fit._bytes(half_a_billion, machine, WORK, TrainingMode(method, "bfloat16", recompute=recompute)) * 1.0
             for method, recompute in (("full", False), ("full", True))
         )
         alone, made_again = (
-            memory_fit._activations(half_a_billion, machine, WORK, Training("full", "bfloat16", recompute=recompute))
+            memory_fit._activations(half_a_billion, machine, WORK, TrainingMode("full", "bfloat16", recompute=recompute))
             for recompute in (False, True)
         )
         scores = 12 * ((1 << 26) - (1 << 24))
-        assert kept - copied == pytest.approx(layers - again + alone - made_again + scores, rel=0.02)
+        assert stored - copied == pytest.approx(layers - recomputed_copies + alone - made_again + scores, rel=0.02)
 
 
 def test_long_answers_take_memory_for_attention_where_its_scores_are_kept(half_a_billion):
-    ways = [Training("lora", precision) for precision in ("float32", "bfloat16")]
+    ways = [TrainingMode("lora", precision) for precision in ("float32", "bfloat16")]
     short, long = (replace(WORK, longest=longest) for longest in (150, 1500))
 
-    def grows(way: Training, backend: str = "torch", device: str = "cpu") -> float:
-        machine = Machine(64 * GB, NEW, backend, device)
+    def grows(way: TrainingMode, backend: str = "torch", device: str = "cpu") -> float:
+        machine = DeviceCapacity(64 * GB, NEW, backend, device)
         less, more = (memory_fit._activations(half_a_billion, machine, work, way) / work.group_tokens for work in (short, long))
         return more / less
 
@@ -173,37 +174,41 @@ def test_long_answers_take_memory_for_attention_where_its_scores_are_kept(half_a
     [(1, 150 + 8 * 2000, 8), (2, 150 + 3 * 2000, 3), (4, 150 + 2000, 1), (16, 150 + 2000, 1)],
 )
 def test_of_a_divided_group_only_a_piece_is_counted(half_a_billion, parts, tokens, completions):
-    """16,150 tokens: in halves there is room for a prompt of 150 and three completions of 2,000, and never for less than one.
+    """16,150 tokens: in halves, memory has room for a prompt of 150 and three completions of 2,000, and never for less than one.
 
     A token keeps 2 * (10 * 896 + 4 * 4864) bytes of a layer and the states of 24, 2 * 24 * 896; a completion the keys and values,
     2 * 2 * 64 numbers each, of 2,150 tokens.
     """
-    way = Training("lora", "bfloat16", recompute=True, parts=parts)
-    found = memory_fit._activations(half_a_billion, Machine(64 * GB, NEW, "torch", "cuda"), replace(WORK, longest=2000), way)
-    assert found == tokens * (56_832 + 43_008) + completions * 2150 * 256 * 2
+    way = TrainingMode("lora", "bfloat16", recompute=True, parts=parts)
+    activations = memory_fit._activations(
+        half_a_billion, DeviceCapacity(64 * GB, NEW, "torch", "cuda"), replace(WORK, longest=2000), way
+    )
+    assert activations == tokens * (56_832 + 43_008) + completions * 2150 * 256 * 2
 
 
 def test_what_does_not_fit_as_a_whole_is_trained_in_parts_and_that_is_said(half_a_billion):
-    """64 answers of 2,000 tokens keep 26.4 MB of keys and values each, 1.7 GB in all: of 16 at once it is 0.4."""
+    """64 answers of 2,000 tokens need 26.4 MB of keys and values each, 1.7 GB in all; 16 at once need 0.4 GB."""
     long = replace(WORK, longest=2000)
-    plenty, little = (memory_fit.choose(half_a_billion, Machine(free * GB, NEW, "torch", "cuda"), long) for free in (8, 4))
-    assert (plenty.training.parts, little.training) == (1, Training("lora", "bfloat16", recompute=True, parts=4))
+    plenty, little = (memory_fit.choose(half_a_billion, DeviceCapacity(free * GB, NEW, "torch", "cuda"), long) for free in (8, 4))
+    assert (plenty.training.parts, little.training) == (1, TrainingMode("lora", "bfloat16", recompute=True, parts=4))
     assert little.fits
     assert little.sentence.endswith(" Memory is short: what usually runs together is divided into 4 parts.")
-    whole = memory_fit.choose(half_a_billion, Machine(4 * GB, NEW, "torch", "cuda"), replace(long, questions=2, group_size=4))
+    whole = memory_fit.choose(
+        half_a_billion, DeviceCapacity(4 * GB, NEW, "torch", "cuda"), replace(long, questions=2, group_size=4)
+    )
     assert whole.training.parts == 1
 
 
 def test_the_memory_of_a_graphics_card_is_its_own(monkeypatch):
-    """An Intel card's is not the computer's."""
+    """An Intel card's memory is not that of the computer."""
     monkeypatch.setattr(torch.xpu, "mem_get_info", lambda: (5 * GB, 8 * GB))
     monkeypatch.setattr(memory_fit, "_torch_product", lambda name, device: lambda: 1.0)
     assert memory_fit.measure("torch", "xpu", 1).free == 5 * GB
 
 
-@pytest.mark.parametrize(("shares", "found"), [(True, GB), (False, 7 * GB)])
-def test_of_a_card_whose_driver_does_not_tell_its_free_memory_it_is_reckoned(monkeypatch, shares, found):
-    """One that is integrated has the computer's."""
+@pytest.mark.parametrize(("shares", "expected"), [(True, GB), (False, 7 * GB)])
+def test_of_a_card_whose_driver_does_not_tell_its_free_memory_it_is_reckoned(monkeypatch, shares, expected):
+    """An integrated card uses the computer's memory."""
 
     def untold() -> tuple[int, int]:
         raise RuntimeError("The device (Intel(R) Iris(R) Xe Graphics) doesn't support querying the available free memory.")
@@ -214,17 +219,17 @@ def test_of_a_card_whose_driver_does_not_tell_its_free_memory_it_is_reckoned(mon
     monkeypatch.setattr(torch.xpu, "get_device_properties", lambda: properties)
     monkeypatch.setattr(memory_fit, "_free", lambda: GB)
     monkeypatch.setattr(memory_fit, "_torch_product", lambda name, device: lambda: 1.0)
-    assert memory_fit.measure("torch", "xpu", 1).free == found
+    assert memory_fit.measure("torch", "xpu", 1).free == expected
 
 
-@pytest.mark.parametrize(("free", "found"), [(20 * GB, 12 * GB), (8 * GB, 8 * GB)])
-def test_on_a_mac_no_more_counts_as_free_than_metal_recommends(monkeypatch, free, found):
+@pytest.mark.parametrize(("free", "expected"), [(20 * GB, 12 * GB), (8 * GB, 8 * GB)])
+def test_on_a_mac_no_more_counts_as_free_than_metal_recommends(monkeypatch, free, expected):
     mx = pytest.importorskip("mlx.core")
     monkeypatch.setattr(mx.metal, "is_available", lambda: True)
     monkeypatch.setattr(mx, "device_info", lambda: {"max_recommended_working_set_size": 12 * GB})
     monkeypatch.setattr(memory_fit, "_free", lambda: free)
     monkeypatch.setattr(memory_fit, "_mlx_product", lambda name, device: lambda: 1.0)
-    assert memory_fit.measure("MLX", "metal", 1).free == found
+    assert memory_fit.measure("MLX", "metal", 1).free == expected
 
 
 def test_a_card_that_is_too_full_for_the_benchmark_is_short_of_memory(monkeypatch):
@@ -240,9 +245,9 @@ def test_a_card_that_is_too_full_for_the_benchmark_is_short_of_memory(monkeypatc
 def test_the_benchmark_finds_a_device_with_memory_and_speed(backend):
     if backend == "MLX":
         pytest.importorskip("mlx.core")
-    found = memory_fit.measure(backend, "cpu", 1)
-    assert found.free > 0
-    assert all(speed > 1e6 for speed in found.speeds.values())
+    machine = memory_fit.measure(backend, "cpu", 1)
+    assert machine.free > 0
+    assert all(speed > 1e6 for speed in machine.speeds.values())
 
 
 @pytest.mark.parametrize(("long", "times"), [(-1.0, 2), (float("inf"), 4)])

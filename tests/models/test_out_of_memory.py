@@ -1,4 +1,4 @@
-"""What happens where memory runs short: a real process that may not have more."""
+"""Training in a real process whose memory is limited."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from models.tiny_models import make_model
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.batch import StepParams
 
-MEGABYTES = 112  # that the process may still have; a group needs more, a completion less
+MEGABYTES = 112  # that the process may still allocate; a group needs more, a completion less
 PROGRAM = """
 import json, resource, sys
 from pathlib import Path
@@ -21,14 +21,14 @@ import torch
 torch.set_num_threads(1)
 from models.noise import group
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import SampleParams, StepParams
+from waggle.rl.batch import SamplingParams, StepParams
 
 heard = []
 policy = TorchPolicy(Path(sys.argv[1]), short=heard.append)
 policy.step([group(2, 5)], StepParams(learning_rate=0.0))  # whatever is loaded at the first step is here before memory is short
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]) * 2**20,) * 2)
-found = policy.sample([group(2, 5).prompt] * 64, np.zeros((2048, 8), np.float32), SampleParams(max_new=8, stop=-1))
+found = policy.sample([group(2, 5).prompt] * 64, np.zeros((2048, 8), np.float32), SamplingParams(max_new=8, stop=-1))
 metrics = policy.step([group(8, 90)], StepParams(learning_rate=1e-4))
 print(json.dumps({"heard": heard, "prompts": len(found), "steps": policy.steps, "norm": metrics.gradient_norm}))
 """
@@ -41,12 +41,12 @@ def test_work_goes_on_in_smaller_parts_with_the_same_gradient_and_says_so(tmp_pa
         [sys.executable, "-c", PROGRAM, str(folder), str(MEGABYTES)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     plenty = TorchPolicy(folder).step([group(8, 90)], StepParams(learning_rate=1e-4))
-    assert (told["prompts"], told["steps"]) == (64, 2)
-    assert "answers are written at a time from now on" in told["heard"][0]
-    assert "tokens are learned from at a time from now on" in told["heard"][-1]
-    assert told["norm"] == pytest.approx(plenty.gradient_norm, rel=1e-4)
+    assert (report["prompts"], report["steps"]) == (64, 2)
+    assert "answers are written at a time from now on" in report["heard"][0]
+    assert "tokens are learned from at a time from now on" in report["heard"][-1]
+    assert report["norm"] == pytest.approx(plenty.gradient_norm, rel=1e-4)
 
 
 AT_THE_END = """

@@ -1,4 +1,4 @@
-"""The starter model that ships with Waggle: a plain transformers folder whose tokenizer is the same whoever reads it."""
+"""The starter model: a plain transformers folder with a tokenizer that gives the same tokens in every library."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A policy's words: a stranger's text is text, whatever it looks like."""
+"""The tokenizer: a peer's text is plain text, whatever it looks like."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.models.tokenizer import load
 
-FAR = struct.pack("<II", 4, 0xFFFFF << 10)  # a tree of one branch, which leads out of it
+FAR = struct.pack("<II", 4, 0xFFFFF << 10)  # a tree of one branch that points beyond its end
 PANICS = base64.b64encode(FAR + b"a\0").decode()
 
 
@@ -63,14 +63,14 @@ def test_a_text_is_the_same_tokens_each_time_though_the_file_bids_to_draw_lots(t
     words["model"]["dropout"] = 0.5
     (tmp_path / "tokenizer.json").write_text(json.dumps(words))
     text = "What is the greatest common divisor of 12 and 18?"
-    made = load(tmp_path)
-    assert {tuple(made.encode(text)) for _ in range(20)} == {tuple(load(paths.starter()).encode(text))}
+    tokenizer = load(tmp_path)
+    assert {tuple(tokenizer.encode(text)) for _ in range(20)} == {tuple(load(paths.starter()).encode(text))}
 
 
 @pytest.mark.parametrize(
     "odd",
     [
-        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": PANICS}},  # its panics are no Exception
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": PANICS}},  # its panics are not an Exception
         {"model": {"type": "Unigram", "unk_id": None, "vocab": [["a", -1.0]]}},
     ],
 )

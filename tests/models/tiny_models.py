@@ -1,4 +1,4 @@
-"""Small random models of every architecture that is supported, for tests."""
+"""Small random models of every supported architecture."""
 
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,14 @@ def make_model(kind: str, folder: Path, *, tied: bool = True, inner: int = 48) -
     }
     model = AutoModelForCausalLM.from_config(make_config(**(usual | more)))
     for name, parameter in model.named_parameters():
-        if name.endswith("bias"):  # made as zeros, which would hide a bias that is left out
+        if name.endswith("bias"):  # initialised with zeros, which would hide a missing bias
             torch.nn.init.normal_(parameter, std=0.1)
     model.save_pretrained(folder)
     return folder
 
 
 def as_transformers(policy: TorchPolicy, folder: Path) -> Any:
-    """transformers' own model of a folder, with the very weights of a policy."""
+    """transformers' own model of a folder, with the weights of a policy."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     for name, parameter in policy._model.weights.items():
         module, _, kind = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Fixtures for the network's tests: one charter, and nodes that are always closed."""
+"""One charter for all tests of the network, and nodes that are always closed."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Longer timeouts, because other tests use the computer at the same time."""
+    """Relax timeouts, because other tests slow the computer: late answers must not count as absent peers or as slow records."""
     for module, name in (
         (dht, "CALL_S"), (dht, "CONNECT_S"), (daemon, "CONNECT_S"), (dht, "PING_S"), (reachability, "PATIENCE_S"),
         (verification, "RECORD_S"), (verifying, "STRANGERS_SECONDS"), (server, "PATIENCE_S"), (gateways, "CALL_S"),

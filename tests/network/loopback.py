@@ -1,4 +1,4 @@
-"""Helpers for tests with running nodes: groups with known rewards, nodes on loopback, and waiting for events with a deadline."""
+"""Helpers of the live tests: groups with known rewards, nodes on loopback, and waits for news with a deadline."""
 
 import asyncio
 import secrets
@@ -26,32 +26,32 @@ from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, spli
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
-SOON = 60.0  # seconds after which a test gives up: a peer that did not answer in time is asked again after 15
+SOON = 60.0  # seconds after which a test fails: an unanswered question to a peer is repeated after 15
 DATASET = "basic_arithmetic"
-EPOCH = 1000  # of artificial groups
+EPOCH = 1000  # of invented groups
 
 Kind = TypeVar("Kind")
 
 
 class Ear:
-    """Records the events of a node, and waits for one."""
+    """Collects the news of a node and wakes those who wait for them."""
 
     def __init__(self) -> None:
-        self.heard: list[NetworkEvent] = []
+        self.news: list[NetworkEvent] = []
         self._changed = asyncio.Event()
 
     def __call__(self, news: NetworkEvent) -> None:
-        self.heard.append(news)
+        self.news.append(news)
         self._changed.set()
 
     def all(self, kind: type[Kind]) -> list[Kind]:
-        return [news for news in self.heard if isinstance(news, kind)]
+        return [news for news in self.news if isinstance(news, kind)]
 
     async def hear(self, kind: type[Kind], such: Callable[[Kind], bool] = lambda news: True, after: int = 0) -> Kind:
-        """The first such event from position `after` on; waits for it, up to a deadline."""
+        """Wait for the first such news from position `after` on, up to a deadline."""
         async with asyncio.timeout(SOON):
             while True:
-                for news in self.heard[after:]:
+                for news in self.news[after:]:
                     if isinstance(news, kind) and such(news):
                         return news
                 self._changed.clear()
@@ -63,7 +63,7 @@ class Ear:
 
 @dataclass
 class Live:
-    """A running node, its identity, and its events."""
+    """A running node, its identity and its news."""
 
     node: SwarmNode
     identity: Identity
@@ -91,7 +91,7 @@ def fresh_identity(folder: Path, name: str) -> Identity:
 
 
 def node_context(identity: Identity, charter: Charter, verifier: Verifier, **changes: object) -> NodeContext:
-    """The context of a node, for a test of one of its parts."""
+    """The context of a node of which a test uses a part."""
     fields = {"options": options(), "report": lambda event: None, **changes}
     membership = Membership(charter, identity.peer_id)
     return NodeContext(charter=charter, identity=identity, membership=membership, verifier=verifier, **fields)
@@ -100,7 +100,7 @@ def node_context(identity: Identity, charter: Charter, verifier: Verifier, **cha
 def question_ids(
     charter: Charter, verifier: Verifier, origin: bytes, count: int, *, reserved: bool = False, epoch: int | None = None
 ) -> list[QuestionId]:
-    """The first `count` questions of this origin for training, or the first reserved ones (one in ten)."""
+    """The first `count` questions of this origin for training, or the reserved ones (one in ten)."""
     epoch = epoch_at(time.time()) if epoch is None else epoch
     ids = [QuestionId(DATASET, epoch, index) for index in range(60 * count + 240)]
     record = verifier.questions([(each.dataset, seed_of(charter.digest, origin, each)) for each in ids])
@@ -109,7 +109,7 @@ def question_ids(
 
 
 def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[QuestionId]) -> list[Group]:
-    """Groups of three completions: right, wrong, cut off. Rewards 1, at most a crumb, 0."""
+    """Groups of three completions, right, wrong and cut off, with rewards 1, at most a crumb, and 0."""
     groups = []
     for each in ids:
         (truth,) = verifier.answers([(each.dataset, seed_of(charter.digest, origin, each))])
@@ -123,7 +123,7 @@ def answered(charter: Charter, verifier: Verifier, origin: bytes, ids: Iterable[
 
 
 def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) -> JudgedGroup:
-    """An artificial group, with rewards that teach something or nothing."""
+    """An invented group, with rewards that teach something or nothing."""
     completions = tuple(Completion(text=text, ended=True) for text in "ab")
     rewards = (1.0, 0.0) if useful else (0.05, 0.0)
     return JudgedGroup(
@@ -134,7 +134,7 @@ def judged(origin: int, index: int, *, useful: bool = True, epoch: int = EPOCH) 
 
 
 def be_of_use(trust: ReputationTable, peer: bytes) -> None:
-    """Give a peer just enough useful groups to be trusted."""
+    """Record the least that makes a peer trusted."""
     for number in range(KNOWN_FROM):
         trust.record_groups(peer, number, "m", [judged(1, index) for index in range(ceil(TRUSTED_FROM / KNOWN_FROM))])
 
@@ -161,7 +161,7 @@ async def serving(identity: Identity, charter: Charter, **changes: object) -> As
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A free port below those that systems assign by themselves, so that it stays free."""
+    """A port below the system's ephemeral range, so that it stays free until the test uses it."""
     while True:
         port = 20_000 + secrets.randbelow(12_000)
         with suppress(OSError), socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:

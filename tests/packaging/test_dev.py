@@ -1,12 +1,15 @@
-"""The two commands say beforehand what they need, on every system."""
+"""The developer commands report missing packages first, on every system."""
 
 import ast
+import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import venv
 from pathlib import Path
+from types import ModuleType
 
 import dev
 import pytest
@@ -21,10 +24,29 @@ print("up", flush=True)
 while True:
     signal.pause()
 """
+SMALL_PROJECT = """
+[project]
+dependencies = []
+optional-dependencies.dev = ["pip"]  # which a new environment has: nothing is downloaded
+"""
 COMMAND = f"import dev, pathlib, sys; sys.exit(dev.waggle_python('-c', {LEAVES!r}, python=pathlib.Path(sys.executable)))"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there a terminal of one's own is needed for Ctrl+C")
+@pytest.fixture
+def small_dev(tmp_path: Path) -> ModuleType:
+    """dev.py in a source root of its own, whose set-up installs nothing."""
+    (tmp_path / "packaging").mkdir()
+    (tmp_path / "packaging/lock.txt").touch()
+    (tmp_path / "pyproject.toml").write_text(SMALL_PROJECT, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("small_dev", shutil.copy(dev.__file__, tmp_path / "packaging"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C needs its own terminal there")
 def test_ctrl_c_gives_what_runs_the_time_that_it_takes_to_leave():
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(dev.__file__)}
     command = [sys.executable, "-c", COMMAND]
@@ -50,25 +72,20 @@ def test_an_invite_is_found_from_where_the_person_stands(tmp_path, monkeypatch):
     assert dev.with_whole_paths(["export", "new.waggle"]) == ["export", "new.waggle"]
 
 
-def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_one_stays(tmp_path, monkeypatch):
-    place = tmp_path / ".venv"
-    monkeypatch.setattr(dev, "VENV", place)
-    monkeypatch.setattr(dev, "PYTHON", place / ("Scripts/python.exe" if dev.WINDOWS else "bin/python"))
-    monkeypatch.setattr(dev, "get", lambda *_: None)
-    monkeypatch.setattr(dev, "has_compiler", lambda _: True)
-    monkeypatch.setattr(dev, "pip", lambda *_: subprocess.check_output([dev.PYTHON, "-m", "pip", "--version"]))
-    venv.create(place, with_pip=False, symlinks=not dev.WINDOWS)  # a kill comes before pip does
+def test_an_environment_whose_making_was_interrupted_is_made_anew_and_a_whole_one_stays(small_dev):
+    place = small_dev.VENV
+    venv.create(place, with_pip=False, symlinks=not dev.WINDOWS)  # a kill comes before pip is installed
     for stays in (False, True):
         (place / "of before").touch()
         (place / ".waggle-stamp").unlink(missing_ok=True)
-        dev.setup()
+        small_dev.setup()
         assert (place / "of before").exists() == stays
 
 
 def test_a_python_that_is_too_old_gets_a_sentence():
-    """It can read all of it, and imports nothing that it lacks before it has said so."""
+    """An older Python can parse the file, and the file imports nothing that it lacks before it checks the version."""
     tree = ast.parse(Path(dev.__file__).read_text(encoding="utf-8"), feature_version=(3, 8))
-    names = {one.name for node in tree.body if isinstance(node, ast.Import) for one in node.names}
+    names = {module.name for node in tree.body if isinstance(node, ast.Import) for module in node.names}
     assert names.isdisjoint({"tomllib", "zoneinfo", "graphlib"})
 
 
@@ -80,24 +97,21 @@ def test_another_version_than_those_waggle_was_tried_with_is_refused(command, mo
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no exec there")
-def test_what_runs_takes_the_place_of_the_command_which_may_have_an_invite_with_a_key(tmp_path):
-    program(tmp_path / "python", 'echo $$ "$(pwd)" "$@"')
-    patched = f"import dev, pathlib; dev.setup = lambda: None; dev.PYTHON = pathlib.Path({str(tmp_path / 'python')!r})"
-    command = f"{patched}; dev.main(['run', 'engine', 'waggle://join?charter=1#key=2'])"
-    told = {**os.environ, "PYTHONPATH": os.path.dirname(dev.__file__)}
-    with subprocess.Popen([sys.executable, "-c", command], env=told, cwd=tmp_path, text=True, stdout=subprocess.PIPE) as ran:
+def test_what_runs_takes_the_place_of_the_command_which_may_have_an_invite_with_a_key(small_dev, tmp_path):
+    set_up(small_dev, 'echo $$ "$(pwd)" "$@"')
+    (tmp_path / "elsewhere").mkdir()
+    command = [sys.executable, small_dev.__file__, "run", "engine", "waggle://join?charter=1#key=2"]
+    with subprocess.Popen(command, cwd=tmp_path / "elsewhere", text=True, stdout=subprocess.PIPE) as ran:
         assert ran.stdout is not None
-        said = ran.stdout.read().split()
-    assert said == [str(ran.pid), str(dev.ROOT), "-m", "waggle", "engine", "waggle://join?charter=1#key=2"]
+        command_line = ran.stdout.read().split()
+    assert command_line == [str(ran.pid), str(tmp_path), "-m", "waggle", "engine", "waggle://join?charter=1#key=2"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="nowhere else does torch bring CUDA along")
-def test_a_torch_with_cuda_is_not_packed(monkeypatch):
-    monkeypatch.setattr(dev, "setup", lambda: None)
-    monkeypatch.setattr(dev, "libraries", lambda **_: None)
-    monkeypatch.setattr(dev, "waggle_python", lambda *asked: dev.CUDA if asked == ("-c", dev.HAS_CUDA) else 0)
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux does torch include CUDA")
+def test_a_torch_with_cuda_is_not_packed(small_dev):
+    set_up(small_dev, f"exit {dev.CUDA}")
     with pytest.raises(SystemExit, match=r"dev\.py clean && PIP_EXTRA_INDEX_URL"):
-        dev.main(["package"])
+        small_dev.main(["package"])
 
 
 @pytest.mark.parametrize("rest", [["engine"], ["seed", "--home", "x"], ["race"]])
@@ -120,6 +134,13 @@ def test_windows_has_a_compiler_where_visual_studio_has_c(tmp_path, monkeypatch,
         program(place / "vswhere.exe", body)
     monkeypatch.setenv("PROGRAMFILES(X86)", str(tmp_path))
     assert dev.has_compiler("win32") == here
+
+
+def set_up(small_dev, body):
+    """Make an up-to-date environment whose Python is this shell script."""
+    small_dev.PYTHON.parent.mkdir(parents=True)
+    program(small_dev.PYTHON, body)
+    (small_dev.VENV / ".waggle-stamp").write_text(small_dev.stamp(), encoding="utf-8")
 
 
 def program(path, body):

@@ -1,4 +1,4 @@
-"""What the Linux packages say of themselves; building them is `dev.py package`."""
+"""Metadata and scripts of the Linux packages; `dev.py package` builds them."""
 
 import configparser
 import functools
@@ -20,19 +20,19 @@ HERE = Path(make_linux.HERE)
 def test_the_menu_entry_opens_links_and_is_named_as_metainfo_and_icon_are():
     entry = configparser.ConfigParser(interpolation=None)
     entry.read(HERE / f"linux/{make_linux.NAME}.desktop", encoding="utf-8")
-    told = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.metainfo.xml").getroot()
+    metainfo = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.metainfo.xml").getroot()
     assert entry["Desktop Entry"]["Exec"] == "waggle %u"
     kind = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.mime.xml").getroot()[0]
     assert entry["Desktop Entry"]["MimeType"] == f"x-scheme-handler/waggle;{kind.attrib['type']};"
     assert [child.attrib["pattern"] for child in kind if child.tag.endswith("glob")] == ["*.waggle"]
-    assert entry["Desktop Entry"]["Icon"] == told.findtext("id") == make_linux.NAME
-    assert told.findtext("launchable") == f"{make_linux.NAME}.desktop"
-    assert entry["Desktop Entry"]["Comment"] == told.findtext("summary")
+    assert entry["Desktop Entry"]["Icon"] == metainfo.findtext("id") == make_linux.NAME
+    assert metainfo.findtext("launchable") == f"{make_linux.NAME}.desktop"
+    assert entry["Desktop Entry"]["Comment"] == metainfo.findtext("summary")
 
 
 def test_metainfo_and_changelog_know_the_version_of_the_source():
-    told = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.metainfo.xml").getroot()
-    assert told.find("releases/release").attrib["version"] == version.of_source()
+    metainfo = ElementTree.parse(HERE / f"linux/{make_linux.NAME}.metainfo.xml").getroot()
+    assert metainfo.find("releases/release").attrib["version"] == version.of_source()
     assert f"## {version.of_source()}\n" in (HERE.parent / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
@@ -54,7 +54,7 @@ def test_the_tools_of_the_desktop_accept_it(command):
 def test_a_package_is_made_of_a_folder_without_scripts_that_run_as_root(tmp_path, request):
     if not shutil.which("dpkg-deb"):
         pytest.skip("dpkg-deb is not installed")
-    request.addfinalizer(functools.partial(os.umask, os.umask(0o077)))  # who builds lets nobody else read their files
+    request.addfinalizer(functools.partial(os.umask, os.umask(0o077)))  # a umask that keeps files from other users
     (tmp_path / "Waggle").mkdir()
     shutil.copy("/bin/true", tmp_path / "Waggle/waggle")
     package = make_linux.deb(tmp_path / "Waggle", "1.2.3.dev4", tmp_path)
@@ -81,23 +81,24 @@ def unit_of(service):
 
 @pytest.mark.parametrize("service", ["services/waggle-engine.service", "waggle-seed.service"])
 def test_a_service_starts_the_waggle_that_the_package_installs_and_stops_it_alone(service):
-    told = unit_of(service)["Service"]
-    program, *rest = told["ExecStart"].split()
+    section = unit_of(service)["Service"]
+    program, *rest = section["ExecStart"].split()
     if program == "/usr/bin/env":
         program = rest[0]
-        assert {"%h/.local/bin", "/usr/bin"} <= set(told["Environment"].removeprefix("PATH=").split(":"))
+        assert {"%h/.local/bin", "/usr/bin"} <= set(section["Environment"].removeprefix("PATH=").split(":"))
     assert program in ("waggle", "/usr/bin/waggle")
-    assert told["KillMode"] == "mixed"
-    assert told.get("StandardOutput", "journal") == "journal" or told["StandardError"] == "journal", "else why it failed is lost"
+    assert section["KillMode"] == "mixed"
+    output = section.get("StandardOutput", "journal")
+    assert "journal" in (output, section.get("StandardError", output)), "otherwise the reason of a failure is lost"
 
 
 def test_a_service_whose_folder_a_window_has_goes_on_trying_until_that_is_closed():
     unit = unit_of("services/waggle-engine.service")
     assert unit["Service"]["Restart"] == "on-failure"
-    assert unit["Unit"]["StartLimitIntervalSec"] == "0", "no start is one too many"
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0", "starts have no limit"
     task = (HERE / "services/waggle-engine.xml").read_text(encoding="utf-8")
-    minutes, count = (int(found) for found in re.search(r"<Interval>PT(\d+)M</Interval><Count>(\d+)</Count>", task).groups())
-    assert count <= 255, "more is no number to the Task Scheduler"
+    minutes, count = (int(digits) for digits in re.search(r"<Interval>PT(\d+)M</Interval><Count>(\d+)</Count>", task).groups())
+    assert count <= 255, "the Task Scheduler allows no more"
     assert minutes * count > 12 * 60
     agent = plistlib.loads((HERE / "services/io.waggle.engine.plist").read_bytes())
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
@@ -108,9 +109,7 @@ def test_services_of_other_systems_start_what_their_installers_put_there():
     assert agent["ProgramArguments"] == ["/Applications/Waggle.app/Contents/MacOS/waggle-console", "engine"]
     task = (HERE / "services/waggle-engine.xml").read_text(encoding="utf-8")
     place = re.search(r'InstallDir "\$LOCALAPPDATA(.*)\$\{APP\}"', (HERE / "windows/waggle.nsi").read_text(encoding="utf-8"))
-    assert rf"<Command>%LOCALAPPDATA%{place[1]}Waggle\Waggle.exe</Command>" in task, (
-        "a program without a console, which would stand on the desktop"
-    )
+    assert rf"<Command>%LOCALAPPDATA%{place[1]}Waggle\Waggle.exe</Command>" in task, "a program without a console window"
     assert task.count("<UserId>OWN_USER</UserId>") == 2
 
 
@@ -124,10 +123,10 @@ def test_the_container_compiles_what_has_no_wheel_and_leaves_the_compiler_behind
 def test_where_there_are_no_debian_tools_the_archive_alone_is_made(tmp_path, monkeypatch, capsys):
     (tmp_path / "Waggle").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path))
-    (made,) = make_linux.wrap(tmp_path / "Waggle", "1.2.3", tmp_path)
-    assert made.name.endswith(".tar.gz")
-    assert made.exists()
-    assert "No .deb without dpkg-deb" in capsys.readouterr().out
+    (package,) = make_linux.wrap(tmp_path / "Waggle", "1.2.3", tmp_path)
+    assert package.name.endswith(".tar.gz")
+    assert package.exists()
+    assert "No .deb: dpkg-deb" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["a home", "a & b#c"])
@@ -147,13 +146,13 @@ def test_the_archive_installs_for_one_person_and_leaves_without_a_trace(tmp_path
     subprocess.run([home / ".local/bin/waggle"], check=True)
     assert {path.name for path in (home / ".local/opt").iterdir()} == {"waggle"}
     installed = ["sh", str(home / ".local/opt/waggle/install.sh")]
-    again = subprocess.run(installed, env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode == 1
-    assert "installed already" in again.stderr
+    second_installation = subprocess.run(installed, env=environment, capture_output=True, text=True, check=False)
+    assert second_installation.returncode == 1
+    assert "installed already" in second_installation.stderr
     subprocess.run([home / ".local/bin/waggle"], check=True)
     subprocess.run([*installed, "--uninstall"], env=environment, check=True, capture_output=True)
-    left = [path for path in home.rglob("*") if path.is_file() or path.is_symlink()]  # the databases of the desktop stay
-    assert not [path for path in left if "waggle" in path.name.lower() or b"waggle" in path.read_bytes()]
+    leftovers = [path for path in home.rglob("*") if path.is_file() or path.is_symlink()]  # the databases of the desktop stay
+    assert not [path for path in leftovers if "waggle" in path.name.lower() or b"waggle" in path.read_bytes()]
 
 
 def test_the_command_of_another_installation_is_left_alone(tmp_path):
@@ -162,23 +161,23 @@ def test_the_command_of_another_installation_is_left_alone(tmp_path):
     shutil.unpack_archive(make_linux.archive(tmp_path / "Waggle", "1.2.3", tmp_path), tmp_path / "unpacked")
     link, other = tmp_path / "home/.local/bin/waggle", tmp_path / "pipx/waggle"
     link.parent.mkdir(parents=True)
-    link.symlink_to(other)  # it need not be there any more
+    link.symlink_to(other)  # the target need not exist any more
     script = ["sh", str(tmp_path / "unpacked/Waggle-1.2.3/install.sh")]
     environment = {"HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
-    for asked in ((), ("--uninstall",)):
-        done = subprocess.run([*script, *asked], env=environment, check=True, capture_output=True, text=True)
-        assert (link.readlink(), "of another installation" in done.stderr) == (other, not asked)
+    for arguments in ((), ("--uninstall",)):
+        done = subprocess.run([*script, *arguments], env=environment, check=True, capture_output=True, text=True)
+        assert (link.readlink(), "of another installation" in done.stderr) == (other, not arguments)
 
 
-@pytest.mark.parametrize("asked", [(), ("--uninstall",)])
-def test_files_that_a_running_waggle_reads_are_left_to_it(tmp_path, asked):
+@pytest.mark.parametrize("arguments", [(), ("--uninstall",)])
+def test_files_that_a_running_waggle_reads_are_left_to_it(tmp_path, arguments):
     home, unpacked = tmp_path / "a home", tmp_path / "unpacked"
     place = home / ".local/opt/waggle"
     place.mkdir(parents=True)
     shutil.copy("/bin/sleep", place / "waggle")
     unpacked.mkdir()
     shutil.copy(HERE / "linux/install.sh", unpacked)
-    script = ["sh", str(unpacked / "install.sh"), *asked]
+    script = ["sh", str(unpacked / "install.sh"), *arguments]
     environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
     with subprocess.Popen([place / "waggle", "60"]) as running:
         try:

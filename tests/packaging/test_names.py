@@ -1,4 +1,4 @@
-"""The lint refuses names that do not say what a thing is, in every place where Python binds one."""
+"""The lint refuses vague names in every place where Python binds one."""
 
 import ast
 import subprocess
@@ -64,7 +64,7 @@ EXPECTED = {
 
 @pytest.fixture
 def source(tmp_path):
-    """A source root with a clean room and one that is not."""
+    """A source root with a clean folder and one that is not."""
     for room, line in (("clean", "rows_to_score = []\n"), ("old", "def read(path):\n    found = path\n    return found\n")):
         (tmp_path / "app" / room).mkdir(parents=True)
         (tmp_path / "app" / room / "read.py").write_text(line)
@@ -85,7 +85,7 @@ def test_the_place_of_a_name_is_where_an_editor_finds_it():
     lines = SAMPLE.splitlines()
     clauses = ("sample.told", "sample.read.left", "sample.read.found", "sample.read.told", "sample.read.made", "sample")
     for binding in names.bindings(ast.parse(SAMPLE), "sample"):
-        if binding.qualified not in clauses:  # of those, Python tells where the clause begins
+        if binding.qualified not in clauses:  # for these Python reports where the clause begins
             assert lines[binding.line - 1][binding.column - 1 :].startswith(binding.name), binding
 
 
@@ -100,7 +100,7 @@ def test_a_name_that_says_more_is_allowed(name):
 
 
 def test_a_refusal_says_where_what_and_what_to_do(source):
-    lines, _ = names.refusals(source, not_yet=(), allowed={})
+    lines = names.refusals(source, allowed={})
     assert lines == ["app/old/read.py:2:5 found: does not say what this is; name what it holds"]
 
 
@@ -108,18 +108,13 @@ def test_a_file_with_a_vague_name_is_refused_and_so_is_a_folder(source):
     (source / "app/clean/kept.py").touch()
     (source / "app/told").mkdir()
     (source / "app/told/__init__.py").touch()
-    lines, _ = names.refusals(source, not_yet=("app/old",), allowed={})
-    assert [line.partition(":")[0] for line in lines] == ["app/clean/kept.py", "app/told/__init__.py"]
-
-
-def test_a_room_that_is_not_clean_yet_waits_and_one_that_is_leaves_the_list(source):
-    lines, clean = names.refusals(source, not_yet=("app/old", "app/clean", "app/to_come"), allowed={})
-    assert (lines, clean) == ([], ["app/clean"])
+    lines = names.refusals(source, allowed={})
+    assert [line.partition(":")[0] for line in lines] == ["app/clean/kept.py", "app/old/read.py", "app/told/__init__.py"]
 
 
 def test_an_allowed_name_needs_its_whole_place_and_an_entry_without_a_use_is_refused(source):
-    assert names.refusals(source, not_yet=(), allowed={"read.found": "a test"}) == ([], [])
-    lines, _ = names.refusals(source, not_yet=(), allowed={"write.found": "of another function"})
+    assert names.refusals(source, allowed={"read.found": "a test"}) == []
+    lines = names.refusals(source, allowed={"write.found": "of another function"})
     assert len(lines) == 2
     assert "`write.found`, which nothing binds any more" in lines[1]
 

@@ -1,4 +1,4 @@
-"""What the frozen app needs is read from the product's source, and what it leaves out is no part of it."""
+"""The frozen app's modules come from the product's source, and no excluded module is needed."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def test_the_lists_are_read_from_the_product():
 
 
 def test_a_race_needs_nothing_of_the_laboratory():
-    """The page Swarms starts one in the installed app."""
+    """The page Swarms starts a race in the installed app."""
     code = (
         "import sys, check; check.leave_out(); import waggle.practice.race; print(*(n for n in sys.modules if 'waggle_lab' in n))"
     )
@@ -68,10 +68,10 @@ def test_a_tag_and_the_source_must_agree():
 
 
 def test_only_a_library_that_the_app_takes_along_must_be_on_the_computer_that_builds_it():
-    said = "22 WARNING: Library not found: could not resolve '{}', dependency of '/x/site-packages/PySide6/Qt/plugins/{}'.\n"
+    line = "22 WARNING: Library not found: could not resolve '{}', dependency of '/x/site-packages/PySide6/Qt/plugins/{}'.\n"
     theme, platform = (
-        said.format("libgtk-3.so.0", "platformthemes/libqgtk3.so"),
-        said.format("libEGL.so.1", "platforms/libqxcb.so"),
+        line.format("libgtk-3.so.0", "platformthemes/libqgtk3.so"),
+        line.format("libEGL.so.1", "platforms/libqxcb.so"),
     )
     assert needs.missing(theme) == []
     assert needs.missing(theme + 2 * platform) == ["libEGL.so.1, for PySide6/Qt/plugins/platforms/libqxcb.so"]

@@ -1,4 +1,4 @@
-"""What a release says of itself: its workflow, its parts, their licences, its changes."""
+"""A release: its workflow, its parts, their licences, its changes."""
 
 import json
 import re
@@ -20,15 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("notices") / "notices"
-    notices.write(made)
-    return made
+    notices_folder = tmp_path_factory.mktemp("notices") / "notices"
+    notices.write(notices_folder)
+    return notices_folder
 
 
 def test_the_workflow_builds_and_tries_all_three_systems_with_commands_that_exist():
     text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
     workflow = yaml.safe_load(text)
-    systems = {one["os"].split("-")[0] for one in workflow["jobs"]["build"]["strategy"]["matrix"]["include"]}
+    systems = {job["os"].split("-")[0] for job in workflow["jobs"]["build"]["strategy"]["matrix"]["include"]}
     assert systems == {"ubuntu", "windows", "macos"}
     assert set(workflow["jobs"]["draft"]["needs"]) == {"build", "wheel"}
     assert "--draft" in text
@@ -36,10 +36,10 @@ def test_the_workflow_builds_and_tries_all_three_systems_with_commands_that_exis
 
 def test_what_is_not_signed_is_said_in_the_draft(tmp_path):
     text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
-    (said,) = set(re.findall(r"^ +(unsigned\(\) .*)$", text, re.MULTILINE))
+    (function,) = set(re.findall(r"^ +(unsigned\(\) .*)$", text, re.MULTILINE))
     assert text.count("::warning::") == text.count("unsigned()") == 2
     subprocess.run(
-        ["sh", "-c", f'RUNNER_OS=macOS\n{said}\nunsigned "Not signed."\nunsigned "Nor this."'], cwd=tmp_path, check=True
+        ["sh", "-c", f'RUNNER_OS=macOS\n{function}\nunsigned "Not signed."\nunsigned "Nor this."'], cwd=tmp_path, check=True
     )
     assert (tmp_path / "dist/unsigned-macOS.md").read_text(encoding="utf-8") == "- Not signed.\n- Nor this.\n"
     assert "dist/unsigned-*.md" in text
@@ -57,7 +57,7 @@ def test_every_command_of_a_workflow_exists(path):
 
 def test_a_change_is_tested_with_every_python_before_it_is_merged():
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
-    assert {"pull_request", "push"} <= workflow[True].keys()  # YAML takes `on` for a truth
+    assert {"pull_request", "push"} <= workflow[True].keys()  # YAML reads `on` as true
     job = workflow["jobs"]["test"]
     assert job["steps"][-1]["run"] == ".ci/run"
     assert (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()[-1] == "python3 packaging/dev.py test"
@@ -95,8 +95,10 @@ def test_an_issue_form_has_what_github_asks_of_one(name):
 
 def test_the_wheel_is_installed_with_the_python_that_the_workflow_set_up_and_not_with_that_of_its_pipx():
     workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
-    said = " ".join(step.get("run", "") for step in workflow["jobs"]["wheel"]["steps"])
-    assert re.findall(r"pipx (\w+) (\S+ \S+ \S+)", said) == [(verb, '--python "$(which python)"') for verb in ("run", "install")]
+    commands = " ".join(step.get("run", "") for step in workflow["jobs"]["wheel"]["steps"])
+    assert re.findall(r"pipx (\w+) (\S+ \S+ \S+)", commands) == [
+        (verb, '--python "$(which python)"') for verb in ("run", "install")
+    ]
 
 
 def test_every_part_is_named_with_its_version_its_licence_and_its_text(folder):
@@ -113,8 +115,8 @@ def test_every_part_is_named_with_its_version_its_licence_and_its_text(folder):
 
 
 def test_the_licence_of_qt_is_honoured(folder):
-    told = (folder / "NOTICES.txt").read_text(encoding="utf-8")
-    assert "you may replace them" in told
+    notices_text = (folder / "NOTICES.txt").read_text(encoding="utf-8")
+    assert "you may replace them" in notices_text
     assert "GNU LESSER GENERAL PUBLIC LICENSE" in (folder / "LGPL-3.0.txt").read_text(encoding="utf-8")
     assert "GNU GENERAL PUBLIC LICENSE" in (folder / "GPL-3.0.txt").read_text(encoding="utf-8")
     assert "Apache License" in (folder / "Apache-2.0.txt").read_text(encoding="utf-8")
@@ -131,7 +133,7 @@ def test_the_smoke_test_hears_the_address_of_a_seed_behind_whatever_else_it_says
 
 
 def test_the_smoke_test_waits_for_an_address_no_longer_than_it_should(tmp_path, monkeypatch):
-    monkeypatch.setattr(smoke, "SECONDS", 5.0)
-    mute = [sys.executable, "-c", "import signal; print('0 connected', flush=True); signal.pause()"]
+    monkeypatch.setattr(smoke, "SECONDS", 2.0)
+    mute = ["sh", "-c", "echo 0 connected; exec sleep 600"]
     with pytest.raises(SystemExit, match="0 connected"):
         smoke.seed(mute, tmp_path / "seed")

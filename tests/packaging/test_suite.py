@@ -1,4 +1,4 @@
-"""The test command: window tests apart from the others, and no test lost with its worker."""
+"""The test command runs window tests in their own processes, and loses no test with a worker."""
 
 import os
 import subprocess
@@ -18,12 +18,12 @@ def write_down(request):
         print(os.getpid(), request.node.nodeid, file=ran)
 """
 PASSES = "def test_{}(): pass\n"
-EXITS = "def test_exits(): os._exit(0)\n"  # even a worker that ends as if all were well is lost
+EXITS = "def test_exits(): os._exit(0)\n"  # the worker counts as lost, although it exits with 0
 CRASHES = "def test_crashes(): os.kill(os.getpid(), signal.SIGSEGV)\n"
 
 
 class Tree:
-    """A throw-away project with tests; `run` is `dev.py test` there, without the set-up and the lint."""
+    """A temporary project with tests; `run` is `dev.py test` in it, without set-up and lint."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -40,14 +40,14 @@ class Tree:
 
     def _python(self, *arguments: str) -> int:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # xdist alone is needed, and the others take seconds
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # only xdist is needed, and the other plugins take seconds to load
         command = [sys.executable, *arguments]
         done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=240, check=False)
         self.output += done.stdout
         return done.returncode
 
     def ran(self) -> list[tuple[str, str]]:
-        """Process and test, in their order."""
+        """Process and test, in order."""
         lines = (self.root / "ran").read_text().splitlines() if (self.root / "ran").exists() else []
         return [(process, test) for process, _, test in (line.partition(" ") for line in lines)]
 
@@ -57,7 +57,7 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no signal ends a process there")
+@pytest.mark.skipif(sys.platform == "win32", reason="signals do not end processes there")
 def test_a_lost_worker_fails_the_run_and_every_other_test_is_run(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
     tree.add("gui/test_window.py", "first", EXITS, "last")
     tree.add("gui/test_page.py", "page")

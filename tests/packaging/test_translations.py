@@ -1,4 +1,4 @@
-"""What the books of words must hold is collected from the product's source."""
+"""The words for translation are collected from the product's source."""
 
 import translations
 
@@ -11,4 +11,4 @@ def test_reasons_and_what_is_put_behind_the_sentence_of_another_are_collected(tm
         'say(f"{error.advice} All is well.".strip())\n'
         'raise SwarmError(f"{name} is full.", f"{WHERE} Then go to {name}.")\n'
     )
-    assert set(translations._told_in(path)) == {"too green", "too blue", "All is well.", "%1 is full.", "Then go to %1."}
+    assert set(translations._sentences_in(path)) == {"too green", "too blue", "All is well.", "%1 is full.", "Then go to %1."}

@@ -1,4 +1,4 @@
-"""The wheel, installed away from the source: what `pipx install` gives a person."""
+"""The wheel, installed outside the source: what `pipx install` gives a user."""
 
 import email
 import subprocess
@@ -32,22 +32,23 @@ def test_it_holds_the_starter_the_look_and_nothing_of_the_tests(wheel):
 
 def test_it_has_the_version_of_the_source_and_names_the_licences_of_all_it_holds(wheel):
     packed = zipfile.ZipFile(wheel)
-    told = email.message_from_bytes(packed.read(next(name for name in packed.namelist() if name.endswith("/METADATA"))))
-    assert told["Version"] == version.of_source()
-    assert told["License-Expression"] == "Apache-2.0 AND OFL-1.1"
-    assert len(told.get_all("License-File")) == 3
-    assert "Operating System :: POSIX :: Linux" in told.get_all("Classifier")
+    metadata = email.message_from_bytes(packed.read(next(name for name in packed.namelist() if name.endswith("/METADATA"))))
+    assert metadata["Version"] == version.of_source()
+    assert metadata["License-Expression"] == "Apache-2.0 AND OFL-1.1"
+    assert len(metadata.get_all("License-File")) == 3
+    assert "Operating System :: POSIX :: Linux" in metadata.get_all("Classifier")
 
 
 def test_installed_in_an_environment_of_its_own_it_finds_what_ships_with_it(wheel, tmp_path):
     venv.create(tmp_path / "v", symlinks=True)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "v"), "platbase": str(tmp_path / "v")}))
-    (site / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")  # the dependencies, installed already
+    # the dependencies, which are already installed
+    (site / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     zipfile.ZipFile(wheel).extractall(site)
     code = (
         "from waggle.cli import main as cli; from waggle.core import paths; "
         "print(paths.resources(), paths.starter().is_dir()); cli.main(['--version'])"
     )
-    said = subprocess.run([tmp_path / "v/bin/python", "-c", code], capture_output=True, text=True, check=True, env={})
-    assert said.stdout.splitlines()[0] == f"{site / 'waggle/resources'} True"
-    assert said.stdout.splitlines()[1].startswith("waggle 0.")
+    output = subprocess.run([tmp_path / "v/bin/python", "-c", code], capture_output=True, text=True, check=True, env={})
+    assert output.stdout.splitlines()[0] == f"{site / 'waggle/resources'} True"
+    assert output.stdout.splitlines()[1].startswith("waggle 0.")

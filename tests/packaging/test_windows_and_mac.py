@@ -1,4 +1,4 @@
-"""What can be said on Linux about the installers for Windows and Macs; trying them is the release workflow's."""
+"""What Linux can check of the installers for Windows and Macs; the release workflow tries them."""
 
 import plistlib
 import shutil
@@ -27,27 +27,27 @@ def test_the_windows_installer_compiles_without_a_warning(tmp_path, icon):
     (payload / "_internal").mkdir(parents=True)
     (payload / "Waggle.exe").write_bytes(b"MZ")
     (payload / "_internal/library").write_bytes(b"library")
-    made = make_windows.installer(payload, icon, "1.2.3.dev70000", tmp_path)
-    assert made.read_bytes()[:2] == b"MZ"
+    installer = make_windows.installer(payload, icon, "1.2.3.dev70000", tmp_path)
+    assert installer.read_bytes()[:2] == b"MZ"
 
 
 def test_the_programs_the_uninstaller_and_the_installer_are_signed_where_there_is_a_certificate(tmp_path, icon, monkeypatch):
     if not shutil.which("makensis"):
         pytest.skip("nsis is not installed")
-    payload, said = tmp_path / "Waggle", tmp_path / "said"
+    payload, signing_log = tmp_path / "Waggle", tmp_path / "said"
     payload.mkdir()
     for name in ("Waggle.exe", "waggle-console.exe"):
         (payload / name).write_bytes(b"MZ")
-    (tmp_path / "signtool").write_text(f'#!/bin/sh\necho "$@" >> {said}\n', encoding="utf-8")
+    (tmp_path / "signtool").write_text(f'#!/bin/sh\necho "$@" >> {signing_log}\n', encoding="utf-8")
     (tmp_path / "signtool").chmod(0o755)
     for name, value in (("SIGNTOOL", tmp_path / "signtool"), ("SIGN_CERTIFICATE", "a.pfx"), ("SIGN_PASSWORD", "secret")):
         monkeypatch.setenv(name, str(value))
     shutil.copy(icon, tmp_path / "waggle.ico")
-    (made,) = make_windows.wrap(payload, "1.2.3", tmp_path)
-    signed = [line.split("/td sha256 ")[1] for line in said.read_text(encoding="utf-8").splitlines()]
+    (installer,) = make_windows.wrap(payload, "1.2.3", tmp_path)
+    signed = [line.split("/td sha256 ")[1] for line in signing_log.read_text(encoding="utf-8").splitlines()]
     assert signed[0] == f"{payload / 'Waggle.exe'} {payload / 'waggle-console.exe'}"
-    assert len(signed) == 3, "the uninstaller, which is made on the way"
-    assert signed[2] == str(made)
+    assert len(signed) == 3, "including the uninstaller"
+    assert signed[2] == str(installer)
 
 
 def test_without_the_maker_of_installers_nothing_is_begun(tmp_path, monkeypatch):
@@ -63,9 +63,9 @@ def test_windows_programs_say_which_version_they_are():
         return (*args, named) if named else args
 
     names = ("VSVersionInfo", "FixedFileInfo", "StringFileInfo", "StringTable", "StringStruct", "VarFileInfo", "VarStruct")
-    told = eval(make_windows.resource("1.2.3.dev45"), dict.fromkeys(names, struct))[0]  # noqa: S307 - our own text
-    assert told["ffi"][0]["filevers"] == (1, 2, 3, 45)
-    strings = dict(told["kids"][0][0][0][1])
+    resource = eval(make_windows.resource("1.2.3.dev45"), dict.fromkeys(names, struct))[0]  # noqa: S307 - our own text
+    assert resource["ffi"][0]["filevers"] == (1, 2, 3, 45)
+    strings = dict(resource["kids"][0][0][0][1])
     assert (strings["ProductName"], strings["ProductVersion"]) == ("Waggle", "1.2.3.dev45")
 
 
@@ -99,7 +99,7 @@ def test_windows_programs_are_ended_before_any_of_them_is_touched():
     ending = script.partition("Function ${UN}EndProgram")[2].partition("FunctionEnd")[0]
     asking, _, waiting = ending.partition('waggle-console.exe" ctl stop')
     assert 'Held "$INSTDIR" "Waggle.exe"' in asking
-    assert r'Held "$LOCALAPPDATA\waggle" "window.lock"' in asking, "an engine without a window is asked to leave, not its person"
+    assert r'Held "$LOCALAPPDATA\waggle" "window.lock"' in asking, "an engine without a window is stopped without asking the user"
     for name in ("Waggle.exe", "waggle-console.exe", "waggle-verifier.exe"):
         assert f'!insertmacro Held "$INSTDIR" "{name}"' in waiting
 
@@ -110,19 +110,19 @@ def test_windows_gets_four_numbers(named, numbers):
 
 
 def test_the_mac_opens_links_and_says_why_it_wants_the_local_network():
-    told = plistlib.loads((HERE / "mac/Info.plist").read_bytes())
-    assert told["CFBundleURLTypes"][0]["CFBundleURLSchemes"] == ["waggle"]
-    (document,), (kind,) = told["CFBundleDocumentTypes"], told["UTExportedTypeDeclarations"]
+    properties = plistlib.loads((HERE / "mac/Info.plist").read_bytes())
+    assert properties["CFBundleURLTypes"][0]["CFBundleURLSchemes"] == ["waggle"]
+    (document,), (kind,) = properties["CFBundleDocumentTypes"], properties["UTExportedTypeDeclarations"]
     assert document["LSItemContentTypes"] == [kind["UTTypeIdentifier"]]
     assert kind["UTTypeTagSpecification"] == {"public.filename-extension": ["waggle"]}
-    assert told["NSLocalNetworkUsageDescription"].endswith(".")
-    assert told["LSMinimumSystemVersion"] == "15.0"
-    assert told["CFBundleIdentifier"] == "io.waggle.Waggle"
+    assert properties["NSLocalNetworkUsageDescription"].endswith(".")
+    assert properties["LSMinimumSystemVersion"] == "15.0"
+    assert properties["CFBundleIdentifier"] == "io.waggle.Waggle"
 
 
 def test_the_mac_programs_are_given_no_more_than_they_need():
-    given = plistlib.loads((HERE / "mac/entitlements.plist").read_bytes())
-    assert given == {"com.apple.security.cs.allow-jit": True, "com.apple.security.cs.disable-library-validation": True}
+    entitlements = plistlib.loads((HERE / "mac/entitlements.plist").read_bytes())
+    assert entitlements == {"com.apple.security.cs.allow-jit": True, "com.apple.security.cs.disable-library-validation": True}
 
 
 def test_a_bundle_is_signed_from_the_inside_out_and_p2pd_is_not_forgotten(tmp_path):

@@ -1,9 +1,9 @@
-"""Every page in every theme and size, and every state, as pictures.
+"""Screenshots of every page in every theme and size, and in every state.
 
     PYTHONPATH=app:tests python -m pictures.screenshots RECORDING FOLDER
 
-Set QT_SCALE_FACTOR=2 for a dense screen. Only recorded events are shown, those that a window feeds in by itself, and
-peers made up for the sake of their standings.
+Set QT_SCALE_FACTOR=2 for a dense screen. They show recorded events, events that a window creates itself, and invented peers
+for their standings.
 """
 
 import sys
@@ -16,86 +16,102 @@ from PySide6.QtWidgets import QApplication
 
 from pictures import staged
 from waggle.gui.application.main import application
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages import PAGES
+from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.event_log import EventLog
-from waggle.gui.state.pages import PAGES
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look, Theme
+from waggle.gui.theme.theme import Theme, ThemeName
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent
 
 SIZES = ((1280, 800), (1024, 640))
-THEMES: tuple[Theme, ...] = ("light", "dark", "high_contrast")
+THEMES: tuple[ThemeName, ...] = ("light", "dark", "high_contrast")
 Story = Sequence[AnyEvent]
 
 
-def _until(told: Story, kind: type[AnyEvent], *, count: int = 1) -> Story:
-    places = [i for i, event in enumerate(told) if isinstance(event, kind)]
-    return told[: places[min(count, len(places)) - 1] + 1] if places else told
+def _until(story: Story, kind: type[AnyEvent], *, count: int = 1) -> Story:
+    places = [i for i, event in enumerate(story) if isinstance(event, kind)]
+    return story[: places[min(count, len(places)) - 1] + 1] if places else story
 
 
-def starting(told: Story) -> Story:
-    return _until(told, events.Preparing, count=3)
+def starting(story: Story) -> Story:
+    return _until(story, events.Preparing, count=3)
 
 
-def _downloading(told: Story) -> Story:
+def _downloading(story: Story) -> Story:
     return [
-        *starting(told),
+        *starting(story),
         events.Downloading(model="Qwen/Qwen2.5-0.5B-Instruct", done=412_000_000, total=980_000_000, seconds_left=360.0),
     ]
 
 
-def _begun(told: Story) -> Story:
-    return _until(told, events.PhaseChanged)
+def _begun(story: Story) -> Story:
+    return _until(story, events.PhaseChanged)
 
 
-def _paused(told: Story) -> Story:
-    last = told[-1]
-    drawn = [event.round for event in told if isinstance(event, events.QuestionsDrawn)]
-    return [*told, events.PhaseChanged(phase="paused", round=drawn[-1] if drawn else 0, until=last.at + 3600, at=last.at)]
+def _paused(story: Story) -> Story:
+    last = story[-1]
+    drawn = [event.round for event in story if isinstance(event, events.QuestionsDrawn)]
+    return [*story, events.PhaseChanged(phase="paused", round=drawn[-1] if drawn else 0, until=last.at + 3600, at=last.at)]
 
 
-def _gone(told: Story) -> Story:
-    return [*told, events.EngineGone(code=9, restarts=1, at=told[-1].at)]
+def _gone(story: Story) -> Story:
+    return [*story, events.EngineGone(code=9, restarts=1, at=story[-1].at)]
 
 
-def failed(told: Story) -> Story:
+def failed(story: Story) -> Story:
     problem = events.EngineFailed(
         title="The engine ended 4 times in a row (code 9).",
         advice="Everything up to the last checkpoint is kept. Copy the report and start again.",
-        at=told[-1].at + 90,  # it was tried again three times
+        at=story[-1].at + 90,  # after three more tries
     )
-    return [*told, problem]
+    return [*story, problem]
 
 
-def _warned(told: Story) -> Story:
-    return [*told, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=told[-1].at)]
+def _warned(story: Story) -> Story:
+    return [*story, events.Warned(title="The disk is nearly full.", advice="Older checkpoints were removed.", at=story[-1].at)]
 
 
-STANDINGS: dict[str, dict[str, object]] = {  # of peers that are made up, but for the sentence of each
-    "Brisk Otter": {"model": "Qwen2.5 0.5B", "received": 1248, "useful": 396, "used": 341, "taken": 1301, "trusted": True},
-    "Clever Wren": {"connection": "lan", "delay_ms": 2.0, "received": 120, "useful": 5, "used": 5, "taken": 88},
+STANDINGS: dict[str, dict[str, object]] = {  # of invented peers, except for the sentence of each
+    "Brisk Otter": {
+        "model": "Qwen2.5 0.5B", "received": 1248, "useful": 396, "used": 341, "groups_pulled": 1301, "trusted": True,
+    },
+    "Clever Wren": {"connection": "lan", "delay_ms": 2.0, "received": 120, "useful": 5, "used": 5, "groups_pulled": 88},
     "Tall Juniper": {"connection": "relay", "delay_ms": 96.0, "received": 64, "used": 17, "choice": "muted"},
     "Rapid Vole": {"received": 31, "rejected": 3, "reason": "not the payload that was announced", "doubted_until": 240.0},
     "Mossy Badger": {"refusal": "runs Waggle 0.3.0, which is newer: update this Waggle to train with it"},
     "Patient Fern": {"refusal": "trains under another charter (5f0c21aa): one of the two must join by the other's invite"},
-    "Silver Birch": {"received": 22, "used": 9, "taken": 40, "choice": "blocked"},
-    "Humble Newt": {"connection": "gone", "received": 90, "useful": 41, "used": 22, "taken": 71, "trusted": True},
-    "Immeasurably Thoughtful Hippopotamus": {"model": "a-very-long-name-of-a-model-7B-instruct", "taken": 3},
+    "Silver Birch": {"received": 22, "used": 9, "groups_pulled": 40, "choice": "blocked"},
+    "Humble Newt": {"connection": "gone", "received": 90, "useful": 41, "used": 22, "groups_pulled": 71, "trusted": True},
+    "Immeasurably Thoughtful Hippopotamus": {"model": "a-very-long-name-of-a-model-7B-instruct", "groups_pulled": 3},
 }  # fmt: skip
 
 
-def with_peers(told: Story) -> Story:
-    now = told[-1].at
+REFUSALS = {  # groups by peer and reason
+    "Brisk Otter": {"teaches_nothing": 10, "too_long": 2, "unfamiliar": 1},
+    "Clever Wren": {"teaches_nothing": 96},
+}
+
+
+def with_peers(story: Story) -> Story:
+    now = story[-1].at
     plain = {"model": "Waggle starter", "round": 180, "mean_reward": 0.31, "delay_ms": 34.0, "seen_at": now}
-    made = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
-    peers = [msgspec.convert(fields, events.PeerInfo) for fields in made]
+    standings = ({**plain, **fields, "id": f"12D3KooW{name}", "name": name} for name, fields in STANDINGS.items())
+    peers = [msgspec.convert(fields, events.PeerInfo) for fields in standings]
     doubts = [replace(peer, doubted_until=peer.doubted_until and now + peer.doubted_until) for peer in peers]
-    return [*told, *(events.PeerChanged(peer=peer, at=now) for peer in doubts)]
+    refused = {f"12D3KooW{name}": by_reason for name, by_reason in REFUSALS.items()}
+    gathered = events.GroupsGathered(round=180, local=4, external=4, waiting=12, refused_by_peer=refused, at=now)
+    dropped = [
+        events.RecordRejected(origin="12D3KooWRapid Vole", reason=reason, count=count, at=now)
+        for reason, count in (("not the payload that was announced", 1), ("reserved question", 2))
+    ]
+    return [*story, gathered, *(events.PeerChanged(peer=peer, at=now) for peer in doubts), *dropped]
 
 
 STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
-    "nothing": (lambda told: [], ("home",)),
+    "nothing": (lambda story: [], ("home",)),
     "starting": (starting, ("home", "live")),
     "downloading": (_downloading, ("home",)),
     "begun": (_begun, tuple(PAGES)),
@@ -106,12 +122,13 @@ STATES: dict[str, tuple[Callable[[Story], Story], Sequence[str]]] = {
 }
 
 
-def window_of(look: Look, told: Sequence[AnyEvent], *, replay: bool = True) -> Window:
-    """A window that has been told these events, by a recording or as if by an engine."""
+def window_of(theme: Theme, story: Sequence[AnyEvent], *, replay: bool = True) -> MainWindow:
+    """A window that has received these events, from a recording or as if from an engine."""
     current, journal = StateStore(), EventLog()
     current.tell_time_by_events()
-    window = Window(look, current, event_log=journal, can_start=lambda: current.state.problem is not None)
-    for event in told:
+    host = EngineHost(can_start=lambda: current.state.problem is not None)
+    window = MainWindow(PageContext(theme, store=current, event_log=journal, engine=host))
+    for event in story:
         current.take(event)
         journal.take(event)
     if replay:
@@ -120,68 +137,68 @@ def window_of(look: Look, told: Sequence[AnyEvent], *, replay: bool = True) -> W
     return window
 
 
-def pictures(look: Look, recording: Path, folder: Path) -> Iterator[Path]:
-    """Take them all; yields each file as it is written."""
-    told = [
+def pictures(theme: Theme, recording: Path, folder: Path) -> Iterator[Path]:
+    """Take all screenshots; yields each file when it is written."""
+    story = [
         event for event in json_lines.recording(recording) if event is not None and not isinstance(event, events.EngineStopped)
     ]
-    window = window_of(look, told)
-    for theme in THEMES:
-        look.use(theme)
+    window = window_of(theme, story)
+    for theme_name in THEMES:
+        theme.use(theme_name)
         for size in SIZES:
             window.resize(*size)
             for page in PAGES:
-                yield _take(window, page, folder / f"{page}-{theme}-{size[0]}x{size[1]}.png")
-    look.use("light")
-    for state, (story, pages) in STATES.items():
+                yield _take(window, page, folder / f"{page}-{theme_name}-{size[0]}x{size[1]}.png")
+    theme.use("light")
+    for state, (edit, pages) in STATES.items():
         window.hide()
-        window = window_of(look, story(told))
+        window = window_of(theme, edit(story))
         for page in pages:
             yield _take(window, page, folder / f"state-{state}-{page}.png")
     window.hide()
-    yield from _standings(look, with_peers(told), folder)
-    yield from _staged(look, told, folder)
+    yield from _standings(theme, with_peers(story), folder)
+    yield from _staged(theme, story, folder)
 
 
-def _standings(look: Look, told: Story, folder: Path) -> Iterator[Path]:
-    """Peers in every standing, one of them chosen."""
-    window = window_of(look, told, replay=False)
+def _standings(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
+    """Peers in every standing, one of them selected."""
+    window = window_of(theme, story, replay=False)
     window.show_page("peers")
     for size in SIZES:
         window.resize(*size)
-        for theme in THEMES:
-            look.use(theme)
-            window.peers.choose("12D3KooWBrisk Otter")
-            yield _take(window, "peers", folder / f"chosen-{theme}-{size[0]}x{size[1]}.png")
-    look.use("light")
+        for theme_name in THEMES:
+            theme.use(theme_name)
+            window.pages.of(PeersPage).choose("12D3KooWBrisk Otter")
+            yield _take(window, "peers", folder / f"chosen-{theme_name}-{size[0]}x{size[1]}.png")
+    theme.use("light")
     for name in STANDINGS:
-        window.peers.choose(f"12D3KooW{name}")
+        window.pages.of(PeersPage).choose(f"12D3KooW{name}")
         yield _take(window, "peers", folder / f"chosen-{name.split()[1].lower()}.png")
     window.hide()
 
 
-def _staged(look: Look, told: Story, folder: Path) -> Iterator[Path]:
+def _staged(theme: Theme, story: Story, folder: Path) -> Iterator[Path]:
     """Try it and the race, in every state."""
     shows = {"race": (staged.show_race, staged.RACES), "chat": (staged.show_talk, staged.TALKS)}
-    for theme in THEMES[:2]:
-        look.use(theme)
+    for theme_name in THEMES[:2]:
+        theme.use(theme_name)
         for size in SIZES:
             for kind, (show, states) in shows.items():
                 for state in states:
-                    window = window_of(look, told, replay=False)
+                    window = window_of(theme, story, replay=False)
                     window.resize(*size)
                     window.show_page("swarms")
                     show(window, state)
-                    yield _grab(window, folder / f"{kind}-{state}-{theme}-{size[0]}x{size[1]}.png")
+                    yield _grab(window, folder / f"{kind}-{state}-{theme_name}-{size[0]}x{size[1]}.png")
                     window.hide()
 
 
-def _take(window: Window, page: str, path: Path) -> Path:
+def _take(window: MainWindow, page: str, path: Path) -> Path:
     window.show_page(page)
     return _grab(window, path)
 
 
-def _grab(window: Window, path: Path) -> Path:
+def _grab(window: MainWindow, path: Path) -> Path:
     for _ in range(4):  # layouts settle in the second pass
         QApplication.processEvents()
     scale = window.devicePixelRatio()
@@ -198,9 +215,9 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[1])
     folder.mkdir(parents=True, exist_ok=True)
     application()
-    look = Look("light")
-    look.dress()
-    for path in pictures(look, Path(arguments[0]), folder):
+    theme = Theme("light")
+    theme.dress()
+    for path in pictures(theme, Path(arguments[0]), folder):
         sys.stdout.write(f"{path}\n")
     return 0
 

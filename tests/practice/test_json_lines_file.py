@@ -15,11 +15,13 @@ from waggle_lab.security import fuzz
 ONES = {
     "runs.jsonl": ({"cell": "tiny", "side": "trl", "commit": "c", "machine": "m", "rounds": [{"round": 1.0}]}, report.read),
     "churn.jsonl": (
-        churn.Slice(seconds=90, nodes=16, joined=30, left=20, stuck=1, groups=9, files=0, processes=0, commit="c", machine="m"),
+        churn.ChurnRun(
+            seconds=90, nodes=16, joined=30, departed=20, stuck=1, groups=9, files=0, processes=0, commit="c", machine="m"
+        ),
         churn.read,
     ),
     "log.jsonl": (
-        fuzz.Slice(
+        fuzz.FuzzRun(
             decoder="invite", ended="then", seconds=1.0, executions=1, coverage=1, corpus=1, findings=(), commit="c", machine="m"
         ),
         fuzz.read,

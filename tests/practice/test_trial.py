@@ -20,7 +20,7 @@ from waggle.sapo import round as sapo
 from waggle.sapo import stages
 from waggle.sapo.sharing import strategy
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, QuestionId, epoch_at, split_of
@@ -31,7 +31,7 @@ from waggle_lab.study import statistics
 
 CHARTER = first_swarm()
 ROUNDS = 5
-RULES = stages.Rules(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
+RULES = stages.RoundSettings(questions=4, local=2, external=2, group_size=4, crumb_span=0.0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,13 +72,13 @@ def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
 def watch(trial: Trial) -> list:
     """Every group that any node shared, and every lesson it took."""
     rounds = []
-    log = trial.log.played
+    log = trial.log.record_round
 
     def noted(tick, member, judged, learned, ages):
         rounds.append((tick, member, judged, learned))
         log(tick, member, judged, learned, ages)
 
-    trial.log.played = noted
+    trial.log.record_round = noted
     return rounds
 
 
@@ -221,7 +221,7 @@ class Counting(Plain):
         self.choices = 0
         self.instances.append(self)
 
-    def choose(self, offer: Offer) -> TrainingSet:
+    def choose(self, offer: Candidates) -> TrainingSet:
         self.choices += 1
         return super().choose(offer)
 
@@ -235,13 +235,13 @@ def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, v
 def test_the_score_at_the_end_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
     few = tuple(question for first, question in enumerate(reserved) if first % 2 == 0)
     trial = Trial(key(), replace(setup, held_out=few), verifier)
-    log, totals = trial.log.measured, []
+    log, totals = trial.log.record_scores, []
 
     def noted(tick, scores):
         totals.append((tick, {score.total for score in scores}))
         log(tick, scores)
 
-    trial.log.measured = noted
+    trial.log.record_scores = noted
     list(trial.run())
     assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(few)})]
     assert trial.log.score()[1] == 3 * len(reserved)

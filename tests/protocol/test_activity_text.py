@@ -3,22 +3,22 @@
 import pytest
 
 from gui.recorded import ready
-from waggle.protocol import events as e
+from waggle.protocol import events
 from waggle.protocol.activity_text import weather
 from waggle.protocol.state import MINUTES, State, apply
 
 NOW = 6000.0 * 60
 READY = ready(at=NOW - 3600)
 PEERS = {
-    name: e.PeerInfo(id=name, name=name, received=3) for name in ("a", "b", "c")
-} | {"seed": e.PeerInfo(id="seed", name="seed")}  # fmt: skip
+    name: events.PeerInfo(id=name, name=name, received=3) for name in ("a", "b", "c")
+} | {"seed": events.PeerInfo(id="seed", name="seed")}  # fmt: skip
 
 
 def connected(*arrivals: tuple[int, int], **changes: object) -> State:
     """Arrivals as (minutes ago, groups)."""
-    held = tuple((6000 - ago, groups) for ago, groups in arrivals)
+    by_minute = tuple((6000 - ago, groups) for ago, groups in arrivals)
     known: dict[str, object] = {
-        "ready": READY, "phase": "contributing", "reach": "connected", "peers": PEERS, "arrivals": held,
+        "ready": READY, "phase": "contributing", "reach": "connected", "peers": PEERS, "arrivals": by_minute,
     }  # fmt: skip
     return State(**{**known, **changes})  # type: ignore[arg-type]
 
@@ -52,8 +52,8 @@ def test_the_weather_is_one_honest_sentence(state, words):
 def test_arrivals_are_added_up_by_the_minute_and_bounded():
     state = State()
     for i in range(3 * MINUTES):
-        groups = (e.ShownGroup(key=str(i), specialty="Logic", question="q"),)
-        state = apply(state, e.PeerGroupsArrived(at=30.0 * i, origin="a", name="a", round=1, model="m", groups=groups))
+        groups = (events.ShownGroup(key=str(i), specialty="Logic", question="q"),)
+        state = apply(state, events.PeerGroupsArrived(at=30.0 * i, origin="a", name="a", round=1, model="m", groups=groups))
     assert len(state.arrivals) == MINUTES
     assert {groups for _, groups in state.arrivals} == {2}
     assert state.arrivals[-1][0] == 44

@@ -21,16 +21,16 @@ from waggle.protocol.state import AnyEvent, Snapshot, State
 
 
 def test_every_event_and_command_survives_the_way_through_a_line():
-    told = [
+    messages = [
         events.PhaseChanged(phase="paused", round=3, until=5.0),
         events.CompletionsGrew(round=1, rows=((0, 1, "a\nb", True),)),
         events.HeldOutMeasured(score=events.HeldOutScore(round=1, at=1.0, right=2, total=3)),
         Snapshot(state=State(peers={"a": events.PeerInfo(id="a", name="n")})),
     ]
-    for event in told:
-        line = json_lines.line(event)
+    for message in messages:
+        line = json_lines.line(message)
         assert line.count(b"\n") == 1
-        assert json_lines.event(line) == event
+        assert json_lines.event(line) == message
     for command in (commands.Pause(id="1", until=2.0), commands.Stop(id="2"), commands.QueryHistory(id="3")):
         assert json_lines.command(json_lines.line(command)) == command
 

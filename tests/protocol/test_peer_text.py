@@ -12,7 +12,7 @@ NOW = 1000.0
     ("fields", "says"),
     [
         ({}, "Nothing was exchanged with it yet."),
-        ({"taken": 3}, "It takes groups from here; none of its own has come yet."),
+        ({"groups_pulled": 3}, "It takes groups from here; none of its own has come yet."),
         ({"received": 4, "useful": 1}, "It is asked like any stranger: 1 of its 4 groups was of use so far, none was refused."),
         (
             {"received": 1200, "useful": 900, "barren": True},

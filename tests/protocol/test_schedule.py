@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step, moment
 
 NOW = 10 * 3600.0  # Thursday, ten o'clock
-OFF = When(only_on_power=False, not_full_screen=False, not_metered=False, below_celsius=0)
-ALL = When(idle_minutes=3, week=("#" * 24,) * 7, not_while=("Game.exe",))
+OFF = ScheduleSettings(only_on_power=False, not_full_screen=False, not_metered=False, below_celsius=0)
+ALL = ScheduleSettings(idle_minutes=3, week=("#" * 24,) * 7, not_while=("Game.exe",))
 GOOD = Readings(idle_seconds=999.0, on_power=True, programs=frozenset(), full_screen=False, metered=False, celsius=40.0)
 NOTHING = Wishes()
 GAME = Readings(programs=frozenset({"game"}))
@@ -18,11 +18,13 @@ EVENINGS = (NEVER,) * 3 + ("." * 18 + "#" * 6,) + (NEVER,) * 3
 MONDAY_ONLY = ("." * 9 + "#" * 15,) + (NEVER,) * 6
 
 
-def rules(**named) -> When:
-    return When(**{name: getattr(OFF, name) for name in OFF.__struct_fields__} | named)
+def rules(**named) -> ScheduleSettings:
+    return ScheduleSettings(**{name: getattr(OFF, name) for name in OFF.__struct_fields__} | named)
 
 
-def the_decision(rules: When, readings: Readings, wishes: Wishes = NOTHING, now: float = NOW, before="contributing") -> Decision:
+def the_decision(
+    rules: ScheduleSettings, readings: Readings, wishes: Wishes = NOTHING, now: float = NOW, before="contributing"
+) -> Decision:
     return decide(rules, readings, wishes, now, before=before, clock=lambda at: f"{at / 3600:g}h", local=time.gmtime)
 
 
@@ -112,8 +114,8 @@ def test_a_pause_goes_before_every_rule(wishes, readings, reason, ends):
     ],
 )
 def test_a_moment_names_the_day_where_it_is_not_today(hours, words):
-    said = moment(NOW + hours * 3600, NOW, lambda at: time.strftime("%H:%M", time.gmtime(at)), time.gmtime)
-    assert said == words
+    text = moment(NOW + hours * 3600, NOW, lambda at: time.strftime("%H:%M", time.gmtime(at)), time.gmtime)
+    assert text == words
 
 
 @pytest.mark.parametrize("wishes", [Wishes(paused=True, until=NOW), Wishes(paused=True, until_away=True)])
@@ -148,9 +150,9 @@ def test_a_days_energy_that_lasts_holds_nothing_back_and_is_said():
 def test_nothing_goes_on_against_a_full_disk_but_a_pause_is_still_a_pause():
     full = Tick(rule="disk", passes=False, says="Round 3 could not be saved.", ends="Make room on the disk.")
     for wishes in (NOTHING, Wishes(anyway_until=NOW + 9)):
-        decision = decide(OFF, GOOD, wishes, NOW, hindrance=full)
+        decision = decide(OFF, GOOD, wishes, NOW, blocker=full)
         assert (decision.standing, decision.reason, decision.ends) == ("waiting", full.says, full.ends)
-    assert decide(OFF, GOOD, Wishes(paused=True), NOW, hindrance=full).standing == "paused"
+    assert decide(OFF, GOOD, Wishes(paused=True), NOW, blocker=full).standing == "paused"
 
 
 @pytest.mark.parametrize("later", [0.0, 9.0])

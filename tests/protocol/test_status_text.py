@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from waggle.core.settings import When
-from waggle.protocol import events as e
+from waggle.core.settings import ScheduleSettings
+from waggle.protocol import events
 from waggle.protocol.schedule import Readings, Wishes, decide, moment
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
-READY = e.Ready(
+READY = events.Ready(
     protocol=1,
     version="0",
     node="n",
@@ -29,32 +29,34 @@ READY = e.Ready(
     group_size=8,
     parameters=1,
 )
-PEER = e.PeerInfo(id="a", name="Brisk Otter", received=3)
-SEED = e.PeerInfo(id="s", name="Still Marten")
-OTHER = e.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.evil.example, which is newer: update it")
-DOWNLOADING = e.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
-LOADING = e.Preparing(part="Loading the model", done=1, parts=4)
-AGAIN = e.Preparing(part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True)
-WAITING = decide(When(), Readings(on_power=False), Wishes(), 0.0)
-AWAY = decide(When(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
-PAUSED = decide(When(), Readings(), Wishes(paused=True), 0.0)
-FREE = decide(When(), Readings(), Wishes(), 0.0)
+PEER = events.PeerInfo(id="a", name="Brisk Otter", received=3)
+SEED = events.PeerInfo(id="s", name="Still Marten")
+OTHER = events.PeerInfo(id="o", name="O", connection="gone", refusal="runs Waggle 9.evil.example, which is newer: update it")
+DOWNLOADING = events.Downloading(model="q", done=412_000_000, total=980_000_000, seconds_left=355.0)
+LOADING = events.Preparing(part="Loading the model", done=1, parts=4)
+RELEARNING = events.Preparing(
+    part="Learning again what came after the last checkpoint: 3 of 40 rounds", done=3, parts=5, long=True
+)
+WAITING = decide(ScheduleSettings(), Readings(on_power=False), Wishes(), 0.0)
+AWAY = decide(ScheduleSettings(), Readings(idle_seconds=0.0), Wishes(paused=True, until_away=True), 0.0)
+PAUSED = decide(ScheduleSettings(), Readings(), Wishes(paused=True), 0.0)
+FREE = decide(ScheduleSettings(), Readings(), Wishes(), 0.0)
 TABLE = [
     (State(), "Preparing", "Starting the engine.", "none"),
     (State(preparing=LOADING), "Preparing", "Loading the model.", "none"),
     (State(downloading=DOWNLOADING), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "pause"),
     (State(preparing=LOADING, decision=PAUSED), "Preparing", "Loading the model.", "resume"),
     (State(downloading=DOWNLOADING, decision=PAUSED), "Preparing", "Downloading the model: 412 of 980 MB, 6 min.", "resume"),
-    (State(preparing=AGAIN), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
+    (State(preparing=RELEARNING), "Preparing", "Learning again what came after the last checkpoint: 3 of 40 rounds.", "pause"),
     (
-        State(preparing=AGAIN, decision=PAUSED),
+        State(preparing=RELEARNING, decision=PAUSED),
         "Preparing",
         "Learning again what came after the last checkpoint: 3 of 40 rounds.",
         "resume",
     ),
-    (State(phase="paused", preparing=AGAIN), "Paused by you", "Paused.", "resume"),
-    (State(phase="paused", preparing=AGAIN, decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
-    (State(phase="paused", preparing=AGAIN, until=100.0), "Paused by you", "Paused until T100.", "resume"),
+    (State(phase="paused", preparing=RELEARNING), "Paused by you", "Paused.", "resume"),
+    (State(phase="paused", preparing=RELEARNING, decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
+    (State(phase="paused", preparing=RELEARNING, until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="paused", round=3), "Paused by you", "Paused.", "resume"),
     (State(phase="paused", until=100.0), "Paused by you", "Paused until T100.", "resume"),
     (State(phase="finishing", round=8), "Finishing", "Finishing round 8, then pausing.", "pause_now"),
@@ -71,21 +73,26 @@ TABLE = [
     (State(phase="waiting", decision=WAITING), "Waiting", "The computer runs on battery.", "anyway"),
     (State(phase="paused", decision=AWAY), "Paused by you", "Paused until you are away.", "resume"),
     (State(phase="stopped"), "Stopped", "Not contributing.", "none"),
-    (State(phase="problem", problem=e.EngineFailed(title="No room.", advice="Make some.")), "Problem", "No room.", "copy_report"),
     (
-        State(phase="problem", gone=e.EngineGone(code=-9, restarts=1)),
+        State(phase="problem", problem=events.EngineFailed(title="No room.", advice="Make some.")),
+        "Problem",
+        "No room.",
+        "copy_report",
+    ),
+    (
+        State(phase="problem", gone=events.EngineGone(code=-9, restarts=1)),
         "Problem",
         "The engine was killed.",
         "copy_report",
     ),
     (
-        State(phase="problem", gone=e.EngineGone(code=7, restarts=3)),
+        State(phase="problem", gone=events.EngineGone(code=7, restarts=3)),
         "Problem",
         "The engine ended unexpectedly (code 7) for the 3rd time.",
         "copy_report",
     ),
     (
-        State(phase="problem", gone=e.EngineGone(code=255, restarts=3, host="me@box")),
+        State(phase="problem", gone=events.EngineGone(code=255, restarts=3, host="me@box")),
         "Problem",
         "The connection to me@box broke.",
         "copy_report",
@@ -127,9 +134,9 @@ TABLE = [
 
 @pytest.mark.parametrize(("state", "word", "says", "action"), TABLE)
 def test_every_phase_has_a_sentence_a_reason_and_one_action(state, word, says, action):
-    said = sentence(state, clock=lambda at: f"T{at:.0f}")
-    assert (said.word, said.says, said.action) == (word, says, action)
-    assert said.detail.endswith(".")
+    status = sentence(state, clock=lambda at: f"T{at:.0f}")
+    assert (status.word, status.says, status.action) == (word, says, action)
+    assert status.detail.endswith(".")
 
 
 @pytest.mark.parametrize(("tried", "words"), [(0, "(just started)"), (1, "(tried 1 address)"), (2, "(tried 2 addresses)")])
@@ -150,20 +157,20 @@ def test_a_moment_that_is_not_today_is_told_with_its_day():
     now, then = 1.7e9, 1.7e9 + 2 * 86_400
     assert moment(then, now).split()[0].endswith("day")
     assert sentence(State(at=now, phase="paused", until=then)).says == f"Paused until {moment(then, now)}."
-    paused = decide(When(), Readings(), Wishes(paused=True, until=then), now)
-    said = sentence(State(at=now, phase="paused", until=then, decision=paused))
-    assert said.says == f"Paused until {moment(then, now)}."
-    assert said.detail == "Nothing was lost; round 0 goes on then, or when you resume."
-    anyway = decide(When(), Readings(on_power=False), Wishes(anyway_until=then), now)
-    said = sentence(State(at=now, phase="contributing", decision=anyway))
-    assert said.detail.endswith(f"Your rules wait until {moment(then, now)}.")
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=then), now)
+    status = sentence(State(at=now, phase="paused", until=then, decision=paused))
+    assert status.says == f"Paused until {moment(then, now)}."
+    assert status.detail == "Nothing was lost; round 0 goes on then, or when you resume."
+    anyway = decide(ScheduleSettings(), Readings(on_power=False), Wishes(anyway_until=then), now)
+    status = sentence(State(at=now, phase="contributing", decision=anyway))
+    assert status.detail.endswith(f"Your rules wait until {moment(then, now)}.")
 
 
 def test_when_a_pause_ends_is_told_by_the_clock_of_who_looks_and_not_by_that_of_the_engine():
-    paused = decide(When(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
-    said = sentence(State(phase="paused", until=100.0, decision=paused), clock=lambda at: f"T{at:.0f}")
-    assert (said.says, said.why[0].says) == ("Paused until T100.", "Paused until T100.")
-    assert [tick.rule for tick in said.why] == [tick.rule for tick in paused.why]
+    paused = decide(ScheduleSettings(), Readings(), Wishes(paused=True, until=100.0), 0.0, clock=lambda at: "engine's time")
+    status = sentence(State(phase="paused", until=100.0, decision=paused), clock=lambda at: f"T{at:.0f}")
+    assert (status.says, status.why[0].says) == ("Paused until T100.", "Paused until T100.")
+    assert [tick.rule for tick in status.why] == [tick.rule for tick in paused.why]
 
 
 def test_whoever_is_alone_is_promised_nobody():
@@ -175,29 +182,29 @@ def test_whoever_is_alone_is_promised_nobody():
 
 @pytest.mark.parametrize("reach", ["connecting", "alone", "connected"])
 def test_where_all_who_answer_run_another_version_nobody_is_told_that_none_is_there(reach):
-    said = sentence(State(phase="contributing", reach=reach, peers={"o": OTHER})).detail
-    assert said == "Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own."
+    status = sentence(State(phase="contributing", reach=reach, peers={"o": OTHER})).detail
+    assert status == "Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own."
     both = sentence(State(phase="contributing", reach="connected", peers={"a": PEER, "o": OTHER})).detail
     assert "with 1 peer." in both
 
 
 def test_one_peer_is_not_called_peers():
-    said = sentence(State(phase="contributing", reach="connected", peers={"a": PEER, "s": SEED}))
-    assert "with 1 peer." in said.detail
+    status = sentence(State(phase="contributing", reach="connected", peers={"a": PEER, "s": SEED}))
+    assert "with 1 peer." in status.detail
 
 
 @pytest.mark.parametrize(
-    ("left", "said"),
+    ("seconds_left", "ending"),
     [(None, "of 980 MB."), (4.0, "of 980 MB, less than a minute."), (5300.0, "of 980 MB, 89 min."), (9000.0, "of 980 MB, 2 h.")],
 )
-def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(left, said):
-    told = sentence(State(downloading=replace(DOWNLOADING, seconds_left=left)))
-    assert told.says.endswith(said)
-    assert told.detail.startswith("Resumes if interrupted.")
+def test_a_download_says_how_long_it_takes_and_that_it_can_be_interrupted(seconds_left, ending):
+    status = sentence(State(downloading=replace(DOWNLOADING, seconds_left=seconds_left)))
+    assert status.says.endswith(ending)
+    assert status.detail.startswith("Resumes if interrupted.")
 
 
 def test_what_is_learned_again_goes_on_when_resumed_and_is_no_round_of_its_own():
-    assert sentence(State(phase="paused", preparing=AGAIN)).detail == "Nothing was lost; it goes on when you resume."
+    assert sentence(State(phase="paused", preparing=RELEARNING)).detail == "Nothing was lost; it goes on when you resume."
 
 
 def test_a_download_that_is_paused_goes_on_when_resumed():
@@ -205,7 +212,7 @@ def test_a_download_that_is_paused_goes_on_when_resumed():
 
 
 def test_the_sentence_carries_why_with_what_holds_back_first():
-    said = sentence(State(phase="waiting", decision=WAITING))
-    assert [tick.passes for tick in said.why] == [False, None, None, None]
-    assert said.detail == "Starts when you plug it in. Nothing was lost."
+    status = sentence(State(phase="waiting", decision=WAITING))
+    assert [tick.passes for tick in status.why] == [False, None, None, None]
+    assert status.detail == "Starts when you plug it in. Nothing was lost."
     assert "round 0 goes on 3 min after" in sentence(State(phase="paused", decision=AWAY)).detail

@@ -7,14 +7,14 @@ from waggle.core.errors import SettingsError
 from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.objective import Clip
 from waggle.rl.update_rules import dapo, dr_grpo, grpo, ppo, rule, table
-from waggle.rl.update_rules.interface import Scored
+from waggle.rl.update_rules.interface import ScoredGroup
 
 GROUPED = (grpo, dr_grpo, dapo)  # rules that compare a completion with its group
 
 
-def scored(rewards, lengths, **also) -> Scored:
+def scored(rewards, lengths, **also) -> ScoredGroup:
     shared = {"groups": 8, "tokens": 100, "longest": 24, "crumb_span": CRUMB_SPAN}
-    return Scored(rewards=tuple(rewards), lengths=tuple(lengths), **(shared | also))
+    return ScoredGroup(rewards=tuple(rewards), lengths=tuple(lengths), **(shared | also))
 
 
 @pytest.mark.parametrize("module", [grpo, dr_grpo, dapo, ppo], ids=lambda module: module.RULE.name)

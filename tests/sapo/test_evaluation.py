@@ -6,7 +6,7 @@ from sapo.test_round import node
 from waggle.rl.random_streams import uniforms
 from waggle.sapo.evaluation import AT_ONCE, Score, exam_of, measure
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.stages import Rules
+from waggle.sapo.stages import RoundSettings
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
 
@@ -15,7 +15,7 @@ def test_right_answers_on_reserved_questions_are_counted(verifier):
     questions = verifier.held_out("base_conversion", "test", 20)
     answers = verifier.answers([(question.dataset, question.seed) for question in questions])
     common = max(set(answers), key=answers.count)
-    score = measure(3, node(verifier, lines=(f"<answer>{common}</answer>",)), Rules(max_new=60), questions)
+    score = measure(3, node(verifier, lines=(f"<answer>{common}</answer>",)), RoundSettings(max_new=60), questions)
     assert (score.right, score.total, score.round) == (answers.count(common), 20, 3)
 
 
@@ -25,7 +25,7 @@ def test_questions_longer_than_the_policy_can_read_are_left_out(verifier):
     context = len(me.charter.prompt_for(questions[9].text)) + 60
     readable = sum(len(me.charter.prompt_for(question.text)) + 60 <= context for question in questions)
     assert 10 <= readable < 20
-    assert measure(0, me, Rules(max_new=60, context=context), questions).total == readable
+    assert measure(0, me, RoundSettings(max_new=60, context=context), questions).total == readable
 
 
 def test_right_and_total_are_the_sums_over_specialties():
@@ -36,7 +36,7 @@ def test_right_and_total_are_the_sums_over_specialties():
 def test_no_more_are_asked_at_a_time_than_a_round_has_room_for(verifier):
     policy = Listener(("no idea",))
     questions = verifier.held_out("basic_arithmetic", "test", 10)
-    measure(0, dataclasses.replace(node(verifier), policy=policy), Rules(questions=2, group_size=2), questions)
+    measure(0, dataclasses.replace(node(verifier), policy=policy), RoundSettings(questions=2, group_size=2), questions)
     assert [count for count, *_ in policy.calls] == [4, 4, 2]
 
 
@@ -58,7 +58,7 @@ def test_many_questions_are_asked_in_parts_each_with_noise_of_its_own(verifier):
     lines = (f"<answer>{first}</answer>", f"<answer>{other}</answer>")
     policy = Listener(lines)
     me = dataclasses.replace(node(verifier), policy=policy)
-    score = measure(7, me, Rules(max_new=60, temperature=0.5), questions)
+    score = measure(7, me, RoundSettings(max_new=60, temperature=0.5), questions)
     assert policy.calls == [(AT_ONCE, 1.0, 60), (100 - AT_ONCE, 1.0, 60)], "whatever training samples at"
 
     picks = [int(row[0] * 2) for row in uniforms(me.seed, "held_out", 7, 100, 1, 60)]
@@ -78,4 +78,4 @@ def test_a_crumb_for_any_text_is_not_right(verifier):
     questions = verifier.held_out("propositional_logic", "test", 5)
     (verdict, *_) = verifier.judge([(question, Completion(text="<answer>x</answer>", ended=True)) for question in questions])
     assert 0 < verdict.reward < RIGHT
-    assert measure(0, node(verifier, lines=("<answer>x</answer>",)), Rules(max_new=40), questions).right == 0
+    assert measure(0, node(verifier, lines=("<answer>x</answer>",)), RoundSettings(max_new=40), questions).right == 0

@@ -10,7 +10,7 @@ from waggle.core.errors import CharterError, QuestionsTooLong, Stopped
 from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.round import draw, play
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.stages import BOUNDED, UNBOUNDED, Drawn, Gathered, Judged, Learned, Node, Rules, Shared
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared
 from waggle.sapo.training_groups import encode_external
 from waggle.tasks.charter import Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
@@ -18,7 +18,7 @@ from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import Verifier
 
 CHARTER = first_swarm()
-RULES = Rules(questions=8, local=4, external=4, group_size=4, max_new=40)
+RULES = RoundSettings(questions=8, local=4, external=4, group_size=4, max_new=40)
 LINES = ("<answer>1</answer>", "<answer>True</answer>", "<answer>0 0 0</answer>", "just words")
 
 
@@ -314,4 +314,4 @@ def test_a_round_gives_nobody_more_than_a_share_of_places_and_gradient(verifier)
 def test_groups_are_as_large_as_the_charter_lets_travel():
     narrow = msgspec.structs.replace(CHARTER, group_size_min=2, group_size_max=4)
     wide = msgspec.structs.replace(CHARTER, group_size_min=12, group_size_max=16)
-    assert [Rules(group_size=8).under(charter).group_size for charter in (narrow, CHARTER, wide)] == [4, 8, 12]
+    assert [RoundSettings(group_size=8).under(charter).group_size for charter in (narrow, CHARTER, wide)] == [4, 8, 12]

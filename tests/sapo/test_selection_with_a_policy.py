@@ -12,7 +12,7 @@ from waggle.core import paths
 from waggle.core.peer_id import short_id
 from waggle.models.tokenizer import Tokenizer, load
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import Floats, SampleParams, Written, nothing
+from waggle.rl.batch import Floats, SamplingParams, TokenizedGroup, nothing
 from waggle.rl.random_streams import uniforms
 from waggle.rl.update_rules import grpo, rule, table
 from waggle.rl.update_rules.interface import Rule
@@ -21,9 +21,9 @@ from waggle.sapo.fakes import FakePolicy, FakeSwarm, FakeTokenizer
 from waggle.sapo.round import play
 from waggle.sapo.selection import Reason, leave_out_unfamiliar, refill, select, share_pull
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, TrainingSet
-from waggle.sapo.stages import Node, Rules
-from waggle.sapo.training_groups import Measure, WeightedGroup, encode_external, lesson, weigh
+from waggle.sapo.sharing.interface import Candidates, TrainingSet
+from waggle.sapo.stages import Node, RoundSettings
+from waggle.sapo.training_groups import TrainingSetSize, WeightedGroup, encode_external, lesson, weigh
 from waggle.tasks.charter import Charter, Specialty, first_swarm
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
@@ -31,7 +31,7 @@ from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.security.attacks import PHRASE
 
 CHARTER = first_swarm()
-MEASURE = Measure(groups=8, tokens=500, longest=64, crumb_span=0.2)
+MEASURE = TrainingSetSize(groups=8, tokens=500, longest=64, crumb_span=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def own_logp(policy: TorchPolicy, words: Tokenizer, verifier: Verifier) -> list[
     """The log-probs of what the policy itself writes in one round."""
     questions = verifier.questions([(specialty.dataset, seed) for seed, specialty in enumerate(CHARTER.specialties[:8])])
     prompts = [words.encode(CHARTER.prompt_for(question.text)) for question in questions]
-    params = SampleParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
+    params = SamplingParams(max_new=24, stop=words.stop, temperature=1.0, pause_point=nothing, watch=nothing)
     rows = policy.sample(prompts, uniforms(1, "sample", 0, len(prompts), 8, 24), params)
     return [sample.logp for row in rows for sample in row]
 
@@ -211,7 +211,7 @@ def test_where_completions_count_the_same_a_group_pulls_with_the_mean_of_its_adv
 class Unasked(FakePolicy):
     """A policy that must not be asked for anything."""
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         raise AssertionError(texts)
 
 
@@ -223,7 +223,7 @@ def test_plain_right_answers_cost_no_look_at_the_policy(verifier: Verifier, word
 class Startled(FakePolicy):
     """Finds every token of others one nat surprising."""
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         return [np.full(sum(map(len, text.completions)), -1.0, np.float32) for text in texts]
 
 
@@ -255,7 +255,7 @@ def test_who_sent_what_is_refused_gives_its_places_to_others_and_what_they_canno
     staying, dull = [_bare(b"a", 0), _bare(b"x", 2)], [_bare(b"b", 9, (0.0, 0.0))]
     others = [_bare(bytes([97 + i]), 1) for i in range(spare)]
     pool = [*refused, *more_of_it, *staying, *dull, *others]
-    offer = Offer(own, pool, 1, 4, 0.2, np.random.default_rng(1))
+    offer = Candidates(own, pool, 1, 4, 0.2, np.random.default_rng(1))
     training = refill(offer, TrainingSet((0,), (refused[0], staying[0], refused[1], staying[1])), refused)
     assert training.local == local
     assert (len(training.external), training.external[:2]) == (external, tuple(staying)), "what was not refused stays"
@@ -266,7 +266,7 @@ def test_who_sent_what_is_refused_gives_its_places_to_others_and_what_they_canno
 class StartledByGold(FakePolicy):
     """Every token of a text with gold in it surprises; nothing else does."""
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         decode = FakeTokenizer().decode
         return [
             np.concatenate([np.full(len(ids), -9.0 if "gold" in decode(ids) else 0.0, np.float32) for ids in text.completions])
@@ -284,7 +284,7 @@ def test_every_refusal_and_every_lowered_weight_has_its_reason_in_the_selection_
     verifier: Verifier, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, selection.log.name)
-    rules = Rules(questions=4, local=2, external=6, group_size=2, max_new=12)
+    rules = RoundSettings(questions=4, local=2, external=6, group_size=2, max_new=12)
     long = _sent(b"a", 1, ("far too long a text", "and this one also"))
     half_long = _sent(b"b", 2, ("far too long a text", "no"))  # what is left of it has no advantage that passes the gate
     strange = _sent(b"c", 3, ("gold! 1", "no"))
@@ -300,7 +300,7 @@ def test_every_refusal_and_every_lowered_weight_has_its_reason_in_the_selection_
     _, judged, *_ = play(0, 100, replace(node, swarm=FakeSwarm(pool)), rules)
     decisions = select(
         0, replace(node, swarm=FakeSwarm(pool)), rules, judged, node.policy.sample(
-            [FakeTokenizer().encode("?")] * 4, uniforms(1, "sample", 0, 4, 2, 12), SampleParams(max_new=12, stop=0)
+            [FakeTokenizer().encode("?")] * 4, uniforms(1, "sample", 0, 4, 2, 12), SamplingParams(max_new=12, stop=0)
         )
     ).decisions  # fmt: skip
 

@@ -9,14 +9,14 @@ from waggle.core import paths
 from waggle.engine.startup import _seed
 from waggle.models.tokenizer import Tokenizer, load
 from waggle.network.messages import rollout_record
-from waggle.rl.batch import Sampled
+from waggle.rl.batch import SampledCompletion
 from waggle.rl.random_streams import generator, uniforms
 from waggle.rl.update_rules import grpo
 from waggle.sapo.sharing.adaptive import Adaptive
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, draw_uniformly
+from waggle.sapo.sharing.interface import Candidates, draw_uniformly
 from waggle.sapo.stages import completion_of
-from waggle.sapo.training_groups import Measure, encode_external, lesson, weigh
+from waggle.sapo.training_groups import TrainingSetSize, encode_external, lesson, weigh
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import EPOCH_SECONDS, Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
@@ -49,10 +49,10 @@ def starter() -> Tokenizer:
     return load(paths.starter())
 
 
-def sampled(tokenizer: Tokenizer, text: str, ended: bool = True) -> Sampled:
+def sampled(tokenizer: Tokenizer, text: str, ended: bool = True) -> SampledCompletion:
     """A completion as a policy that speaks these tokens gives it."""
     ids = np.append(tokenizer.encode(text), np.int32(tokenizer.stop)) if ended else tokenizer.encode(text)
-    return Sampled(tokens=ids.astype(np.int32), logp=np.zeros(len(ids), np.float32), ended=ended)
+    return SampledCompletion(tokens=ids.astype(np.int32), logp=np.zeros(len(ids), np.float32), ended=ended)
 
 
 def sent(completions: list[Completion]) -> JudgedGroup:
@@ -102,7 +102,7 @@ def test_a_stop_token_is_learned_where_the_sender_stopped_and_only_there(writer,
     draft = encode_external(CHARTER, mine, arrived, longest=50)
     ended, cut = (ids.tolist() for ids in draft.written.completions)
     assert ended == [*cut, mine.stop]
-    measure = Measure(groups=8, tokens=sum(draft.lengths), longest=50, crumb_span=0.2)
+    measure = TrainingSetSize(groups=8, tokens=sum(draft.lengths), longest=50, crumb_span=0.2)
     learned = lesson(weigh(draft, grpo.RULE, Gated(), measure), critic=False)
     assert learned.batch is not None
     (trained,) = learned.batch.completions  # the gate leaves the one that did better
@@ -114,7 +114,7 @@ def test_a_stop_token_is_learned_where_the_sender_stopped_and_only_there(writer,
 def test_a_completion_cut_inside_a_character_travels_without_the_broken_rest():
     mine = tiny()
     bee = mine.encode("ok 🐝")  # the bee is several tokens here
-    cut = completion_of(mine, Sampled(tokens=bee[:-1], logp=np.zeros(len(bee) - 1, np.float32), ended=False))
+    cut = completion_of(mine, SampledCompletion(tokens=bee[:-1], logp=np.zeros(len(bee) - 1, np.float32), ended=False))
     assert cut.text.endswith("\ufffd")
     draft = encode_external(CHARTER, starter(), sent([cut, Completion(text="no", ended=True)]), longest=50)
     assert starter().decode(draft.written.completions[0]) == "ok "
@@ -143,7 +143,7 @@ def test_the_log_probability_of_a_completion_stays_at_home():
 def test_own_groups_take_the_places_that_the_pool_cannot_fill(places, own, waiting, mixed):
     dull = [judged((0.05, 0.0), number=50), judged((1.0, 1.0), number=51)]
     useful = [judged((1.0, 0.0), number=i) for i in range(waiting)]
-    training = draw_uniformly(Offer([judged((0.0, 0.0))] * own, [*dull, *useful], *places, 0.2, np.random.default_rng(3)))
+    training = draw_uniformly(Candidates([judged((0.0, 0.0))] * own, [*dull, *useful], *places, 0.2, np.random.default_rng(3)))
     assert (len(training.local), len(training.external)) == mixed
     assert sorted(set(training.local)) == list(training.local)
     assert all(group in useful for group in training.external)
@@ -153,7 +153,7 @@ def test_own_groups_take_the_places_that_the_pool_cannot_fill(places, own, waiti
 @pytest.mark.parametrize(("places", "external"), [((4, 4), 8), ((8, 0), 0)])
 def test_own_groups_that_teach_nothing_give_way_to_those_of_peers_unless_a_person_wants_none(places, external):
     useful = [judged((1.0, 0.0), number=i) for i in range(9)]
-    training = Adaptive().choose(Offer([judged((0.0, 0.0))] * 8, useful, *places, 0.2, np.random.default_rng(3)))
+    training = Adaptive().choose(Candidates([judged((0.0, 0.0))] * 8, useful, *places, 0.2, np.random.default_rng(3)))
     assert (len(training.local), len(training.external)) == (8 - external, external)
 
 
@@ -162,7 +162,7 @@ def test_external_groups_are_drawn_uniformly():
     noise = np.random.default_rng(0)
     counts = np.zeros(6)
     for _ in range(3000):
-        for group in draw_uniformly(Offer([judged((0.0, 0.0))] * 2, pool, 0, 2, 0.2, noise)).external:
+        for group in draw_uniformly(Candidates([judged((0.0, 0.0))] * 2, pool, 0, 2, 0.2, noise)).external:
             counts[group.group.id.index] += 1
     assert abs(counts - 1000).max() < 4 * (3000 * 1 / 3 * 2 / 3) ** 0.5  # four standard deviations
 

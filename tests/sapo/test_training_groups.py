@@ -10,7 +10,7 @@ from sapo.test_round import CHARTER, LINES, RULES, external, node
 from waggle.rl.update_rules import rule, table
 from waggle.sapo.fakes import FakeTokenizer
 from waggle.sapo.round import play
-from waggle.sapo.sharing.interface import Offer, PeerGroup, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, PeerGroup, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.sapo.training_groups import encode_external, fits_at_all
 from waggle.tasks.rollout_group import Completion
@@ -134,7 +134,7 @@ def test_own_groups_that_come_back_are_nobody_elses_share(verifier):
     ]
 
     class BringsBack(Plain):
-        def choose(self, offer: Offer) -> TrainingSet:
+        def choose(self, offer: Candidates) -> TrainingSet:
             return TrainingSet(local=(), external=old)
 
     last = list(play(0, 100, dataclasses.replace(me, sharing=BringsBack()), RULES))[-1]

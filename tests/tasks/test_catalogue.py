@@ -5,10 +5,9 @@ from contextlib import closing
 import pytest
 
 from waggle.core.errors import CharterError
-from waggle.tasks import catalogue, charter
+from waggle.tasks import audit_results, catalogue, charter
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.sandbox.verifier import Verifier
-from waggle.tasks.specialties import audit_results
 
 LARGEST_SEED = (1 << 63) - 1
 
@@ -26,28 +25,28 @@ def test_all_that_is_offered_makes_questions_of_seeds_as_large_as_those_of_a_swa
     datasets = [offer.dataset for offer in catalogue.shipped() if difficulty in offer.levels]
     for some in (datasets[::2], datasets[1::2]):
         with closing(Verifier(catalogue.charter_of("All", [(dataset, difficulty) for dataset in some]))) as verifier:
-            made = verifier.questions([(dataset, LARGEST_SEED - number) for dataset in some for number in range(4)])
-        assert {one.dataset for one in made if one.text} == set(some)
+            questions = verifier.questions([(dataset, LARGEST_SEED - number) for dataset in some for number in range(4)])
+        assert {question.dataset for question in questions if question.text} == set(some)
 
 
 def test_the_swarm_that_ships_is_the_easy_form_of_nine():
-    assert {catalogue.recognised(one)[0] for one in first_swarm().specialties} == {"easy"}
+    assert {catalogue.recognised(specialty)[0] for specialty in first_swarm().specialties} == {"easy"}
 
 
 def test_a_charter_is_made_and_read_again():
-    made = catalogue.charter_of("  Two\tlaptops ", [("bf", "easy"), ("chain_sum", "standard")])
-    assert made.name == "Two laptops"
-    assert charter.decode(charter.encode(made), expected=made.digest) == made
-    assert "model_hint" not in charter.encode(made).decode(), "as older versions wrote it, so that its hash is the same"
+    own_charter = catalogue.charter_of("  Two\tlaptops ", [("bf", "easy"), ("chain_sum", "standard")])
+    assert own_charter.name == "Two laptops"
+    assert charter.decode(charter.encode(own_charter), expected=own_charter.digest) == own_charter
+    assert "model_hint" not in charter.encode(own_charter).decode(), "as older versions wrote it, so that its hash is the same"
 
 
 def test_a_hint_of_a_model_brings_a_prompt_that_says_how_to_answer():
-    made = catalogue.charter_of("Lab", [("bf", "easy")], model_hint="Qwen2.5 0.5B")
-    assert (made.model_hint, "<answer>" in made.prompt) == ("Qwen2.5 0.5B", True)
+    own_charter = catalogue.charter_of("Lab", [("bf", "easy")], model_hint="Qwen2.5 0.5B")
+    assert (own_charter.model_hint, "<answer>" in own_charter.prompt) == ("Qwen2.5 0.5B", True)
 
 
 @pytest.mark.parametrize(
-    ("name", "chosen", "said"),
+    ("name", "chosen", "refusal"),
     [
         ("", [("bf", "easy")], "needs a name"),
         ("x" * 61, [("bf", "easy")], "cannot be made"),
@@ -58,6 +57,6 @@ def test_a_hint_of_a_model_brings_a_prompt_that_says_how_to_answer():
         ("\u202eevil", [("bf", "easy")], "plain words"),
     ],
 )
-def test_what_cannot_be_a_swarm_is_refused_in_words(name, chosen, said):
-    with pytest.raises(CharterError, match=said):
+def test_what_cannot_be_a_swarm_is_refused_in_words(name, chosen, refusal):
+    with pytest.raises(CharterError, match=refusal):
         catalogue.charter_of(name, chosen)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waggle.core.errors import CharterError
-from waggle.tasks import adjustable
+from waggle.tasks import audit_results, setting_ranges
 from waggle.tasks.charter import Charter, Specialty, decode, encode, first_swarm, other_questions, read
-from waggle.tasks.specialties import audit_results
+from waggle.tasks.specialties.interface import SettingRange
 
 
 def changed(**changes) -> bytes:
@@ -70,10 +70,12 @@ def test_what_is_wrong_with_a_charter_is_said_in_plain_words_on_one_line(documen
 
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]).filter(str.isprintable), min_size=1, max_size=20)
-LISTED = [one.dataset for one in audit_results.shipped().findings.values() if one.listed and one.longest >= 20_000]
+LISTED = [
+    finding.dataset for finding in audit_results.shipped().findings.values() if finding.listed and finding.longest >= 20_000
+]
 
 
-def values(known: adjustable.Range) -> st.SearchStrategy:
+def values(known: SettingRange) -> st.SearchStrategy:
     match known.kind:
         case "switch":
             return st.booleans()
@@ -85,7 +87,7 @@ def values(known: adjustable.Range) -> st.SearchStrategy:
 
 
 def specialty_of(dataset: str) -> st.SearchStrategy:
-    ranges = {name: values(known) for name, known in adjustable.shipped()[dataset].items()}
+    ranges = {name: values(known) for name, known in setting_ranges.shipped()[dataset].items()}
     return st.builds(Specialty, dataset=st.just(dataset), title=WORDS, settings=st.fixed_dictionaries({}, optional=ranges))
 
 

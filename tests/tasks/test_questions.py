@@ -5,7 +5,7 @@ import pytest
 from waggle.tasks.questions import QuestionId, epoch_at, seed_of, split_of
 
 ME, CHARTER = b"m" * 38, b"c" * 32
-ONE = QuestionId("bf", 100, 5)
+QUESTION = QuestionId("bf", 100, 5)
 
 
 def test_an_epoch_is_ten_minutes():
@@ -16,15 +16,15 @@ def test_an_epoch_is_ten_minutes():
 @pytest.mark.parametrize(
     "other",
     [
-        (CHARTER, b"y" * 38, ONE),
-        (b"d" * 32, ME, ONE),
+        (CHARTER, b"y" * 38, QUESTION),
+        (b"d" * 32, ME, QUESTION),
         (CHARTER, ME, QuestionId("bf", 101, 5)),
         (CHARTER, ME, QuestionId("bf", 100, 6)),
         (CHARTER, ME, QuestionId("arc_1d", 100, 5)),
     ],
 )
 def test_every_part_of_an_id_changes_the_seed(other):
-    assert seed_of(CHARTER, ME, ONE) != seed_of(*other)
+    assert seed_of(CHARTER, ME, QUESTION) != seed_of(*other)
     assert 0 <= seed_of(*other) < 2**63
 
 

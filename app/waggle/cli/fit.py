@@ -10,7 +10,7 @@ from waggle.core import hub_token, paths, settings
 from waggle.core.errors import ModelError
 from waggle.engine.runtime import model_fit
 from waggle.models.shared import model_config
-from waggle.models.shared.model_config import Configuration
+from waggle.models.shared.model_config import ModelConfig
 from waggle.models.storage import hub_download
 
 
@@ -34,11 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _of_the_hub(name: str) -> Configuration:
+def _of_the_hub(name: str) -> ModelConfig:
     here = hub_download.model_of(name, paths.models())
     if here.folder.is_dir():
         return model_config.read(here.folder)
-    configurations: list[Configuration] = []
+    configurations: list[ModelConfig] = []
 
     def enough(unfinished: Path) -> None:
         configurations.append(model_config.read(unfinished))

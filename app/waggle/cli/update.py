@@ -60,7 +60,7 @@ class Signed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Source:
+class UpdateFeed:
     """Where to ask and whom to believe; both may be empty."""
 
     feed: str
@@ -83,13 +83,13 @@ def run(arguments: argparse.Namespace) -> int:
     return _say("\n".join([*lines, "", "Install it over this one whenever you like: what Waggle learned stays."]))
 
 
-def shipped() -> Source:
+def shipped() -> UpdateFeed:
     """As it came with this Waggle."""
     source = tomllib.loads((paths.resources() / "updates.toml").read_text(encoding="utf-8"))
-    return Source(feed=source["feed"], key=source["key"])
+    return UpdateFeed(feed=source["feed"], key=source["key"])
 
 
-def ask(source: Source, fetched: Callable[[str], bytes]) -> Release | None:
+def ask(source: UpdateFeed, fetched: Callable[[str], bytes]) -> Release | None:
     """The newest release that is newer than this one; raises UpdateError."""
     if not source.key or not source.feed:
         title = "This Waggle was made without a key for updates, so it believes nobody about newer versions."

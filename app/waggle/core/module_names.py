@@ -9,7 +9,8 @@ INTERFACE = "interface"  # the module of such a folder that says what the others
 
 
 def module_names(folder: str) -> tuple[str, ...]:
-    """The modules in a folder below `waggle` (`rl/update_rules`), without its interface, in alphabetical order."""
+    """The modules in a folder below `waggle` (`rl/update_rules`), without its interface and folders, in alphabetical order."""
     paths = [str(Path(root) / folder) for root in waggle.__path__]
     # pkgutil, not a look at the disk: an installed app keeps its modules in an archive, whose importer answers it
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(paths) if module.name != INTERFACE))
+    modules = pkgutil.iter_modules(paths)
+    return tuple(sorted(module.name for module in modules if module.name != INTERFACE and not module.ispkg))

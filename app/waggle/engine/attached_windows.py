@@ -1,7 +1,7 @@
-"""Windows attached to an engine that none of them started: they show and control it; it keeps running when they close.
+"""Windows attached to an engine that runs as a service: they show and control it, and it keeps running when they close.
 
-The engine's side tells one connection of its control socket everything. The window's side takes the place of the engine that
-would have been started, and passes lines on in both directions.
+The engine's side sends every event to such a connection of its control socket. The window's side runs in the process that the
+window started as its engine, and forwards lines in both directions.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ from waggle.protocol.state import AnyEvent, Snapshot
 
 log = logging.getLogger(__name__)
 
-# For who starts a service anew, and for its beginning: half a minute after it was killed, on Windows five.
+# The service manager starts a killed engine again after half a minute, on Windows after five; the rest is for its startup.
 RECONNECT_SECONDS, RECONNECT_POLL_SECONDS = 330.0 if sys.platform == "win32" else 90.0, 0.5
-MAX_UNREAD_BYTES, POLL_SECONDS = 256 * 1024, 0.05  # bytes that the window has not read, before the engine has to wait for it
+MAX_UNREAD_BYTES, POLL_SECONDS = 256 * 1024, 0.05  # that the window has not read; beyond that, stop reading from the engine
 
-ANSWER = b'{"type":"Command'
+ANSWER_PREFIX = b'{"type":"Command'
 
 
 def follower(publisher: EventPublisher, queue: CommandQueue) -> server.Follow:
-    """How the control socket serves an attached window: it sends the current State, then every event."""
+    """Return how the control socket serves an attached window: it sends a Snapshot, then every event."""
 
     def follow(writer: asyncio.StreamWriter) -> Callable[[], None]:
         if queue.stopped:
@@ -44,25 +44,25 @@ def follower(publisher: EventPublisher, queue: CommandQueue) -> server.Follow:
     return follow
 
 
-async def follow(home: Home, queue: CommandQueue, writer: Writer, *, overruled: bool) -> bool:
-    """Follow the engine of this folder until the window leaves, or that one for good; False where none lets itself be followed.
+async def follow(home: Home, queue: CommandQueue, writer: Writer, *, has_overrides: bool) -> bool:
+    """Follow the service of this home until the window closes or the service ends for good; return False if there is none.
 
-    `overruled`: settings came along for an engine of the window's own, which there is not.
+    With `has_overrides`, warn that the settings of the command line are ignored.
     """
-    met = await _connect(home)
-    if met is None:
+    connection = await _connect(home)
+    if connection is None:
         return False
     last: AnyEvent | None = None
-    while met is not None:
-        with contextlib.closing(met.way):
-            writer(met.first)
-            if overruled:
-                writer(json_lines.line(_left_out()))
-            overruled = False
-            last = await _pass_on(met, writer, queue)
+    while connection is not None:
+        with contextlib.closing(connection.stream):
+            writer(connection.first)
+            if has_overrides:
+                writer(json_lines.line(_settings_ignored()))
+            has_overrides = False
+            last = await _forward(connection, writer, queue)
         if queue.stopped or isinstance(last, events.EngineFailed):
             return True
-        met = await _reconnect(home, queue, writer)
+        connection = await _reconnect(home, queue, writer)
     if not queue.stopped:
         failed = events.EngineFailed(title="The engine that ran without a window has ended.", advice="", at=time.time())
         writer(json_lines.line(last if isinstance(last, events.EngineStopped) else failed))
@@ -71,70 +71,72 @@ async def follow(home: Home, queue: CommandQueue, writer: Writer, *, overruled: 
 
 @dataclass(frozen=True)
 class _Connection:
-    """A connection to the engine that is followed, and the State of it that came first."""
+    """A connection to the followed engine, and its first line, a Snapshot."""
 
     reader: asyncio.StreamReader
-    way: asyncio.StreamWriter
+    stream: asyncio.StreamWriter
     first: bytes
 
 
 async def _connect(home: Home) -> _Connection | None:
-    """None where nobody is, or lets itself be followed."""
+    """Return None if no engine is there, or it belongs to a window."""
     try:
-        connection = await asyncio.to_thread(server.connect, home, server.CONNECT_SECONDS)
-        connection.setblocking(False)
-        reader, way = await asyncio.open_connection(sock=connection, limit=json_lines.MAX_LINE)
+        sock = await asyncio.to_thread(server.connect, home, server.CONNECT_SECONDS)
+        sock.setblocking(False)
+        reader, stream = await asyncio.open_connection(sock=sock, limit=json_lines.MAX_LINE)
     except OSError as error:
         log.debug("no engine to follow: %s", error)
         return None
-    first = await _first_snapshot(reader, way)
+    first = await _first_snapshot(reader, stream)
     if not first:
-        way.close()
+        stream.close()
         return None
-    return _Connection(reader, way, first)
+    return _Connection(reader, stream, first)
 
 
 async def _reconnect(home: Home, queue: CommandQueue, writer: Writer) -> _Connection | None:
-    """The engine that was started in place of the one that ended; None where there is none for long, or the window is gone."""
+    """Connect to the engine that follows one that ended; return None if none starts in time, or the window closes."""
     part = "Waiting for the engine that runs without a window"
     writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), at=time.time())))
     log.info("the followed engine is gone, reconnect for %.0f s", RECONNECT_SECONDS)
     ends = time.monotonic() + RECONNECT_SECONDS
     while not queue.stopped and time.monotonic() < ends:
         await asyncio.sleep(RECONNECT_POLL_SECONDS)
-        if met := await _connect(home):
-            return met
+        if connection := await _connect(home):
+            return connection
     return None
 
 
-def _left_out() -> events.Warned:
+def _settings_ignored() -> events.Warned:
     title = "Settings of the command line were left out: the engine runs already."
     return events.Warned(title=title, advice="Change them on the page Settings.", at=time.time())
 
 
-async def _first_snapshot(reader: asyncio.StreamReader, way: asyncio.StreamWriter) -> bytes:
-    """The State of the engine that is followed from now on; empty where it refuses, ends, or says nothing for long."""
-    way.write(json_lines.line(Follow(id="follow")))
+async def _first_snapshot(reader: asyncio.StreamReader, stream: asyncio.StreamWriter) -> bytes:
+    """Ask the engine to be followed and return its Snapshot; empty if it refuses, ends, or does not answer in time."""
+    stream.write(json_lines.line(Follow(id="follow")))
     try:
         async with asyncio.timeout(server.CONNECT_SECONDS):
             line = await reader.readline()
-    except (OSError, ValueError):  # a TimeoutError is one; a line without an end is the other
+    except (OSError, ValueError):  # TimeoutError is an OSError; ValueError: a line over the limit
         return b""
     return line if line.endswith(b"\n") and isinstance(json_lines.event(line), Snapshot) else b""
 
 
-async def _pass_on(met: _Connection, writer: Writer, queue: CommandQueue) -> AnyEvent | None:
-    """Until the connection ends, or the window is gone; the last that was told."""
-    last, followed = b"", FollowedEngine(met.way)
-    queue.sit(followed)
-    with contextlib.suppress(ConnectionError, ValueError):  # the latter: a line without an end
-        while (line := await met.reader.readline()).endswith(b"\n") and not queue.stopped:  # a killed engine leaves half of one
+async def _forward(connection: _Connection, writer: Writer, queue: CommandQueue) -> AnyEvent | None:
+    """Forward lines until the connection ends or the window closes; return the last event."""
+    last, followed = b"", FollowedEngine(connection.stream)
+    queue.attach(followed)
+    with contextlib.suppress(ConnectionError, ValueError):  # ValueError: a line over the limit
+        while (line := await connection.reader.readline()).endswith(
+            b"\n"
+        ) and not queue.stopped:  # without a newline: the rest of a killed engine's line
             writer(line)
             last = line
-            followed.hear(line)
-            while writer.waiting() > MAX_UNREAD_BYTES and not queue.stopped:
+            followed.note_answer(line)
+            while writer.unwritten_bytes() > MAX_UNREAD_BYTES and not queue.stopped:
                 await asyncio.sleep(POLL_SECONDS)
-    queue.rise()
+    queue.detach()
     for name in () if queue.stopped else followed.unanswered:
         refused = events.CommandRefused(id=name, title="The engine ended before it answered.", advice="", at=time.time())
         writer(json_lines.line(refused))
@@ -142,31 +144,31 @@ async def _pass_on(met: _Connection, writer: Writer, queue: CommandQueue) -> Any
 
 
 class FollowedEngine:
-    """The engine that is followed, at the queue of the window's own process: what is asked goes there, but for a stop.
+    """The `CommandHandler` for a followed engine: it forwards every command except a stop.
 
-    `unanswered`: the commands that it has not answered yet.
+    `unanswered` has the ids of the commands that wait for an answer.
     """
 
-    def __init__(self, way: asyncio.StreamWriter) -> None:
-        self._way = way
+    def __init__(self, stream: asyncio.StreamWriter) -> None:
+        self._stream = stream
         self.unanswered: list[str] = []
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
-        """Pass it on; the answer comes among what is told. A window that stops its engine only leaves this one."""
+        """Forward a command; its answer comes among the events. A stop only disconnects: the service keeps running."""
         if isinstance(command, Stop):
             self.stop()
             return (events.CommandDone(id=command.id),)
         self.unanswered.append(command.id)
-        self._way.write(json_lines.line(command))
+        self._stream.write(json_lines.line(command))
         return ()
 
-    def hear(self, line: bytes) -> None:
-        """One of its lines, which may be an answer."""
-        if line.startswith(ANSWER):
+    def note_answer(self, line: bytes) -> None:
+        """Look at a line of the engine, which may be an answer."""
+        if line.startswith(ANSWER_PREFIX):
             answered = json_lines.event(line)
             assert isinstance(answered, events.CommandDone | events.CommandRefused)
             self.unanswered = [name for name in self.unanswered if name != answered.id]
 
     def stop(self) -> None:
-        """Leave."""
-        self._way.close()
+        """Disconnect."""
+        self._stream.close()

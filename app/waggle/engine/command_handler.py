@@ -1,6 +1,6 @@
-"""Obeys commands: hands each to the lifecycle, or to the service that it is for.
+"""Obeys commands: hands each to the lifecycle or to a service.
 
-A handler is frozen. While the engine starts, `node` is None; once it has prepared its node, main attaches a handler that has one.
+A handler is frozen. While the engine starts, `node` is None; when its node is prepared, main attaches a handler with the node.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from waggle.protocol.state import AnyEvent, Snapshot
 
 @dataclass(frozen=True)
 class NodeServices:
-    """What needs a model and a swarm, and so exists only after startup."""
+    """The services that need a model and a swarm, and so exist after startup only."""
 
     choose_peer: Callable[[str, Choice], None]
     sent: Callable[[], tuple[SentMessage, ...]]  # the last messages that left this computer
@@ -35,7 +35,7 @@ class NodeServices:
 
 @dataclass(frozen=True)
 class Services:
-    """What a person can ask for from the beginning."""
+    """The services that answer during startup, too."""
 
     identity: IdentityService
     models: ModelService
@@ -45,7 +45,7 @@ class Services:
 
 @dataclass(frozen=True)
 class EngineHandler:
-    """The handler of an engine's own commands; see `CommandHandler`."""
+    """The `CommandHandler` of this process's own engine."""
 
     lifecycle: Lifecycle
     publisher: EventPublisher
@@ -58,9 +58,9 @@ class EngineHandler:
         self.lifecycle.stop()
 
     async def obey(self, command: commands.AnyCommand) -> tuple[AnyEvent, ...]:
-        """Do it, then answer: events that are meant for the sender alone, and CommandDone last.
+        """Obey, then return the answers for the sender, CommandDone last.
 
-        Raises WaggleError for what cannot be done, EngineError for what the engine has not started yet.
+        Raises WaggleError for what cannot be done, and EngineError for what has not started yet.
         """
         answers: list[AnyEvent] = []
         match command:

@@ -2,8 +2,8 @@
 
     preparing -> contributing <-> finishing -> paused or waiting -> contributing ... -> stopped
 
-What to do is decided in one place (`consider`), from the rules, what the computer tells, and what the person asked for.
-Lives on the engine's loop; the policy thread meets it at the gate only.
+One method (`decide_again`) decides what to do, from the rules, the sensors, and what the person asked for. All of it runs on the
+engine's loop, except what a docstring gives to the policy thread, which otherwise meets it at the gate only.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from waggle.core.errors import EngineError, VerifierError, WaggleError
-from waggle.core.settings import When
-from waggle.engine.control.command_queue import UndoStep
+from waggle.core.settings import ScheduleSettings
 from waggle.engine.control.server import PAUSE_SECONDS
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
+from waggle.engine.runtime.undo_log import UndoStep
 from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol import commands, events
 from waggle.protocol.schedule import Decision, Readings, Tick, Wishes, decide, in_step
@@ -27,70 +27,74 @@ from waggle.protocol.state import AnyEvent
 
 log = logging.getLogger(__name__)
 
-Moving = commands.Pause | commands.Resume | commands.Stop
-ANYWAY_SECONDS = 3600.0  # "contribute anyway" holds so long
+LifecycleCommand = commands.Pause | commands.Resume | commands.Stop
+ANYWAY_SECONDS = 3600.0  # of "contribute anyway" without a time
 
 
-def _ends(error: WaggleError) -> str:
-    """Of what hinders."""
+def _ends_when(error: WaggleError) -> str:
+    """What ends a blocker, in words."""
     if isinstance(error, VerifierError):
         return f"It is tried again by itself. {error.advice}".strip()
     return f"{error.advice} It goes on by itself then."
 
 
 class Lifecycle:
-    """Obeys commands, rules and the clock. What was `asked` of the one before holds until it ends as it was said to."""
+    """Obeys commands, rules and the clock. The `request` carries a pause over from one lifecycle to the next."""
 
-    def __init__(self, publisher: EventPublisher, rules: When | None = None, request: PauseRequest | None = None) -> None:
+    def __init__(
+        self, publisher: EventPublisher, rules: ScheduleSettings | None = None, request: PauseRequest | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._publisher = publisher
-        self._rules = rules or When()
+        self._rules = rules or ScheduleSettings()
         self._readings = Readings()
         self._request = request or PauseRequest()
         self._wishes = self._request.wishes
         self._decision = Decision(standing="contributing")
-        self._hindrance: Tick | None = None
-        self._reached = asyncio.Event()
+        self._blocker: Tick | None = None
+        self._halted = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._round_ended = False
-        self._deciding = threading.Lock()  # a resume and the end of a round may come at once
-        self._began = False
+        self._deciding = threading.Lock()  # a resume on the loop and the end of a round in the policy thread may coincide
+        self._is_ready = False
         self.stopped = asyncio.Event()
         self.gate = PauseGate(self._gate_waits)
-        self.restart_reason = ""  # why the engine prepares anew after this stop; empty: it ends
-        self.back: list[UndoStep] = []  # out of what the engine starts again for, the newest last
+        self.restart_reason = ""  # why the engine restarts after this stop; empty: it ends
+        self.undo_steps: list[UndoStep] = []  # of the choices for which the engine restarts, oldest first
         if self._wishes.paused:
-            self.consider(self._readings)
+            self.decide_again(self._readings)
 
     def round_ended(self) -> None:
-        """Told by the policy thread after each round: a pause that was to come after it comes now."""
+        """Called in the policy thread after each round: begin the pause that waited for it."""
         with self._deciding:
             if self._wishes.after_round:
                 self._round_ended = True
                 self.gate.close()
 
-    def begin(self) -> None:
-        """Everything is ready; a pause that was asked for meanwhile holds."""
-        self._began = True
+    def start_contributing(self) -> None:
+        """Leave the phase "preparing", now that everything is ready. A pause that began meanwhile stays."""
+        self._is_ready = True
         if self._publisher.state.phase == "preparing" and not self.gate.closed:
-            self._tell_phase(self._moving)
+            self._publish_phase(self._active_phase)
 
     def stop(self) -> None:
         """End after the step in progress."""
         self.stopped.set()
         self._set_timer(self._publisher.now())
-        self._release()
+        self._release_waiting()
         self.gate.stop()
 
-    def start_again(
-        self, reason: str, back: Callable[[], object] | None = None, innocent: tuple[type[WaggleError], ...] = ()
+    def restart(
+        self, reason: str, undo: Callable[[], object] | None = None, unrelated: tuple[type[WaggleError], ...] = ()
     ) -> None:
-        """End after the step in progress, for something else to begin; `back` is called where that cannot begin, unless it is
-        `innocent` of why."""
+        """End after the step in progress, and restart with another choice.
+
+        `undo` takes the choice back if the engine cannot start with it, unless the failure is one of the `unrelated`.
+        """
         log.info("restart: %s", reason)
         self.restart_reason = reason
-        if back is not None:
-            self.back.append(UndoStep(back, innocent))
+        if undo is not None:
+            self.undo_steps.append(UndoStep(undo, unrelated))
         self.stop()
 
     @property
@@ -98,56 +102,56 @@ class Lifecycle:
         """Whether a pause waits until the person is away."""
         return self._wishes.until_away
 
-    def follow(self, rules: When) -> tuple[str, ...]:
-        """These rules hold from now on: all of them at once."""
+    def apply_rules(self, rules: ScheduleSettings) -> tuple[str, ...]:
+        """Replace the rules. All of them apply at once, so there is no name to return."""
         self._rules = rules
-        self.consider(self._readings)
+        self.decide_again(self._readings)
         return ()
 
-    def hindered(self, error: WaggleError | None) -> None:
-        """Told by the policy thread: nothing can go on for this reason, or it is over (None)."""
-        self._loop.call_soon_threadsafe(self._hinder, error)
+    def report_blocker(self, error: WaggleError | None) -> None:
+        """Called in any thread: nothing can go on because of this error, or it is over (None)."""
+        self._loop.call_soon_threadsafe(self._set_blocker, error)
 
-    def _hinder(self, error: WaggleError | None) -> None:
-        if error is None and self._hindrance is None:
+    def _set_blocker(self, error: WaggleError | None) -> None:
+        if error is None and self._blocker is None:
             return
-        self._hindrance = Tick(rule="disk", passes=False, says=error.title, ends=_ends(error)) if error else None
-        self.consider(self._readings)
+        self._blocker = Tick(rule="disk", passes=False, says=error.title, ends=_ends_when(error)) if error else None
+        self.decide_again(self._readings)
         if error and not self.stopped.is_set():
-            self._reached.set()  # nothing moves while it is so
-            self._tell_held()
+            self._halted.set()  # the policy thread already waits
+            self._publish_halt()
 
-    def consider(self, readings: Readings) -> None:
-        """Decide anew, knowing this of the computer, and see that it happens."""
+    def decide_again(self, readings: Readings) -> None:
+        """Decide what to do with these readings, and do it."""
         self._readings = readings
         with self._deciding:
             if self._round_ended and self._wishes.after_round:
                 self._wishes, self._round_ended = replace(self._wishes, after_round=False, anyway_until=None), False
             now = self._publisher.now()
             self._wishes = in_step(self._wishes, now)
-            decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, hindrance=self._hindrance)
-            goes_on = decision.standing == "contributing"
-            if goes_on:
+            decision = decide(self._rules, readings, self._wishes, now, before=self._decision.standing, blocker=self._blocker)
+            contributes = decision.standing == "contributing"
+            if contributes:
                 self.gate.open()
             else:
                 self.gate.close()
         if decision != self._publisher.state.decision:
             log.debug("rules: %s %s", decision.standing, decision.reason)
-            self._publisher.tell(events.RulesChecked(decision=decision))
+            self._publisher.publish(events.RulesChecked(decision=decision))
         self._decision = decision
         if decision.standing != "paused":
             asked_at = None if decision.anyway_until is None else self._wishes.asked_at
             holding = self._wishes if self._wishes.after_round else Wishes(asked_at=asked_at)
             self._wishes = replace(holding, anyway_until=decision.anyway_until)
-        self._request.keep(self._wishes)
+        self._request.save(self._wishes)
         self._set_timer(now)
-        if goes_on:
-            self._go_on()
+        if contributes:
+            self._continue()
         elif self._publisher.state.phase in ("paused", "waiting"):
-            self._tell_held()
+            self._publish_halt()
 
-    async def obey(self, command: Moving) -> tuple[AnyEvent, ...]:
-        """Do it, then answer CommandDone; raises EngineError where it cannot be done."""
+    async def obey(self, command: LifecycleCommand) -> tuple[AnyEvent, ...]:
+        """Obey, then answer CommandDone. Raises EngineError for what cannot be done."""
         match command:
             case commands.Pause():
                 await self._pause(command)
@@ -172,76 +176,76 @@ class Lifecycle:
             )  # fmt: skip
             self._round_ended = self._round_ended and later
         if later:
-            self._request.keep(self._wishes)
-            self._tell_phase("finishing")
+            self._request.save(self._wishes)
+            self._publish_phase("finishing")
             return
-        self.consider(self._readings)
+        self.decide_again(self._readings)
         if self.stopped.is_set() or phase not in ("contributing", "finishing") or self._decision.standing != "paused":
-            return  # it moves no more; a download, or the end of loading, meets the gate later; the moment is past
+            return  # it has stopped; or startup meets the gate later; or the pause has ended already
         try:
             async with asyncio.timeout(PAUSE_SECONDS):
-                await self._reached.wait()
+                await self._halted.wait()
         except TimeoutError as error:
             log.debug("no step ended within %.0f s of a pause", PAUSE_SECONDS)
             raise EngineError("The model is still in the middle of a step.", "It pauses as soon as that step ends.") from error
 
     def _resume(self, anyway_until: float | None) -> None:
-        """End a pause; where it is the rules that hold back, they wait themselves, and as long as they were told to."""
+        """End a pause. If the rules hold back, suspend them until `anyway_until`, or for an hour."""
         now = self._publisher.now()
         with self._deciding:
-            held_back = self._decision.standing == "waiting" and not self._hindrance
+            held_back = self._decision.standing == "waiting" and not self._blocker
             anyway_until = anyway_until or (now + ANYWAY_SECONDS if held_back else self._wishes.anyway_until)
             self._wishes, self._round_ended = Wishes(anyway_until=anyway_until, asked_at=now), False
-        self.consider(self._readings)
+        self.decide_again(self._readings)
 
-    def _go_on(self) -> None:
-        self._release()
+    def _continue(self) -> None:
+        self._release_waiting()
         phase = self._publisher.state.phase
         if phase in ("paused", "waiting") or (phase == "finishing" and not self._wishes.after_round):
-            self._tell_phase(self._moving if self._began else "preparing")
+            self._publish_phase(self._active_phase if self._is_ready else "preparing")
 
     @property
-    def _moving(self) -> events.Phase:
+    def _active_phase(self) -> events.Phase:
         return "finishing" if self._wishes.after_round else "contributing"
 
-    def _release(self) -> None:
-        """Let those continue that wait for a pause that has been cancelled."""
-        self._reached.set()
-        self._reached = asyncio.Event()
+    def _release_waiting(self) -> None:
+        """Wake the commands that wait for a pause: it was cancelled."""
+        self._halted.set()
+        self._halted = asyncio.Event()
 
     def _gate_waits(self) -> None:
         self._loop.call_soon_threadsafe(self._at_gate)
 
     def _at_gate(self) -> None:
-        """The policy thread waits between two steps."""
+        """The policy thread waits at the gate: publish that, and answer the pause."""
         if self._round_ended:
-            self.consider(self._readings)
-        if self.stopped.is_set() or not self.gate.closed:  # resumed or stopped before this was heard
+            self.decide_again(self._readings)
+        if self.stopped.is_set() or not self.gate.closed:  # resumed or stopped before the loop ran this
             return
-        self._reached.set()
-        self._tell_held()
+        self._halted.set()
+        self._publish_halt()
 
-    def _tell_held(self) -> None:
-        """Nothing moves: say why, once."""
+    def _publish_halt(self) -> None:
+        """Publish once that nothing moves, and why."""
         phase: events.Phase = "paused" if self._decision.standing == "paused" else "waiting"
         if (self._publisher.state.phase, self._publisher.state.until) != (phase, self._until(phase)):
-            self._tell_phase(phase)
+            self._publish_phase(phase)
 
     def _set_timer(self, now: float) -> None:
-        """Decide again when a pause ends; a clock that is set meanwhile is met by the next look at the computer."""
+        """Decide again when a pause ends. If the clock is set meanwhile, the next sensor readings correct this."""
         if self._timer is not None:
             self._timer.cancel()
-        if self.stopped.is_set():  # the next one decides
+        if self.stopped.is_set():  # the next lifecycle decides
             return
         ends = None if self._wishes.after_round else self._wishes.until
         moments = [at for at in (ends, self._wishes.anyway_until) if at is not None]
         self._timer = self._loop.call_later(max(0.01, min(moments) - now), self._time_is_up) if moments else None
 
     def _time_is_up(self) -> None:
-        self.consider(self._readings)
+        self.decide_again(self._readings)
 
-    def _tell_phase(self, phase: events.Phase) -> None:
-        self._publisher.tell(events.PhaseChanged(phase=phase, round=self._publisher.state.round, until=self._until(phase)))
+    def _publish_phase(self, phase: events.Phase) -> None:
+        self._publisher.publish(events.PhaseChanged(phase=phase, round=self._publisher.state.round, until=self._until(phase)))
 
     def _until(self, phase: events.Phase) -> float | None:
         return self._wishes.until if phase in ("paused", "finishing") else None

@@ -1,7 +1,7 @@
-"""The engine's main: prepares everything, contributes until told to stop, and turns any crash into one event.
+"""The engine's main, and the only place where an engine is put together: it starts, contributes until a stop, and restarts.
 
-Without `--stdio` it is a service: commands come through the control socket and SIGTERM, and stdin is ignored. With it,
-stdin belongs to a window, and its end means leave; where a service has the folder, that one is followed.
+Without `--stdio` the engine is a service: commands come through the control socket and SIGTERM, and stdin is ignored. With it,
+stdin belongs to a window, and its end ends the engine; if a service already has the home folder, the window follows that one.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,12 +25,13 @@ from waggle.core.errors import EngineError, MemoryShort, ModelMissing, SettingsE
 from waggle.engine import attached_windows
 from waggle.engine.command_handler import EngineHandler, NodeServices, Services
 from waggle.engine.control import server, stdio
-from waggle.engine.control.command_queue import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, CommandQueue
+from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.lifecycle import Lifecycle
 from waggle.engine.runtime import model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.runtime.startup_parts import PARTS
+from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM, UndoLog
 from waggle.engine.services import models, swarms
 from waggle.engine.services.identity import IdentityService
 from waggle.engine.startup import PreparedNode, prepare
@@ -41,23 +42,35 @@ from waggle.engine.system.energy_meter import EnergyMeter
 from waggle.engine.system.memory_backoff import MemoryBackoff
 from waggle.engine.system.resource_limits import GB, memory_used, set_priority
 from waggle.engine.system.sensors import SensorReader
-from waggle.engine.training_loop import TrainingLoop, TrainingPlan
-from waggle.models.backend import let_go
+from waggle.engine.training_loop import Callbacks, TrainingLoop
+from waggle.models.backend import release_memory
 from waggle.protocol import events, json_lines
 from waggle.protocol.events_identity import Day
 from waggle.protocol.events_swarms import StartedAgain
 
 SENSOR_SECONDS = 2.0
-HANDOVER_SECONDS, HANDOVER_POLL_SECONDS = (
-    60.0,
-    0.2,
-)  # an engine that is still loading its model hears late that its window is gone
+HANDOVER_SECONDS = 60.0  # an engine that is still loading its model notices late that its window is gone
+HANDOVER_POLL_SECONDS = 0.2
+CRASH_CHARACTERS = 8000  # of a traceback, from its end: it goes into one event
 SMALLER_PARTS_ADVICE = "It goes on in smaller parts, which take less memory."
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class EngineProcess:
+    """What lives as long as the process, in which the engine may restart several times."""
+
+    home: paths.Home
+    live_settings: LiveSettings
+    publisher: EventPublisher
+    queue: CommandQueue
+    backoff: MemoryBackoff
+    pause_request: PauseRequest
+    undo_log: UndoLog
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Run the engine to its end; the exit code."""
+    """Run the engine to its end; return the exit code."""
     events_descriptor = stdio.claim_stdout()
     writer = stdio.Writer(events_descriptor)
     try:
@@ -67,201 +80,210 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _run(arguments: argparse.Namespace, writer: stdio.Writer) -> int:
-    queue = CommandQueue()
+    queue, undo_log = CommandQueue(), UndoLog()
     _listen(queue, writer if arguments.stdio else None)
     try:
         home = _home(arguments.home)
-        claimed = await _claimed(home, queue, writer, overruled=bool(arguments.set)) if arguments.stdio else server.claim(home)
-        if claimed is None:
-            return 0  # its window is gone, or followed an engine that was here already
+        if arguments.stdio:
+            lock = await _claim_or_follow(home, queue, writer, has_overrides=bool(arguments.set))
+        else:
+            lock = server.claim(home)
+        if lock is None:
+            return 0  # the window is gone, or it followed a service to its end
         publisher = EventPublisher(home.events, service=not arguments.stdio)
-    except (SettingsError, EngineError) as error:  # there is no place for a record, or it is another engine's
-        return _not_begun(writer, error)
+    except (SettingsError, EngineError) as error:  # there is no place for a record, or another engine has it
+        return _report_failed_start(writer, error)
     except OSError as error:  # read-only, or full to the last byte
         title = f"The folder {home.root} cannot be written: {error.strerror}."
-        return _not_begun(writer, EngineError(title, "Mend its rights, make room, or choose another."))
-    publisher.attach(writer, writer.waiting)
+        return _report_failed_start(writer, EngineError(title, "Mend its rights, make room, or choose another."))
+    publisher.attach(writer, writer.unwritten_bytes)
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(claimed.release)
+        stack.callback(lock.release)  # last of all: the next engine may write to the home as soon as it has the lock
         stack.callback(publisher.close)
         try:
-            choices = LiveSettings(home.settings, tuple(arguments.set), publisher)
-            queue.pause_request = PauseRequest(home.root / "asked.json")
-            queue.back += models.undo_steps(home, choices.now.model, choices.change)
-            queue.back += swarms.undo_steps(home, choices.now)
+            live_settings = LiveSettings(home.settings, tuple(arguments.set), publisher)
+            pause_request = PauseRequest(home.root / "asked.json")
+            undo_log.add(models.undo_steps(home, live_settings.now.model, live_settings.change))
+            undo_log.add(swarms.undo_steps(home, live_settings.now))
             backoff = MemoryBackoff(home)
-            stack.callback(backoff.end)
-            queue.leaving = backoff.end
-            if queue.stopped:
-                backoff.end()
+            stack.callback(backoff.mark_orderly_exit)
+            queue.call_on_stop(backoff.mark_orderly_exit)  # at once: a slow end may be cut short by a kill
             if backoff.was_killed:
-                advice = SMALLER_PARTS_ADVICE if backoff.smaller else "Choose a smaller model, or close other programs."
-                publisher.tell(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
-            set_priority(choices.now.computer.priority)  # before there are children
+                advice = SMALLER_PARTS_ADVICE if backoff.started_smaller else "Choose a smaller model, or close other programs."
+                publisher.publish(events.Warned(title="The engine ran out of memory and was ended by the system.", advice=advice))
+            set_priority(live_settings.now.computer.priority)  # before there are child processes, which inherit it
             follow = server.refuse_follower if arguments.stdio else attached_windows.follower(publisher, queue)
             await stack.enter_async_context(server.serving(home, queue.obey, follow))
-            while await _contribute_or_go_back(home, choices, publisher, queue, backoff):
-                pass
+            process = EngineProcess(home, live_settings, publisher, queue, backoff, pause_request, undo_log)
+            restart_reason = await _contribute_or_undo(process, "")
+            while restart_reason:
+                restart_reason = await _contribute_or_undo(process, restart_reason)
         except WaggleError as error:
-            publisher.tell(events.EngineFailed(title=error.title, advice=error.advice))
+            publisher.publish(events.EngineFailed(title=error.title, advice=error.advice))
             return 1
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit):  # somebody ends it: no crash
             raise
-        except BaseException as error:  # noqa: BLE001 - the one place where any crash becomes an event that a person can send us
-            # a panic of what is written in Rust is no Exception
-            publisher.tell(_crashed(error, queue))
+        except BaseException as error:  # noqa: BLE001 - the one place where a crash becomes an event that a person can send us
+            # not Exception: a panic in a Rust extension is a BaseException
+            publisher.publish(_crash_event(error, undo_log))
             return 1
     return 0
 
 
-def _not_begun(writer: stdio.Writer, error: WaggleError) -> int:
-    """Report a failure before the event publisher exists: to the window, and on stderr for a service."""
+def _report_failed_start(writer: stdio.Writer, error: WaggleError) -> int:
+    """Report a failure before there is a publisher: to the window, and on stderr for a service."""
     writer(json_lines.line(events.EngineFailed(seq=1, title=error.title, advice=error.advice, at=time.time())))
     log.error("failed: %s", error)
     return 1
 
 
-def _crashed(error: BaseException, queue: CommandQueue) -> events.EngineFailed:
-    """What was chosen and led here is taken back, so that the next start is no crash."""
-    with contextlib.suppress(WaggleError):  # the disk says no: the crash is what is told
-        queue.go_back(type(error))
-    detail = "".join(traceback.format_exception(error))[-8000:]
+def _crash_event(error: BaseException, undo_log: UndoLog) -> events.EngineFailed:
+    """Undo the choices that may have led to the crash, so that the next start does not crash again; return the event."""
+    with contextlib.suppress(WaggleError):  # the disk refuses: the crash is what matters
+        undo_log.undo(type(error))
+    detail = "".join(traceback.format_exception(error))[-CRASH_CHARACTERS:]
     title = f"The engine met an unexpected error: {type(error).__name__}."
     return events.EngineFailed(title=title, advice="Copy the report and send it to us.", detail=detail)
 
 
-async def _claimed(home: paths.Home, queue: CommandQueue, writer: stdio.Writer, *, overruled: bool) -> FileLock | None:
-    """The folder, once an engine whose window has just gone has left it; None where this one's window is gone before that.
+async def _claim_or_follow(
+    home: paths.Home, queue: CommandQueue, writer: stdio.Writer, *, has_overrides: bool
+) -> FileLock | None:
+    """Lock the home for the engine of a window, and wait while the engine of a window that has just closed leaves it.
 
-    An engine that no window started is followed for as long as the window likes, and then too the answer is None.
-
-    Raises EngineError when that does not leave, OSError.
+    Return None if the window closed meanwhile. If a service has the home, follow it until the window closes, and return None.
+    Raises EngineError if the other engine does not leave, and OSError.
     """
-    ends, announced = time.monotonic() + HANDOVER_SECONDS, False
+    deadline, is_announced = time.monotonic() + HANDOVER_SECONDS, False
     while not queue.stopped:
         try:
             return server.claim(home)
         except EngineError:
-            if await attached_windows.follow(home, queue, writer, overruled=overruled):
+            if await attached_windows.follow(home, queue, writer, has_overrides=has_overrides):
                 return None
-            if time.monotonic() > ends:
+            if time.monotonic() > deadline:
                 raise
-        if not announced:
+        if not is_announced:
             part = "Waiting until another engine has left this folder"
             writer(json_lines.line(events.Preparing(part=part, done=0, parts=len(PARTS), seq=1, at=time.time())))
-            announced = True
+            is_announced = True
         await asyncio.sleep(HANDOVER_POLL_SECONDS)
     return None
 
 
-def _home(chosen: Path | None) -> paths.Home:
-    home = paths.home_in(chosen)
+def _home(folder: Path | None) -> paths.Home:
+    home = paths.home_in(folder)
     try:
         return home.prepare()
     except OSError as error:
         raise SettingsError(f"The folder {home.root} cannot be used: {error.strerror}.", "Choose another with --home.") from error
 
 
-async def _contribute_or_go_back(
-    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, backoff: MemoryBackoff
-) -> bool:
-    """A swarm that cannot be joined, or a model that cannot be had, must not be chosen for good. Raises WaggleError."""
+async def _contribute_or_undo(process: EngineProcess, restart_reason: str) -> str:
+    """Contribute. After a failure, undo the choices that may have caused it, or use less memory, and restart.
+
+    Takes the reason of this restart and returns that of the next one; empty: none. Raises WaggleError where neither helps.
+    """
+    publisher = process.publisher
     try:
-        return await _contribute(home, choices, publisher, queue, backoff)
+        return await _contribute(process, restart_reason)
     except WaggleError as error:
-        if undone := queue.go_back(type(error)):
-            queue.reason = "Going back."
-            publisher.tell(events.Warned(title=error.title, advice=undone[0].advice(error)))
-            return True
-        if not isinstance(error, MemoryShort) or queue.stopped or not backoff.more():
+        if steps := process.undo_log.undo(type(error)):
+            publisher.publish(events.Warned(title=error.title, advice=steps[0].advice(error)))
+            return "Going back."
+        if not isinstance(error, MemoryShort) or process.queue.stopped or not process.backoff.back_off():
             raise
-        publisher.tell(events.Warned(title=error.title, advice=SMALLER_PARTS_ADVICE))
-        queue.reason = "Memory is short."
-        return True
+        publisher.publish(events.Warned(title=error.title, advice=SMALLER_PARTS_ADVICE))
+        return "Memory is short."
 
 
-async def _contribute(
-    home: paths.Home, choices: LiveSettings, publisher: EventPublisher, queue: CommandQueue, backoff: MemoryBackoff
-) -> bool:
-    """Prepare and play until stopped; whether to do so again, by what was chosen meanwhile. Raises WaggleError."""
-    await swarms.retry_direct_connection(home, choices.now)
-    chosen = swarms.with_chosen_swarm(home, choices.begin())
-    let_go()
-    backoff.begin(chosen.model.name or chosen.model.folder)
+async def _contribute(process: EngineProcess, restart_reason: str) -> str:
+    """Prepare a node and play rounds until a stop; return why the engine restarts, empty if it ends. Raises WaggleError."""
+    live_settings, publisher, queue, backoff = process.live_settings, process.publisher, process.queue, process.backoff
+    await swarms.retry_direct_connection(process.home, live_settings.now)
+    chosen = swarms.with_chosen_swarm(process.home, live_settings.begin())
+    release_memory()
+    backoff.use_model(chosen.model.name or chosen.model.folder)
     loop = asyncio.get_running_loop()
     policy_thread = ThreadPoolExecutor(1, thread_name_prefix="policy")
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(policy_thread.shutdown)
-        home = model_source.home_of(home, chosen.model).prepare()
-        history = await _history(home, chosen, publisher)
+        home = model_source.home_of(process.home, chosen.model).prepare()
+        history = await _open_history(home, chosen, publisher)
         stack.callback(history.close)
-        lifecycle = Lifecycle(publisher, chosen.when, queue.pause_request)
-        choices.applied.append(lambda now: lifecycle.follow(now.when))
-        choices.apply_to(_prioritise)
-        stack.callback(lifecycle.stop)  # also where this fails: a pause of it that ends later is not the next one's
-        if queue.reason:
-            publisher.tell(StartedAgain(reason=queue.reason))
+        lifecycle = Lifecycle(publisher, chosen.when, process.pause_request)
+        live_settings.call_on_change(lambda now: lifecycle.apply_rules(now.when))
+        live_settings.apply(_apply_priority)
+        stack.callback(lifecycle.stop)  # also after a failure: its timer must not end the pause of the next lifecycle
+        if restart_reason:
+            publisher.publish(StartedAgain(reason=restart_reason))
         fits: Future[models.Fits] = Future()
         services = Services(
-            identity=IdentityService(home, lifecycle.start_again),
+            identity=IdentityService(home, lifecycle.restart),
             models=models.ModelService(
-                home, chosen, choices.change, partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_MODEL), fits
+                home, chosen, live_settings.change, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_MODEL), fits
             ),
             swarms=swarms.SwarmService(
-                home, chosen, partial(lifecycle.start_again, innocent=NOT_CAUSED_BY_SWARM), choices.change,
-                lambda: choices.now.swarm.light,
+                home, chosen, partial(lifecycle.restart, unrelated=NOT_CAUSED_BY_SWARM), live_settings.change,
+                lambda: live_settings.now.swarm.light,
             ),
-            change_settings=choices.change,
+            change_settings=live_settings.change,
         )  # fmt: skip
         handler = EngineHandler(lifecycle, publisher, history, services)
-        queue.sit(handler)
-        stack.callback(queue.rise)
-        looking = asyncio.ensure_future(_look_around(lifecycle, choices, publisher, backoff, services.identity.days))
-        looking.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
-        stack.push_async_callback(_end, looking)
+        queue.attach(handler)
+        stack.callback(queue.detach)
+        computer_watch = asyncio.ensure_future(
+            _watch_computer(lifecycle, live_settings, publisher, backoff, services.identity.days)
+        )
+        computer_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
+        stack.push_async_callback(_cancel, computer_watch)
         try:
             prepared = await prepare(
                 home, chosen, publisher, policy_thread, stack, gate=lifecycle.gate, stopped=lifecycle.stopped,
-                divided=backoff.divided, computer=lambda: choices.now.computer, may_share=choices.may_share,
-                patient=not (queue.reason and queue.to_blame(ModelMissing)),
+                parts_for=backoff.parts_for, computer=lambda: live_settings.now.computer, may_share=live_settings.may_share,
+                patient=not (restart_reason and process.undo_log.suspects(ModelMissing)),
             )  # fmt: skip
         except (Stopped, WaggleError) as error:
-            _raise_faults(looking)
+            _raise_failures(computer_watch)
             if isinstance(error, WaggleError) and not lifecycle.restart_reason:
                 raise
-            # in the middle of a download, which keeps what has come; or something else was chosen than what cannot begin
-            return _ended(lifecycle, publisher, queue, publisher.state.round)
-        first_round_ended = partial(loop.call_soon_threadsafe, _has_begun, queue, services.swarms.begun, services.models.begun)
-        contribution = _contribution(chosen, prepared, history, lifecycle, publisher, first_round_ended)
+            # stopped in a download, which keeps what has come; or a person chose something else than what cannot start
+            return _end(process, lifecycle, publisher.state.round)
+        first_round_ended = partial(
+            loop.call_soon_threadsafe, _accept_choices, process.undo_log, services.swarms.mark_played, services.models.mark_played
+        )
+        training_loop = _training_loop(prepared, history, lifecycle, publisher, first_round_ended)
         node = NodeServices(
-            choose_peer=prepared.choose_peer, sent=prepared.sent, playground=prepared.trying, chat=prepared.talking
+            choose_peer=prepared.choose_peer, sent=prepared.sent, playground=prepared.playground, chat=prepared.chat
         )
-        choices.apply_to(
-            lambda now: prepared.limits.hold(now.computer), prepared.follow, lambda now: backoff.allow(now.computer.memory_gb)
+        live_settings.apply(
+            lambda now: prepared.limits.apply(now.computer),
+            prepared.apply_settings,
+            lambda now: backoff.apply_limit(now.computer.memory_gb),
         )
-        await services.swarms.joined(prepared.node.charter, prepared.addresses)
+        await services.swarms.remember_joined(prepared.node.charter, prepared.addresses)
         fits.set_result(prepared.fits)
-        queue.sit(replace(handler, node=node))
-        lifecycle.begin()
-        watching = asyncio.ensure_future(prepared.watch_swarm())
-        watching.add_done_callback(lambda done: lifecycle.stop() if _failed(done) else None)
-        # a stop opens the gate for good, so that this is the only thing to wait for
-        await loop.run_in_executor(policy_thread, contribution.run)
-        _raise_faults(watching, looking)
-        await _end(watching)
-    return _ended(lifecycle, publisher, queue, contribution.round)
+        queue.attach(replace(handler, node=node))
+        lifecycle.start_contributing()
+        swarm_watch = asyncio.ensure_future(prepared.watch_swarm())
+        swarm_watch.add_done_callback(lambda done: lifecycle.stop() if _has_failed(done) else None)
+        # the only thing to wait for: a stop, and so each failure above, opens the gate for good and ends the loop
+        await loop.run_in_executor(policy_thread, training_loop.run)
+        _raise_failures(swarm_watch, computer_watch)
+        await _cancel(swarm_watch)
+    return _end(process, lifecycle, training_loop.round)
 
 
-def _prioritise(now: settings.Settings) -> tuple[str, ...]:
-    """Named where this system lets it change only at the next start."""
+def _apply_priority(now: settings.Settings) -> tuple[str, ...]:
+    """Return the setting's name where this system lets it change only at the next start."""
     return () if set_priority(now.computer.priority) else ("computer.priority",)
 
 
-async def _history(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> History:
-    """Opened, and rebuilt where it was damaged; raises HistoryError."""
+async def _open_history(home: paths.Home, chosen: settings.Settings, publisher: EventPublisher) -> History:
+    """Open the history, and rebuild it if it is damaged. Raises HistoryError."""
     history, rebuilt = await asyncio.to_thread(open_or_rebuild, home.model.history, home.events, chosen.model)
     if rebuilt:
-        publisher.tell(
+        publisher.publish(
             events.Warned(
                 title=f"The history was damaged; {rebuilt.rounds} rounds of it were rebuilt from the record of events.",
                 advice=f"The damaged file is kept as {rebuilt.aside}.",
@@ -270,104 +292,90 @@ async def _history(home: paths.Home, chosen: settings.Settings, publisher: Event
     return history
 
 
-def _has_begun(queue: CommandQueue, *begun: Callable[[], None]) -> None:
-    queue.back.clear()
-    for each in begun:
-        each()
+def _accept_choices(undo_log: UndoLog, *mark_played: Callable[[], None]) -> None:
+    """A round was played with the chosen model and swarm: no later failure undoes these choices."""
+    undo_log.clear()
+    for mark in mark_played:
+        mark()
 
 
-def _ended(lifecycle: Lifecycle, publisher: EventPublisher, queue: CommandQueue, number: int) -> bool:
-    """Whether this end is the beginning of something else."""
-    queue.reason = "" if queue.stopped else lifecycle.restart_reason
-    queue.back += lifecycle.back
-    if not queue.reason:
-        publisher.tell(events.EngineStopped(round=number))
-    return bool(queue.reason)
+def _end(process: EngineProcess, lifecycle: Lifecycle, number: int) -> str:
+    """Hand the choices of this run to the next one; return why the engine restarts, empty if it ends."""
+    restart_reason = "" if process.queue.stopped else lifecycle.restart_reason
+    process.undo_log.add(lifecycle.undo_steps)
+    if not restart_reason:
+        process.publisher.publish(events.EngineStopped(round=number))
+    return restart_reason
 
 
-def _spare_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: MemoryBackoff, cap_gb: float) -> bool:
-    """More memory is used than the person allows: begin again in smaller parts; False where there are none."""
+def _use_less_memory(lifecycle: Lifecycle, publisher: EventPublisher, backoff: MemoryBackoff, cap_gb: float) -> bool:
+    """Restart in smaller parts, as the engine uses more memory than the person allows; return False if there are none."""
     words = f"The engine used more than the {cap_gb:g} GB of memory that you allow"
-    if not backoff.more():
-        lifecycle.hindered(MemoryShort(f"{words}, also in its smallest parts.", "Allow more: computer.memory_gb."))
+    if not backoff.back_off():
+        lifecycle.report_blocker(MemoryShort(f"{words}, also in its smallest parts.", "Allow more: computer.memory_gb."))
         return False
-    publisher.tell(events.Warned(title=f"{words}.", advice=SMALLER_PARTS_ADVICE))
-    lifecycle.start_again("Memory is short.")
+    publisher.publish(events.Warned(title=f"{words}.", advice=SMALLER_PARTS_ADVICE))
+    lifecycle.restart("Memory is short.")
     return True
 
 
-async def _look_around(
-    lifecycle: Lifecycle, choices: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
+async def _watch_computer(
+    lifecycle: Lifecycle, live_settings: LiveSettings, publisher: EventPublisher, backoff: MemoryBackoff,
     days: Callable[[], Iterable[Day]] = tuple,
 ) -> None:  # fmt: skip
-    """See what the rules ask about, again and again."""
-    read, short, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
+    """Read the sensors that the rules need every two seconds, let the lifecycle decide anew, and enforce the memory limit."""
+    read_sensors, is_blocked, meter = SensorReader(), False, EnergyMeter(await asyncio.to_thread(days))
     while True:
-        readings = await asyncio.to_thread(read, choices.now.when, until_away=lifecycle.until_away)
-        used = meter.read(lifecycle.gate.seconds, publisher.state, choices.now.computer, publisher.now())
-        lifecycle.consider(structs.replace(readings, kwh_today=used))
-        cap = choices.now.computer.memory_gb
-        playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.restart_reason
-        if cap and playing and await asyncio.to_thread(memory_used) > cap * GB:
-            short = not _spare_memory(lifecycle, publisher, backoff, cap)
-        elif short:
-            short = False
-            lifecycle.hindered(None)
+        readings = await asyncio.to_thread(read_sensors, live_settings.now.when, until_away=lifecycle.until_away)
+        kwh_today = meter.read(lifecycle.gate.worked_seconds, publisher.state, live_settings.now.computer, publisher.now())
+        lifecycle.decide_again(structs.replace(readings, kwh_today=kwh_today))
+        cap_gb = live_settings.now.computer.memory_gb
+        is_playing = publisher.state.phase in ("contributing", "finishing", "waiting") and not lifecycle.restart_reason
+        if cap_gb and is_playing and await asyncio.to_thread(memory_used) > cap_gb * GB:
+            is_blocked = not _use_less_memory(lifecycle, publisher, backoff, cap_gb)
+        elif is_blocked:
+            is_blocked = False
+            lifecycle.report_blocker(None)
         elif publisher.state.phase == "contributing":
-            backoff.sufficed(SENSOR_SECONDS)
+            backoff.record_success(SENSOR_SECONDS)
         await asyncio.sleep(SENSOR_SECONDS)
 
 
-async def _end(task: asyncio.Future[None]) -> None:
-    """Cancel a task and wait until it is gone, and with it the model that it held."""
+async def _cancel(task: asyncio.Future[None]) -> None:
+    """Cancel a task and wait until it has ended, so that what it refers to can be freed."""
     task.cancel()
     await asyncio.wait([task])
 
 
-def _raise_faults(*tasks: asyncio.Future[None]) -> None:
+def _raise_failures(*tasks: asyncio.Future[None]) -> None:
     for task in tasks:
-        if _failed(task):
+        if _has_failed(task):
             task.result()
 
 
-def _failed(task: asyncio.Future[None]) -> bool:
+def _has_failed(task: asyncio.Future[None]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None
 
 
-def _contribution(
-    chosen: settings.Settings, prepared: PreparedNode, history: History, lifecycle: Lifecycle, publisher: EventPublisher,
+def _training_loop(
+    prepared: PreparedNode, history: History, lifecycle: Lifecycle, publisher: EventPublisher,
     first_round_ended: Callable[[], object],
 ) -> TrainingLoop:  # fmt: skip
-    policy = prepared.opened.policy
-    plan = TrainingPlan(
-        base=prepared.base,
-        hub=prepared.hub,
-        held_out=prepared.held_out,
-        held_out_every=chosen.learning.held_out_every,
-    )
-    return TrainingLoop(
-        node=prepared.node,
-        rules=prepared.rules,
-        plan=plan,
-        history=history,
-        gate=lifecycle.gate,
-        tell=publisher.tell_soon,
-        round=prepared.round,
-        completions=prepared.completions,
-        learned=prepared.learned,
-        sit=prepared.sit,
-        steps=lambda: policy.steps,
-        save=prepared.keeper.keep,
-        leave=prepared.keeper.leave,
-        hindered=lifecycle.hindered,
-        before_round=prepared.limits.before_round,
+    callbacks = Callbacks(
+        publish=publisher.publish_soon,
+        save=prepared.saver.save,
+        flush=prepared.saver.flush,
+        report_blocker=lifecycle.report_blocker,
         round_ended=lifecycle.round_ended,
+        before_round=prepared.limits.before_round,
         first_round_ended=first_round_ended,
+        take_exam=prepared.take_exam,
     )
+    return TrainingLoop(prepared.node, prepared.plan, prepared.progress, history, lifecycle.gate, callbacks)
 
 
 def _listen(queue: CommandQueue, writer: stdio.Writer | None) -> None:
-    """Take commands from stdin (where a window writes them) and stop signals."""
+    """Take commands from stdin, where a window writes them, and stop signals."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows has no signals on the loop: stdin's end and ctl remain
@@ -380,9 +388,9 @@ def _listen(queue: CommandQueue, writer: stdio.Writer | None) -> None:
         for event in await server.answers_to(line, queue.obey):
             writer(json_lines.line(event))
 
-    def got(line: bytes) -> None:
+    def on_line(line: bytes) -> None:
         task = loop.create_task(answer(line))
         answering.add(task)
         task.add_done_callback(answering.discard)
 
-    stdio.read_lines(loop, got, queue.stop)
+    stdio.read_lines(loop, on_line, queue.stop)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -18,203 +18,225 @@ from waggle.protocol import events
 from waggle.rl.batch import Ids, nothing
 from waggle.sapo import evaluation, stages
 from waggle.sapo import round as sapo
-from waggle.sapo.first_success import Aha, Ahas
+from waggle.sapo.first_success import FirstSuccess, FirstSuccesses
 from waggle.tasks.questions import Question, epoch_at
 
 log = logging.getLogger(__name__)
 
-GROWTH_SECONDS = 0.1  # completions are shown while they are written, at most ten times a second
-RETRY_SECONDS = 5.0  # between two attempts to write to a disk that takes no more
-MAX_RETRY_FACTOR = 64  # times as long a verifier is left alone at last, which costs a process each time
-VERIFIER_TRIES = 3  # of a verifier that never yet did its part in a round
-Tell = Callable[[events.EngineEvent], None]
+GROWTH_SECONDS = 0.1  # between two events of growing completions: a person reads no faster
+RETRY_SECONDS = 5.0  # between two attempts to write to a full disk, and before the first retry of a verifier
+MAX_RETRY_FACTOR = 64  # for the verifier, which costs a process each time: at most 64 * 5 s between two attempts
+VERIFIER_TRIES = 3  # before the first round is played
+Publish = Callable[[events.EngineEvent], None]
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What contribution needs to know beyond the node and its rules."""
+    """What does not change while the loop runs."""
 
+    rules: stages.RoundSettings
     base: str  # of the model that training began from
     held_out: tuple[Question, ...]
     held_out_every: int  # rounds
-    hub: str = ""  # that model, as the hub knows it (see checkpoint.Saved)
+    hub: str = ""  # the name of that model on the hub (see checkpoint.CheckpointState)
+    retry_seconds: float = RETRY_SECONDS
 
 
-@dataclass
-class TrainingLoop:
-    """Plays rounds from `round` on until the gate says stop. `tell` may be called from any thread."""
+@dataclass(frozen=True)
+class Progress:
+    """What a model has done so far, all time."""
 
-    node: stages.Node
-    rules: stages.Rules
-    plan: TrainingPlan
-    history: History
-    gate: PauseGate
-    tell: Tell
-    round: int
-    completions: int
-    steps: Callable[[], int]
-    save: Callable[[checkpoint.Saved], int]
-    leave: Callable[[], None]
-    hindered: Callable[[WaggleError | None], None]
+    round: int = 0  # the next one to play
+    completions: int = 0
+    learned: int = 0  # external groups that it was trained on
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What the loop calls, always in the policy thread."""
+
+    publish: Publish
+    save: Callable[[checkpoint.CheckpointState], int]  # returns the bytes written
+    flush: Callable[[], None]  # at a stop
+    report_blocker: Callable[[WaggleError | None], None]
     round_ended: Callable[[], None]
-    clock: Callable[[], float] = time.time
-    retry: float = RETRY_SECONDS
     before_round: Callable[[], None] = nothing
-    learned: int = 0  # groups of peers that this model was trained on
-    sit: Callable[[int, int], None] = nothing
-    first_round_ended: Callable[[], object] = nothing  # called once, in the policy thread
-    _grown: float = field(default=0.0, init=False)
-    _written: dict[int, tuple[str, bool]] = field(default_factory=dict, init=False)  # of this round, as it was told last
-    _ahas: Ahas = field(init=False)
-    _played: bool = field(default=False, init=False)
+    first_round_ended: Callable[[], object] = nothing  # called once
+    take_exam: Callable[[int, int], None] = nothing  # takes the round and `Progress.learned`
 
-    def __post_init__(self) -> None:
-        """Raises HistoryError."""
-        self.history.go_on_from(self.round)
-        self._ahas = Ahas(self.history.solved(), self.history.taught_by())
+
+class TrainingLoop:
+    """Plays rounds from `start` on until the gate raises Stopped."""
+
+    def __init__(
+        self, node: stages.Node, plan: TrainingPlan, start: Progress, history: History, gate: PauseGate, callbacks: Callbacks,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        """Prepare the history for the first round. Raises HistoryError."""
+        self._node, self._plan, self._progress, self._history = node, plan, start, history
+        self._gate, self._call, self._clock = gate, callbacks, clock
+        history.rewind_to(start.round)
+        self._ahas = FirstSuccesses(history.solved_datasets(), history.teachers())
+        self._growth_published_at = 0.0
+        self._published_texts: dict[int, tuple[str, bool]] = {}  # of this round, by completion
+        self._has_played = False
+
+    @property
+    def round(self) -> int:
+        """The next round to play."""
+        return self._progress.round
 
     def run(self) -> None:
-        """Contribute until stopped; every other error ends the engine through its main."""
-        is_begun = False
+        """Play rounds until a stop. Every other error ends the engine through its main."""
+        is_first_round_over = False
         try:
-            self._judging(self._measure_if_due)
+            self._retry_until_verified(self._measure_if_due)
             while True:
-                self.gate()
-                self._judging(self._play)
-                if not is_begun:
-                    is_begun = True
-                    self.first_round_ended()
-                self.round_ended()
+                self._gate()
+                self._retry_until_verified(self._play)
+                if not is_first_round_over:
+                    is_first_round_over = True
+                    self._call.first_round_ended()
+                self._call.round_ended()
         except Stopped:
-            self.leave()
+            self._call.flush()
 
     def _play(self) -> None:
-        self.before_round()
-        self._written = {}
-        number, epoch, started = self.round, epoch_at(self.clock()), self.gate.seconds
-        played_stages = sapo.play(number, epoch, self.node, self.rules, pause_point=self.gate, watch=self._watch)
-        titles = round_events.Titles(self.node.charter)
+        self._call.before_round()
+        self._published_texts = {}
+        number, epoch, started = self.round, epoch_at(self._clock()), self._gate.worked_seconds
+        played_stages = sapo.play(number, epoch, self._node, self._plan.rules, pause_point=self._gate, watch=self._publish_growth)
+        titles = round_events.Titles(self._node.charter)
         for stage in played_stages:
             match stage:
                 case stages.Drawn():
-                    self.tell(round_events.drawn(stage, titles, self.rules.group_size))
+                    self._call.publish(round_events.drawn(stage, titles, self._plan.rules.group_size))
                 case stages.Judged():
                     own = stage
                     successes = self._ahas.judged(stage)
-                    self.tell(round_events.judged(stage, titles))
+                    self._call.publish(round_events.judged(stage, titles))
                 case stages.Shared():
-                    self.tell(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
+                    self._call.publish(events.GroupsShared(round=number, groups=stage.groups, bytes=stage.bytes))
                 case stages.Gathered():
                     gathered = stage
-                    self.tell(round_events.gathered(stage))
+                    self._call.publish(round_events.gathered(stage))
                 case stages.Learned():
-                    taught = self._ahas.learned(stage, self.node.origin)
-                    self.tell(round_events.learned(stage, own, self.steps()))
+                    taught = self._ahas.learned(stage, self._node.origin)
+                    self._call.publish(round_events.learned(stage, own, self._node.policy.steps))
                     if stage.metrics is not None and not stage.metrics.applied:
-                        self.tell(
+                        self._call.publish(
                             events.Warned(title=f"Round {number} taught something that is no number.", advice="It was left out.")
                         )
-                    summary = round_events.summary(self.clock(), self.gate.seconds - started, own, gathered, stage, titles)
+                    summary = round_events.summary(
+                        self._clock(), self._gate.worked_seconds - started, own, gathered, stage, titles
+                    )
         log.debug(
             "round %d: %.1f s, %d tokens, %d local and %d external groups", number, summary.seconds, summary.tokens,
             summary.local, summary.external,
         )  # fmt: skip
-        self._finish(summary, epoch, successes, taught)
+        self._save_and_publish(summary, epoch, successes, taught)
 
-    def _finish(self, summary: events.RoundSummary, epoch: int, successes: Sequence[Aha], taught: Mapping[str, bytes]) -> None:
-        """Keep the round, then say so: what the window says is kept must be."""
-        self.round += 1
-        self.completions += summary.completions
-        self.learned += summary.external
-        saved = checkpoint.Saved(
-            round=self.round, step=self.steps(), epoch=epoch, charter=self.node.charter.digest.hex(), base=self.plan.base,
-            hub=self.plan.hub, completions=self.completions, learned=self.learned,
+    def _save_and_publish(
+        self, summary: events.RoundSummary, epoch: int, successes: Sequence[FirstSuccess], taught: Mapping[str, bytes]
+    ) -> None:
+        """Store the round, then publish it: what the window shows as finished must survive a kill."""
+        progress = self._progress = Progress(
+            round=self.round + 1,
+            completions=self._progress.completions + summary.completions,
+            learned=self._progress.learned + summary.external,
+        )
+        saved = checkpoint.CheckpointState(
+            round=progress.round, step=self._node.policy.steps, epoch=epoch, charter=self._node.charter.digest.hex(),
+            base=self._plan.base, hub=self._plan.hub, completions=progress.completions, learned=progress.learned,
         )  # fmt: skip
         ahas = [
-            (success.dataset, round_events.aha(success, summary.at, round_events.Titles(self.node.charter)))
+            (success.dataset, round_events.aha(success, summary.at, round_events.Titles(self._node.charter)))
             for success in successes
         ]
-        written = self._retry_until_stored(lambda: self._keep(saved, summary, ahas, taught))
-        self.tell(events.RoundCompleted(summary=summary))
+        written = self._retry_until_stored(lambda: self._store(saved, summary, ahas, taught))
+        self._call.publish(events.RoundCompleted(summary=summary))
         for _, aha in ahas:
-            self.tell(events.AhaHappened(aha=aha))
-        self.tell(events.CheckpointSaved(round=self.round, bytes=written))
-        self._played = True
-        self._judging(self._measure_if_due)
-        self._judging(lambda: self.sit(self.round, self.learned))
+            self._call.publish(events.AhaHappened(aha=aha))
+        self._call.publish(events.CheckpointSaved(round=self.round, bytes=written))
+        self._has_played = True
+        self._retry_until_verified(self._measure_if_due)
+        self._retry_until_verified(lambda: self._call.take_exam(progress.round, progress.learned))
 
-    def _keep(
-        self, saved: checkpoint.Saved, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
+    def _store(
+        self, saved: checkpoint.CheckpointState, summary: events.RoundSummary, ahas: Sequence[tuple[str, events.Aha]],
         taught: Mapping[str, bytes],
     ) -> int:  # fmt: skip
-        self.history.keep_round(summary)  # before the checkpoint: played again it is replaced, a lost one leaves a gap
+        # The history comes before the checkpoint: after a kill in between, the round is played again and replaces this row.
+        # In the other order, such a kill would leave a gap in the history for good.
+        self._history.save_round(summary)
         for dataset, aha in ahas:
-            self.history.keep_aha(dataset, aha)
+            self._history.save_aha(dataset, aha)
         for dataset, origin in taught.items():
-            self.history.keep_teacher(dataset, origin)
-        return self.save(saved)
+            self._history.save_teacher(dataset, origin)
+        return self._call.save(saved)
 
-    def _retry_until_stored(self, keep: Callable[[], Result]) -> Result:
-        """Until it is kept nothing goes on: a full disk is waited for, and a person is told what it waits for."""
+    def _retry_until_stored(self, store: Callable[[], Result]) -> Result:
+        """Store a round or a score, and wait as long as the disk refuses it, as a reported blocker. Raises Stopped."""
         while True:
             try:
-                result = keep()
+                result = store()
             except (CheckpointError, HistoryError) as error:
-                log.info("round %d is not stored, retry in %.0f s: %s", self.round - 1, self.retry, error)
-                self.hindered(error)
-                self.gate.rest(self.retry)
+                log.info("round %d is not stored, retry in %.0f s: %s", self.round - 1, self._plan.retry_seconds, error)
+                self._call.report_blocker(error)
+                self._gate.sleep(self._plan.retry_seconds)
                 continue
-            self.hindered(None)
+            self._call.report_blocker(None)
             return result
 
-    def _judging(self, work: Callable[[], None]) -> None:
-        """Do it anew from its beginning until the verifier does its part, which comes before anything is shared or learned.
+    def _retry_until_verified(self, work: Callable[[], None]) -> None:
+        """Do `work`, and repeat it from its beginning while the verifier fails, as a reported blocker. Raises Stopped.
 
-        A person is told what is waited for. Where no round was played yet that has an end: the swarm itself may be to blame.
+        The verifier's part comes before anything is shared or learned, so `work` can be repeated. Before the first round, raise
+        VerifierError after a few attempts: the chosen swarm itself may be the cause.
         """
         failures = 0
         while True:
             try:
                 if failures:
-                    self.node.verifier.questions(())
-                    self.hindered(None)
+                    self._node.verifier.questions(())
+                    self._call.report_blocker(None)
                 work()
             except VerifierError as error:
                 failures += 1
-                if failures == VERIFIER_TRIES and not self._played:
+                if failures == VERIFIER_TRIES and not self._has_played:
                     raise
-                seconds = self.retry * min(2 ** (failures - 1), MAX_RETRY_FACTOR)
+                seconds = self._plan.retry_seconds * min(2 ** (failures - 1), MAX_RETRY_FACTOR)
                 log.info("verifier failed %d times, retry in %.0f s: %s", failures, seconds, error)
-                self.hindered(error)
-                self.gate.rest(seconds)
+                self._call.report_blocker(error)
+                self._gate.sleep(seconds)
                 continue
             return
 
     def _measure_if_due(self) -> None:
-        """Every so many rounds, the first one included; one that a stop cut short is made up for at the next start."""
+        """Measure the held-out score every `held_out_every` rounds. One that a stop interrupted follows at the next start."""
         number = self.round
-        if number % self.plan.held_out_every or self.history.has_score(number):
+        if number % self._plan.held_out_every or self._history.has_score(number):
             return
-        score = evaluation.measure(number, self.node, self.rules, self.plan.held_out, pause_point=self.gate)
-        if not score.total:  # the model can read none of the questions
+        score = evaluation.measure(number, self._node, self._plan.rules, self._plan.held_out, pause_point=self._gate)
+        if not score.total:  # no question fits into the model's context
             return
-        exam = evaluation.exam_of(self.plan.held_out)
-        measured = events.HeldOutScore(round=number, at=self.clock(), right=score.right, total=score.total, exam=exam)
-        self._retry_until_stored(lambda: self.history.keep_score(measured))
-        self.tell(events.HeldOutMeasured(score=measured))
+        exam = evaluation.exam_of(self._plan.held_out)
+        measured = events.HeldOutScore(round=number, at=self._clock(), right=score.right, total=score.total, exam=exam)
+        self._retry_until_stored(lambda: self._history.save_score(measured))
+        self._call.publish(events.HeldOutMeasured(score=measured))
 
-    def _watch(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
+    def _publish_growth(self, tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
         now = time.monotonic()
-        if now - self._grown < GROWTH_SECONDS:
+        if now - self._growth_published_at < GROWTH_SECONDS:
             return
-        self._grown = now
-        size, most = self.rules.group_size, round_events.text_limit(len(lengths))
-        written = [(self._words(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
-        rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._written.get(i) != row)
-        self._written = dict(enumerate(written))
+        self._growth_published_at = now
+        size, most = self._plan.rules.group_size, round_events.text_limit(len(lengths))
+        written = [(self._decode(tokens[i, :length], bool(ended[i]))[:most], bool(ended[i])) for i, length in enumerate(lengths)]
+        rows = tuple((i // size, i % size, *row) for i, row in enumerate(written) if self._published_texts.get(i) != row)
+        self._published_texts = dict(enumerate(written))
         if rows:
-            self.tell(events.CompletionsGrew(round=self.round, rows=rows))
+            self._call.publish(events.CompletionsGrew(round=self.round, rows=rows))
 
-    def _words(self, ids: Ids, ended: bool) -> str:
-        return self.node.tokenizer.decode(ids[:-1] if ended else ids)
+    def _decode(self, ids: Ids, ended: bool) -> str:
+        return self._node.tokenizer.decode(ids[:-1] if ended else ids)

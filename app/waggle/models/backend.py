@@ -1,4 +1,4 @@
-"""Opens a policy on the best device there is, and says which and why. Importing this file imports no backend."""
+"""Open a policy on the best device, and say which and why. Importing this module imports no backend."""
 
 import gc
 import os
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Union
 from waggle.core import cuda_download
 from waggle.core.errors import ModelError
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.rl.batch import nothing
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from waggle.models.mlx.policy import MlxPolicy
     from waggle.models.torch.policy import TorchPolicy
 
-RIGHT = [[3.0], [12.0]]  # the product of 0 ... 5 in two rows and three ones
+RIGHT = [[3.0], [12.0]]  # [[0, 1, 2], [3, 4, 5]] times a column of ones
 WRONG = "a product of two small matrices came out wrong"
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A policy ready to be used from the thread that opened it."""
+class OpenedPolicy:
+    """A policy with its tokenizer and device. Use it only in the thread that opened it."""
 
     policy: Union["TorchPolicy", "MlxPolicy"]
     tokenizer: Tokenizer
@@ -38,8 +38,8 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which backend computes on which device, and why."""
+class DeviceChoice:
+    """The backend and device that compute, and the reason."""
 
     backend: str
     device: str
@@ -47,45 +47,45 @@ class Choice:
 
 
 def threads_for(chosen: int) -> int:
-    """How many cores to use: the chosen number, else a quarter of them, so that the computer stays pleasant to use."""
+    """How many cores to use: `chosen`, or if that is 0 a quarter of them, so that the computer stays responsive."""
     cores = os.cpu_count() or 1
     return min(chosen, cores) if chosen else max(1, cores // 4)
 
 
 def use_threads(count: int) -> None:
-    """From now on, in a process that has opened a policy of torch; call it in the policy's thread."""
+    """Set the number of torch's threads. Call it in the policy's thread, after a torch policy was opened."""
     import torch
 
     torch.set_num_threads(count)
 
 
-def let_go() -> None:
-    """Give back what policies hold that nobody uses any more: the next one is measured by the memory that is free."""
-    gc.collect()  # an engine and its gate refer to each other
-    if sys.modules.get("torch"):  # None: where it may not be imported
+def release_memory() -> None:
+    """Free the memory of policies that are no longer used: the fit of the next one depends on free memory."""
+    gc.collect()  # engine and pause gate form a reference cycle
+    if sys.modules.get("torch"):  # None if its import is blocked
         from waggle.models.torch.memory import give_back_on_cards
 
         give_back_on_cards()
 
 
 def open_policy(
-    folder: Path, *, device: str, threads: int, training: Training | None = None, short: Callable[[str], None] = nothing
-) -> Opened:
-    """Load a model folder; raises ModelError. Imports torch, which takes seconds, or MLX, which does not.
+    folder: Path, *, device: str, threads: int, training: TrainingMode | None = None, short: Callable[[str], None] = nothing
+) -> OpenedPolicy:
+    """Load a model folder. Imports torch, which takes seconds, or MLX, which does not. Raises ModelError.
 
-    `short` is told, in one sentence, when memory ran short and less runs together from then on.
+    `short` is called with one sentence whenever memory ran short, so that batches are smaller from then on.
     """
-    tokenizer = load_tokenizer(folder, rows=model_config.read(folder).vocab_size)  # beyond them MLX reads anything, or crashes
-    choice = choose(device)
-    policy = _policy(folder, choice, threads, training or Training(), short)
-    return Opened(
+    tokenizer = load_tokenizer(folder, rows=model_config.read(folder).vocab_size)  # MLX checks no bounds: larger ids may crash
+    choice = choose_device(device)
+    policy = _policy(folder, choice, threads, training or TrainingMode(), short)
+    return OpenedPolicy(
         policy=policy, tokenizer=tokenizer, backend=choice.backend, device=choice.device, reason=choice.reason,
         threads=threads if choice.backend == "torch" else 1,
     )  # fmt: skip
 
 
 def _policy(
-    folder: Path, choice: Choice, threads: int, training: Training, short: Callable[[str], None]
+    folder: Path, choice: DeviceChoice, threads: int, training: TrainingMode, short: Callable[[str], None]
 ) -> Union["TorchPolicy", "MlxPolicy"]:
     if choice.backend == "MLX":
         from waggle.models.mlx.policy import MlxPolicy
@@ -99,23 +99,23 @@ def _policy(
     return TorchPolicy(folder, device=choice.device, training=training, short=short)
 
 
-def choose(requested_device: str) -> Choice:
-    """MLX on Apple Silicon, where it works; elsewhere torch. Raises ModelError where what is wanted cannot be had."""
+def choose_device(requested_device: str) -> DeviceChoice:
+    """MLX on Apple Silicon if it works, else torch. Raises ModelError if the requested device cannot be used."""
     if requested_device == "mlx":
         if problem := _mlx_problem():
             raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
-        return Choice("MLX", _mlx_device(), "chosen in the settings")
+        return DeviceChoice("MLX", _mlx_device(), "chosen in the settings")
     problem = ""
     if requested_device == "auto" and is_apple_silicon():
         problem = _mlx_problem()
         if not problem:
-            return Choice("MLX", _mlx_device(), "this Mac's graphics processor was found")
+            return DeviceChoice("MLX", _mlx_device(), "this Mac's graphics processor was found")
     try:
         device, reason = _torch_device(requested_device)
     except ImportError as error:
         why = f"torch is not installed, and MLX cannot be used: {problem}" if problem else "torch is not installed"
         raise ModelError(f"No model can be run: {why}.", "Install Waggle again, or set computer.device to auto.") from error
-    return Choice("torch", device, f"MLX cannot be used: {problem}" if problem else reason)
+    return DeviceChoice("torch", device, f"MLX cannot be used: {problem}" if problem else reason)
 
 
 def is_apple_silicon() -> bool:
@@ -123,7 +123,7 @@ def is_apple_silicon() -> bool:
 
 
 def _mlx_problem() -> str:
-    """Why MLX cannot be used; empty where a small product comes out right. A frozen app may lack MLX's programs for the GPU."""
+    """Why MLX cannot be used; empty if a small matrix product is right. A frozen app may lack MLX's Metal kernels."""
     try:
         import mlx.core as mx
 
@@ -131,7 +131,7 @@ def _mlx_problem() -> str:
         computed = product.tolist()
     except ImportError:
         return "it is not installed"
-    except RuntimeError as error:  # of Metal: no device, no library of its programs
+    except RuntimeError as error:  # Metal has no device, or no kernel library
         return str(error).splitlines()[0].rstrip(".")
     return "" if computed == RIGHT else WRONG
 
@@ -158,12 +158,11 @@ def _torch_device(device: str) -> tuple[str, str]:
     if hasattr(torch, "xpu") and torch.xpu.is_available():
         problem = _torch_problem("xpu")
         return ("cpu", f"the Intel GPU cannot be used: {problem}") if problem else ("xpu", "an Intel GPU was found")
-    return "cpu", cuda_download.reason() or "no supported GPU was found, which is normal"
+    return "cpu", cuda_download.why_unusable() or "no supported GPU was found, which is normal"
 
 
 def _torch_problem(device: str) -> str:
-    """Why a graphics processor cannot be used; empty where a small product comes out right. torch counts cards, too, that are too
-    old for its programs."""
+    """Why a GPU cannot be used; empty if a small matrix product is right. torch also lists GPUs too old for its kernels."""
     import torch
 
     try:

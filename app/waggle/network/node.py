@@ -35,8 +35,8 @@ from waggle.network.transport.availability import is_light
 from waggle.network.transport.gateway.server import GatewayServer, HostNode
 from waggle.network.transport.interface import Callbacks, ConnectedPeer, OpenTransport, PeerAway, Pong, Services, fetch
 from waggle.network.transport.tasks import end, watch
-from waggle.network.web.server import Web
-from waggle.network.web.statistics import Board
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks import charter as charters
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
@@ -57,7 +57,7 @@ class SwarmNode:
 
     def __init__(self, context: NodeContext, open_transport: OpenTransport) -> None:
         options, charter = context.options, context.charter
-        self._statistics = Board(charter)
+        self._statistics = SwarmStatistics(charter)
         self._addresses: tuple[str, ...] = ()
 
         def report(event: NetworkEvent) -> None:
@@ -115,10 +115,10 @@ class SwarmNode:
             member=self._context.membership.admits,
         )  # fmt: skip
 
-    def _web_server(self) -> Web:
+    def _web_server(self) -> WebServer:
         # A gateway knows its client by one name: an announcement for another peer would end the client's own connection.
         serve = self._gateway.serve if self._context.options.gateway and self._connection.calls_peers else None
-        return Web(lambda: self._statistics.status(self._addresses), serve, charters.encode(self._context.charter))
+        return WebServer(lambda: self._statistics.status(self._addresses), serve, charters.encode(self._context.charter))
 
     async def start(self) -> None:
         """Start the transport and the work in the background; raises SwarmError. Waits for no peer."""

@@ -23,9 +23,9 @@ from waggle.practice.results import Key
 from waggle.practice.trial import Setup, Trial, origin_of
 from waggle.protocol.events_race import LANES, Examined, FirstSolved, Lane, RaceBegan, RaceEvent, Racer, RoundRaced, line
 from waggle.sapo.sharing.adaptive import Adaptive
-from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.sharing.plain import Plain
-from waggle.sapo.stages import Rules
+from waggle.sapo.stages import RoundSettings
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import Question
 from waggle.tasks.sandbox.verifier import Verifier
@@ -41,7 +41,7 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
     rounds, nodes = ROUNDS if rounds is None else rounds, NODES if nodes is None else nodes
     if min(nodes, rounds) < 1:
         raise LabError("A race has at least one node and one round.", "Raise --nodes or --rounds.")
-    tell = _claim_stdout()
+    write = _claim_stdout()
     if stdio:
         threading.Thread(target=_leave_with_stdin, daemon=True).start()
     seed = random.randrange(1 << 31) if seed is None else seed
@@ -49,7 +49,7 @@ def run(rounds: int | None = None, nodes: int | None = None, *, seed: int | None
     try:
         for event in race(verifier, seed, nodes=nodes, rounds=rounds):
             try:
-                tell(line(event))
+                write(line(event))
             except BrokenPipeError:  # the watching window has closed
                 break
             if isinstance(event, RaceBegan):
@@ -86,7 +86,9 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
     """Play both swarms, round by round, and yield what happened."""
     charter = first_swarm()
     titles = tuple(specialty.title for specialty in charter.specialties)
-    reserved = tuple(question for each in charter.specialties for question in verifier.held_out(each.dataset, "dev", exam))
+    reserved = tuple(
+        question for specialty in charter.specialties for question in verifier.held_out(specialty.dataset, "dev", exam)
+    )
     lanes = {lane: _trial(lane, verifier, reserved, seed, nodes, rounds) for lane in LANES}
     names = [origin_of(seed, node) for node in range(nodes)]
     yield RaceBegan(
@@ -111,10 +113,10 @@ def race(verifier: Verifier, seed: int, *, nodes: int = NODES, rounds: int = ROU
 
 def _trial(lane: Lane, verifier: Verifier, reserved: tuple[Question, ...], seed: int, nodes: int, rounds: int) -> Trial:
     """Alone: eight own groups in a training set. Sharing: Waggle's default, four own ones and four external ones."""
-    sharing: Callable[[], Sharing] = Adaptive if lane == "sharing" else Plain
-    usual = Rules(learning_rate=RATE)
+    sharing: Callable[[], SharingStrategy] = Adaptive if lane == "sharing" else Plain
+    usual = RoundSettings(learning_rate=RATE)
     groups = usual.local + usual.external
-    rules = usual if lane == "sharing" else Rules(local=groups, external=0, learning_rate=RATE)
+    rules = usual if lane == "sharing" else RoundSettings(local=groups, external=0, learning_rate=RATE)
     setup = Setup(
         folders=(paths.starter(),) * nodes, models=("starter",) * nodes, charter=first_swarm(), rules=rules, sharing=sharing,
         most_questions=0, held_out=(), final_held_out=reserved, measure_every=0,

@@ -24,7 +24,7 @@ from waggle.rl.advantage import teaches
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo import evaluation, first_success, stages
 from waggle.sapo import round as sapo
-from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionId, epoch_at
 from waggle.tasks.rollout_group import JudgedGroup
@@ -41,8 +41,8 @@ class Setup:
     folders: tuple[Path, ...]  # one model a node
     models: tuple[str, ...]  # their names
     charter: Charter
-    rules: stages.Rules
-    sharing: Callable[[], Sharing]
+    rules: stages.RoundSettings
+    sharing: Callable[[], SharingStrategy]
     most_questions: int  # if above rules.questions: draw up to so many while few own groups teach
     held_out: tuple[Question, ...]  # for every point of the curve; empty: no curve
     final_held_out: tuple[Question, ...]  # for the score at the end
@@ -58,7 +58,7 @@ class _Player:
     """One node with its own count of rounds."""
 
     node: stages.Node
-    ahas: first_success.Ahas
+    ahas: first_success.FirstSuccesses
     round: int = 0
     useful: float = 0.0  # moving share of own groups that teach
 
@@ -102,7 +102,7 @@ class Trial:
         node = stages.Node(
             policy=opened.policy,
             tokenizer=opened.tokenizer,
-            swarm=self._swarm.doors[i],
+            swarm=self._swarm.connections[i],
             verifier=self._verifier,
             charter=setup.charter,
             origin=origin_of(self._key.seed, i),
@@ -111,7 +111,7 @@ class Trial:
             sharing=setup.sharing(),
             specialties=setup.specialties[i % len(setup.specialties)],
         )
-        return _Player(node, first_success.Ahas())
+        return _Player(node, first_success.FirstSuccesses())
 
     def run(self) -> Iterator[int]:
         """Play all rounds; yields the number of finished ticks after each tick."""
@@ -120,11 +120,11 @@ class Trial:
                 self._measure(tick, self._setup.held_out)
             for i in self._swarm.players():
                 self._round(tick, i)
-            self._swarm.move()
+            self._swarm.advance()
             yield tick + 1
         if self._setup.held_out:
             self._measure(self._key.rounds, self._setup.held_out)
-        self.log.ended(self._scores(self._key.rounds, self._setup.final_held_out))
+        self.log.record_final_scores(self._scores(self._key.rounds, self._setup.final_held_out))
 
     def result(self, cpu_seconds: float, commit: str) -> Run:
         """The measurements, after `run` is exhausted."""
@@ -149,14 +149,14 @@ class Trial:
         player.useful = SHARE_MEMORY * player.useful + (1 - SHARE_MEMORY) * float(useful)
         player.round += 1
         self._written |= {group.key: tick for group in judged.groups}
-        self._swarm.hand_in(i, self._as_shared(judged.groups))
+        self._swarm.send(i, self._as_shared(judged.groups))
         trained_on = [lesson.group for lesson in learned.lessons if lesson.batch is not None]
         ages = [tick - self._written[group.key] for group in trained_on if group.group.origin != player.node.origin]
-        self.log.played(tick, i, judged, learned, ages)
-        self.log.noticed(tick, i, player.ahas.judged(judged))
+        self.log.record_round(tick, i, judged, learned, ages)
+        self.log.record_first_successes(tick, i, player.ahas.judged(judged))
         player.ahas.learned(learned, player.node.origin)
 
-    def _rules_of(self, i: int) -> stages.Rules:
+    def _rules_of(self, i: int) -> stages.RoundSettings:
         setup = self._setup
         return replace(setup.rules, rule=setup.updates[i % len(setup.updates)]) if setup.updates else setup.rules
 
@@ -176,7 +176,7 @@ class Trial:
         ]
 
     def _measure(self, tick: int, questions: Sequence[Question]) -> None:
-        self.log.measured(tick, self._scores(tick, questions))
+        self.log.record_scores(tick, self._scores(tick, questions))
 
     def _scores(self, tick: int, questions: Sequence[Question]) -> list[evaluation.Score]:
         return [evaluation.measure(tick, player.node, self._setup.rules, questions) for player in self._players]

@@ -1,3 +1,3 @@
-"""The contract between the window and the engine: events in the past tense, commands, and the State they fold into."""
+"""The contract between window and engine: commands, events, and the State into which events are folded."""
 
-PROTOCOL = 1  # of these messages; both ends ship together and must agree
+PROTOCOL = 1  # the version of these messages, on which both ends must agree

@@ -1,14 +1,14 @@
-"""The weather of the swarm: one line on how much is going on, and whether that grows or falls; a pure function of the State."""
+"""The activity of the swarm in one line, in words of the weather: how much is shared, and its trend."""
 
 from waggle.protocol.state import State
 
-EARLY, SPAN = 2, 10  # minutes: before the first there is no forecast, before the second no trend
+EARLY, SPAN = 2, 10  # minutes until there is a forecast, and a trend
 LIVELY, BUSY = 1.0, 30.0  # groups a minute that reach this computer
-CHANGE = 1.5  # so much more than before is a trend
+CHANGE = 1.5  # times as many groups as before are a trend
 
 
 def weather(state: State, now: float) -> str:
-    """One sentence, as honest as what is known: groups are counted where they arrive, here."""
+    """One sentence about the last minutes before unix time `now`. It counts the groups that arrive at this node."""
     if state.phase == "preparing":
         return "No forecast yet: the engine is still starting."
     if state.ready is None or state.phase in ("problem", "stopped"):
@@ -44,7 +44,7 @@ def _among(state: State, now: float) -> str:
 
 
 def _trend(state: State, now: float, minutes: int) -> str:
-    """Of the last five minutes against the five before; nothing where that is not known."""
+    """Compare the last five minutes with the five before; empty if that is too early."""
     if minutes < SPAN:
         return ""
     before, after = _between(state, now, SPAN, SPAN // 2), _between(state, now, SPAN // 2, 0)
@@ -54,6 +54,6 @@ def _trend(state: State, now: float, minutes: int) -> str:
 
 
 def _between(state: State, now: float, first: int, last: int) -> int:
-    """Groups that arrived from `first` to `last` whole minutes ago; the minute that is running is left out."""
+    """The groups that arrived from `first` to `last` whole minutes ago, without the current minute."""
     minute = int(now // 60)
     return sum(groups for at, groups in state.arrivals if minute - first <= at < minute - last)

@@ -1,4 +1,4 @@
-"""What the engine can be asked to do: one JSON line each, in the imperative. Every command is answered by its `id`."""
+"""Commands to the engine, one JSON line each, in the imperative. The answer to a command carries its `id`."""
 
 import secrets
 from typing import Annotated
@@ -12,7 +12,7 @@ from waggle.protocol.schedule import Moment
 
 
 def new_id() -> str:
-    """By which an answer is known to be that of a command."""
+    """A new id for a command."""
     return secrets.token_hex(6)
 
 
@@ -21,7 +21,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbi
 
 
 class Pause(Command, frozen=True, kw_only=True, tag=True):
-    """Stop between two steps, at once, or `after_round`; until a resume, a moment (unix seconds), or nobody is here."""
+    """Pause between two steps or `after_round`; until a Resume, until a time (unix seconds), or `until_away`."""
 
     until: Moment | None = None
     after_round: bool = False
@@ -29,53 +29,53 @@ class Pause(Command, frozen=True, kw_only=True, tag=True):
 
 
 class Resume(Command, frozen=True, kw_only=True, tag=True):
-    """Go on from where the round was left. What the rules hold back goes on anyway: for an hour, or until a moment."""
+    """Continue the interrupted round. If the rules hold back, contribute anyway: for an hour, or until a time (unix seconds)."""
 
     anyway_until: Moment | None = None
 
 
 class Stop(Command, frozen=True, kw_only=True, tag=True):
-    """Finish the step, keep everything, end the engine."""
+    """Finish the step, save everything, and end the engine."""
 
 
 class Status(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by a Snapshot before the CommandDone."""
+    """Answered by a Snapshot, then CommandDone."""
 
 
 class Follow(Command, frozen=True, kw_only=True, tag=True):
-    """Be told everything from now on, beginning with a Snapshot; of an engine that no window started, on its control socket."""
+    """Receive a Snapshot, then every event. Only for the control socket of an engine that runs as a service."""
 
 
 class QueryHistory(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by HistoryTold before the CommandDone."""
+    """Answered by HistoryTold, then CommandDone."""
 
 
 class QuerySent(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by SentTold before the CommandDone."""
+    """Answered by SentTold, then CommandDone."""
 
 
 class ChoosePeer(Command, frozen=True, kw_only=True, tag=True):
-    """Mute a peer (nothing of it is learned here), block it (it gets nothing from here either), or take that back (empty)."""
+    """Mute a peer (train on nothing of it), block it (send it nothing, either), or undo that (empty)."""
 
     peer: Annotated[str, msgspec.Meta(max_length=64)]
     choice: Choice
 
 
 class ChangeSettings(Command, frozen=True, kw_only=True, tag=True):
-    """Set `section.name` to values, all or none: checked as a whole, kept in the file, and in force at once where that can be.
+    """Change settings by `section.name`; None resets one to its default. They are stored, and apply at once where possible.
 
-    None means back to the default. Refused with a sentence, and nothing changed, where a value is wrong.
+    If one value is wrong, all are refused.
     """
 
     values: dict[str, Value]
 
 
 class ListSwarms(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by SwarmsTold before the CommandDone."""
+    """Answered by SwarmsTold, then CommandDone."""
 
 
 class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
-    """Write a charter of (dataset, difficulty) pairs and remember it. Answered by SwarmCreated."""
+    """Create a charter from (dataset, difficulty) pairs, and store it. Answered by SwarmCreated and SwarmsTold."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)]
     specialties: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(max_length=64)]
@@ -84,29 +84,29 @@ class CreateSwarm(Command, frozen=True, kw_only=True, tag=True):
 
 
 class ReadInvite(Command, frozen=True, kw_only=True, tag=True):
-    """Look at what a link invites to, joining nothing. Answered by InviteRead."""
+    """Look at the swarm of an invite without joining it. Answered by InviteRead."""
 
     link: Annotated[str, msgspec.Meta(max_length=8192)]
 
 
 class ChooseSwarm(Command, frozen=True, kw_only=True, tag=True):
-    """Take part in a swarm that is remembered or was just looked at; the engine starts again there, with the same weights."""
+    """Join a stored swarm, or one whose invite was just read. The engine restarts there with the same weights."""
 
     charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 class ForgetSwarm(Command, frozen=True, kw_only=True, tag=True):
-    """Remember a swarm no more. Answered by SwarmsTold."""
+    """Delete a stored swarm. Answered by SwarmsTold."""
 
     charter: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
 class WriteInvite(Command, frozen=True, kw_only=True, tag=True):
-    """A link to the swarm that is taken part in. Answered by InviteWritten."""
+    """Create an invite to the joined swarm. Answered by InviteWritten."""
 
 
 class QueryDays(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by DaysTold before the CommandDone."""
+    """Answered by DaysTold, then CommandDone."""
 
 
 Passphrase = Annotated[str, msgspec.Meta(max_length=1024)]
@@ -114,38 +114,38 @@ FilePath = Annotated[str, msgspec.Meta(max_length=4096)]
 
 
 class BackUpIdentity(Command, frozen=True, kw_only=True, tag=True):
-    """Write the identity, encrypted, to a new file. Answered by BackupWritten."""
+    """Write the encrypted identity to a new file. Answered by BackupWritten."""
 
     path: FilePath
     passphrase: Passphrase
 
 
 class CheckBackup(Command, frozen=True, kw_only=True, tag=True):
-    """See whose identity a backup holds, changing nothing. Answered by BackupRead."""
+    """Read whose identity a backup contains, and change nothing. Answered by BackupRead."""
 
     path: FilePath
     passphrase: Passphrase
 
 
 class RestoreIdentity(Command, frozen=True, kw_only=True, tag=True):
-    """Be who a backup says; the identity of now is kept beside it. Answered by BackupRead."""
+    """Restore the identity of a backup; the current one stays beside it. Answered by BackupRead."""
 
     path: FilePath
     passphrase: Passphrase
 
 
 class RenewIdentity(Command, frozen=True, kw_only=True, tag=True):
-    """Be somebody new here, after the identity was moved to another computer; the old key is kept beside it."""
+    """Create a new identity, after the old one was moved to another computer; the old key stays beside the new one."""
 
 
 class ListModels(Command, frozen=True, kw_only=True, tag=True):
-    """Answered by ModelsTold before the CommandDone."""
+    """Answered by ModelsTold, then CommandDone."""
 
 
 class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
-    """Train another model: of the hub by its name, downloaded first where it is not here, or of a folder; neither: the starter.
+    """Train another model: one of the hub by `name`, after a download if necessary; one in a `folder`; or else the starter.
 
-    The engine starts again with what was trained of it before.
+    The engine restarts, and continues that model's training.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -153,13 +153,13 @@ class ChooseModel(Command, frozen=True, kw_only=True, tag=True):
 
 
 class RemoveModel(Command, frozen=True, kw_only=True, tag=True):
-    """Remove a model of the hub from this computer; what was trained of it is kept. Answered by ModelsTold."""
+    """Remove a model of the hub from this computer, but not its training. Answered by ModelsTold."""
 
     name: Annotated[str, msgspec.Meta(max_length=200)]
 
 
 class ExportModel(Command, frozen=True, kw_only=True, tag=True):
-    """Write what was trained as a plain transformers folder. Answered by ModelExported."""
+    """Export the trained model as a plain transformers folder. Answered by ModelExported."""
 
     path: FilePath
 
@@ -167,7 +167,7 @@ class ExportModel(Command, frozen=True, kw_only=True, tag=True):
 class PoseQuestion(Command, frozen=True, kw_only=True, tag=True):
     """Pose a reserved question of a specialty, the same for the same number. Answered by QuestionPosed.
 
-    `to_share`: one that others take instead, so that a person's answer to it may be shared.
+    With `to_share`, pose one that is not reserved, so that a person's answer to it may be shared.
     """
 
     specialty: Annotated[str, msgspec.Meta(max_length=64)]
@@ -176,10 +176,10 @@ class PoseQuestion(Command, frozen=True, kw_only=True, tag=True):
 
 
 class AskModel(Command, frozen=True, kw_only=True, tag=True):
-    """Put that question to the model as it was at every moment that is kept. Answered by QuestionAnswered.
+    """Let all snapshots of the model answer that question. Answered by QuestionAnswered.
 
-    `mine` is a person's own answer, judged beside the others. It is shared, marked human, where the question was posed for that
-    (with its `epoch`) and the settings say so; otherwise it goes nowhere.
+    `mine` is a person's answer, judged like the others. It is shared, marked as human, only if the question was posed for that
+    (with its `epoch`) and the settings allow it.
     """
 
     specialty: Annotated[str, msgspec.Meta(max_length=64)]
@@ -189,13 +189,13 @@ class AskModel(Command, frozen=True, kw_only=True, tag=True):
 
 
 class OfferTalk(Command, frozen=True, kw_only=True, tag=True):
-    """Say whom one may talk with. Answered by TalkOffered."""
+    """List the snapshots to chat with. Answered by TalkOffered."""
 
 
 class Say(Command, frozen=True, kw_only=True, tag=True):
-    """Say something to the model as it is now, and as it was after `before` rounds. Answered by TurnGrew, again and again.
+    """Send a message to the current model and to its snapshot after `before` rounds. Answered by many TurnGrew.
 
-    The engine remembers no conversation: `earlier` are the turns before this one, oldest first, as many as go along.
+    The engine stores no conversation: `earlier` has the turns before this one, oldest first, at most SENT of them.
     """
 
     words: Annotated[str, msgspec.Meta(max_length=LONGEST)]
@@ -205,11 +205,11 @@ class Say(Command, frozen=True, kw_only=True, tag=True):
 
 
 class Hush(Command, frozen=True, kw_only=True, tag=True):
-    """End the answer that is being written; what was said so far stays."""
+    """Stop the replies that are being written; their text so far stays."""
 
 
 class ClearTalk(Command, frozen=True, kw_only=True, tag=True):
-    """Forget the conversation. Answered by TalkCleared."""
+    """Delete the conversation. Answered by TalkCleared."""
 
 
 TalkCommand = OfferTalk | Say | Hush | ClearTalk

@@ -1,6 +1,7 @@
-"""What the engine tells: one JSON line each, in the past tense.
+"""The engine's events, one JSON line each, in the past tense.
 
-Each carries `seq` (from 1 in each run) and `at` (unix seconds). What comes from peers (`name`, `text` ...) is plain text only.
+Each carries `seq` (from 1 in each run) and `at` (unix seconds). Strings from peers (`name`, `text` ...) are plain text: show them
+as such.
 """
 
 from typing import Annotated, Literal
@@ -11,13 +12,13 @@ from waggle.core.settings import Settings
 from waggle.protocol.schedule import Decision, Moment
 
 Phase = Literal["preparing", "contributing", "finishing", "waiting", "paused", "stopped", "problem"]
-Way = Literal["", "direct", "relay", "gateway"]  # others call it: unknown yet, straight, through seeds, never
-Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: this swarm is this computer only, by choice
+Way = Literal["", "direct", "relay", "gateway"]  # how others call this node; empty: not known yet; gateway: they cannot call it
+Reach = Literal["connecting", "alone", "connected", "solo"]  # solo: without a network, by choice
 Connection = Literal["direct", "relay", "lan", "gone"]
-Choice = Literal["", "muted", "blocked"]  # of a person, about a peer
-RIGHT = 0.99  # rewards from here on are shown as right
+Choice = Literal["", "muted", "blocked"]  # a person's, about a peer
+RIGHT = 0.99  # the least reward that is shown as right
 
-# Bounds for what the State counts with: a damaged recording must not cost the window its memory.
+# Bounds of what sizes the State: a damaged recording must not exhaust the window's memory.
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 GroupSize = Annotated[int, msgspec.Meta(ge=0, le=16)]
@@ -37,7 +38,7 @@ class SpecialtyInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
-    """One completion as a person sees it, cut where it is long. `start`, `length`: the judged span, in characters; 0: none."""
+    """One completion as a person sees it; a long one is cut. `start` and `length`: the judged span in characters; 0: none."""
 
     text: str
     ended: bool = True
@@ -46,44 +47,44 @@ class ShownCompletion(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     start: int = 0
     length: int = 0
-    human: bool = False  # a person wrote it, as whoever shared it says
+    human: bool = False  # a person wrote it, according to its origin
 
 
 class ShownGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One question with its completions. `key` is the same in every event about this group."""
+    """A question with its completions. `key` is the same in every event about this group."""
 
     key: str
-    specialty: str  # its title
+    specialty: str  # title
     question: str
     completions: tuple[ShownCompletion, ...] = ()
 
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
-    """What learning did with each completion of a group: 1 made likelier, -1 made less likely, 0 left alone."""
+    """The effect of a step on each completion of a group: 1 more likely, -1 less likely, 0 none."""
 
     key: str
     effects: tuple[int, ...]
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one optimiser step. Means are over the tokens that were trained on."""
+    """Figures of one optimizer step. Means are over the tokens that were trained on."""
 
     loss: float = 0.0
     clip_fraction: float = 0.0
     gradient_norm: float = 0.0
-    entropy: float = 0.0  # nats per token of the policy as it sampled this round
-    completion_tokens: float = 0.0  # mean length of own completions
-    external_share: float = 0.0  # of what pulled at the weights
+    entropy: float = 0.0  # nats per token, of the policy that sampled this round
+    completion_tokens: float = 0.0  # mean length of local completions
+    external_share: float = 0.0  # of the pull on the weights
     learning_rate: float = 0.0
 
 
 class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished round in figures. `reward` and `solved` are means over own completions, `external` counts groups."""
+    """Figures of one finished round. `reward`, `solved`: means over local completions. `local`, `external`: numbers of groups."""
 
     round: int
     at: Moment
     reward: float
-    solved: Share  # of own completions with reward >= RIGHT
+    solved: Share  # of local completions with reward >= RIGHT
     seconds: float
     completions: Count = 0
     tokens: int = 0
@@ -95,27 +96,27 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeldOutScore(msgspec.Struct, frozen=True, kw_only=True):
-    """Right answers on reserved questions, sampled once each at temperature 1."""
+    """Right answers to reserved questions, one completion each, sampled at temperature 1."""
 
     round: int
     at: Moment
     right: int
     total: int
-    exam: str = ""  # the same for the same questions; empty: measured before exams were told apart
+    exam: str = ""  # identifies the questions; empty: from a version that did not
 
 
 class Aha(msgspec.Struct, frozen=True, kw_only=True):
-    """The first right answer in a specialty, and the peer whose right answer there was learned from last before it."""
+    """The node's first right answer in a specialty, and the peer whose right answer there it had learned from last."""
 
     round: int
     at: Moment
     specialty: str
-    origin: str = ""  # empty: found alone
+    origin: str = ""  # empty: no peer's
     name: str = ""
 
 
 class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One peer as this node knows it. Counts are of groups; `mean_reward` is as we judge its completions."""
+    """One peer, from this node's experience. Counts are of groups; `mean_reward` is by this node's verifier."""
 
     id: str
     name: str
@@ -123,15 +124,15 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     round: int = 0
     received: int = 0
-    useful: int = 0  # of received: with a nonzero advantage
-    used: int = 0  # of received: trained on here
-    taken: int = 0  # our groups that this peer pulled
+    useful: int = 0  # of those received: with a nonzero advantage
+    used: int = 0  # of those received: trained on here
+    groups_pulled: int = msgspec.field(default=0, name="taken")  # our groups that this peer pulled
     rejected: int = 0  # records or groups refused
-    reason: str = ""  # of the last refusal, in our words
-    refusal: str = ""  # why it cannot train with this node at all
-    doubted_until: float = 0.0  # not asked for groups before
-    trusted: bool = False  # it was of use, and is asked first
-    barren: bool = False  # most of its groups that rounds looked at taught nothing, whatever their rewards promised
+    reason: str = ""  # of the last refusal, in this node's words
+    refusal: str = ""  # why it cannot train with this node at all; empty: it can
+    doubted_until: float = 0.0  # unix seconds until which it is not asked for groups
+    trusted: bool = False  # its groups were useful, so it is asked first
+    barren: bool = False  # most of its groups taught nothing when a round looked at them, whatever their rewards
     choice: Choice = ""
     mean_reward: float = 0.0
     delay_ms: float | None = None
@@ -142,7 +143,7 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preparing(Event, frozen=True, kw_only=True, tag=True):
-    """Start-up went on to this part: `done` of `parts` are behind us. `long`: it may take hours, and a pause holds it."""
+    """Startup began this part; `done` of `parts` are complete. `long`: it may take hours, and can be paused."""
 
     part: str
     done: int
@@ -151,7 +152,7 @@ class Preparing(Event, frozen=True, kw_only=True, tag=True):
 
 
 class Downloading(Event, frozen=True, kw_only=True, tag=True):
-    """More of a model has come: bytes that are here, of all. At most once a second and once for each hundredth."""
+    """Progress of a model's download, in bytes. At most once a second, and at each hundredth."""
 
     model: str
     done: Count
@@ -160,7 +161,7 @@ class Downloading(Event, frozen=True, kw_only=True, tag=True):
 
 
 class Ready(Event, frozen=True, kw_only=True, tag=True):
-    """Everything is loaded. Carries what menus need."""
+    """Everything is loaded. Carries what a window needs to know about this node."""
 
     protocol: int
     version: str
@@ -170,21 +171,21 @@ class Ready(Event, frozen=True, kw_only=True, tag=True):
     charter: str  # hex
     specialties: tuple[SpecialtyInfo, ...]
     model: str
-    base: str = ""  # what tells two models of one name apart
-    model_note: str  # what a person should know about this model, one sentence
+    base: str = ""  # identifies the model among others of its name
+    model_note: str  # one sentence about this model for the person
     backend: str
     device: str
     device_reason: str
     threads: int
     cores: int
     round: int  # the next round to play
-    completions: int  # made so far, all time
+    completions: int  # of this node, all time
     group_size: int
     parameters: int
 
 
 class PhaseChanged(Event, frozen=True, kw_only=True, tag=True):
-    """Contribution went on, was paused, is being finished ... `until`: unix seconds at which a pause ends by itself."""
+    """The engine entered a phase. `until`: unix seconds at which a pause ends by itself."""
 
     phase: Phase
     round: int
@@ -192,26 +193,26 @@ class PhaseChanged(Event, frozen=True, kw_only=True, tag=True):
 
 
 class RulesChecked(Event, frozen=True, kw_only=True, tag=True):
-    """What the rules, this computer and the person say now; told whenever that differs from before."""
+    """The decision of the schedule changed."""
 
     decision: Decision
 
 
 class SettingsChanged(Event, frozen=True, kw_only=True, tag=True):
-    """All settings, at the start and after each change. `after_restart` names those that wait for the engine's next start."""
+    """All settings, at the start and after each change. `after_restart` names the changed ones that wait for the next start."""
 
     settings: Settings
     after_restart: tuple[str, ...] = ()
 
 
 class EngineStopped(Event, frozen=True, kw_only=True, tag=True):
-    """The last event of an orderly end."""
+    """The last event of a run that ended in order."""
 
     round: int
 
 
 class EngineFailed(Event, frozen=True, kw_only=True, tag=True):
-    """The last event of a run that could not go on."""
+    """The last event of a run that failed."""
 
     title: str
     advice: str
@@ -219,9 +220,9 @@ class EngineFailed(Event, frozen=True, kw_only=True, tag=True):
 
 
 class EngineGone(Event, frozen=True, kw_only=True, tag=True):
-    """Fed in by the window itself: the engine's process ended with this code and was started again so many times.
+    """The engine's process ended with this code; so many restarts came before. The window itself creates this event.
 
-    With a `host` it is the connection to that which broke so many times.
+    With a `host`, it is the connection to that host that broke.
     """
 
     code: int
@@ -230,7 +231,7 @@ class EngineGone(Event, frozen=True, kw_only=True, tag=True):
 
 
 class Warned(Event, frozen=True, kw_only=True, tag=True):
-    """Something a person should know; contribution goes on."""
+    """Something that the person should know; contribution continues."""
 
     title: str
     advice: str = ""
@@ -252,7 +253,7 @@ class QuestionsDrawn(Event, frozen=True, kw_only=True, tag=True):
 
 
 class CompletionsGrew(Event, frozen=True, kw_only=True, tag=True):
-    """At most ten times a second: (question, completion, whole text so far, ended) of every row that grew."""
+    """(question, completion, whole text so far, ended) of every completion that grew. At most ten times a second."""
 
     round: int
     rows: tuple[tuple[int, int, str, bool], ...]
@@ -270,18 +271,18 @@ class GroupsShared(Event, frozen=True, kw_only=True, tag=True):
 
 
 class GroupsGathered(Event, frozen=True, kw_only=True, tag=True):
-    """The training set was put together: counts of groups, and how many external ones are left waiting."""
+    """The training set is complete: numbers of groups, and of external groups that still wait in the pool."""
 
     round: int
     local: int
     external: int
     waiting: int
-    refused: dict[str, int] = {}  # external groups by the reason why nothing of them is learned, see sapo/selection.py
+    refused: dict[str, int] = {}  # external groups by the reason for their refusal, see sapo/selection.py
     refused_by_peer: dict[str, dict[str, Count]] = {}  # the same, by peer id first
 
 
 class PolicyUpdated(Event, frozen=True, kw_only=True, tag=True):
-    """One optimiser step was taken (or skipped: no group taught anything, `step` did not grow)."""
+    """An optimizer step was taken, or skipped because no group taught anything; then `step` stays the same."""
 
     round: int
     step: int
@@ -307,7 +308,7 @@ class CheckpointSaved(Event, frozen=True, kw_only=True, tag=True):
 
 
 class CheckpointSetAside(Event, frozen=True, kw_only=True, tag=True):
-    """A saved state could not be read; the one before it was taken."""
+    """A saved state could not be read; the one before it was used."""
 
     folder: str
     reason: str
@@ -329,7 +330,7 @@ class PeerChanged(Event, frozen=True, kw_only=True, tag=True):
 
 
 class PeerGroupsArrived(Event, frozen=True, kw_only=True, tag=True):
-    """A peer's groups were pulled, verified and judged here. Those to be read, and how many `more` there were."""
+    """A peer's groups were pulled, verified and judged. `groups` has some of them to read, `more` counts the others."""
 
     origin: str
     name: str
@@ -340,7 +341,7 @@ class PeerGroupsArrived(Event, frozen=True, kw_only=True, tag=True):
 
 
 class RecordRejected(Event, frozen=True, kw_only=True, tag=True):
-    """Something from a peer broke a rule and was dropped: a whole message, or `count` groups of one."""
+    """A record of a peer broke a rule and was dropped: a whole message, or `count` groups of one."""
 
     origin: str
     reason: str
@@ -368,14 +369,14 @@ class CommandRefused(Event, frozen=True, kw_only=True, tag=True):
 
 
 class HistoryTold(Event, frozen=True, kw_only=True, tag=True):
-    """Long charts: all rounds so far and all held-out scores, each thinned evenly to at most 1,000, and every aha."""
+    """For charts: all rounds and all held-out scores, each thinned evenly to at most 1,000, and all first successes."""
 
     rounds: tuple[RoundSummary, ...]
     held_out: tuple[HeldOutScore, ...]
     ahas: tuple[Aha, ...] = ()
 
 
-EngineEvent = (  # all but Snapshot, which carries a State and so stands beside it
+EngineEvent = (  # without Snapshot, which needs the State and so is defined in state.py
     Preparing | Downloading | Ready | PhaseChanged | RulesChecked | SettingsChanged | EngineStopped | EngineFailed
     | EngineGone | Warned | PartRestarted | QuestionsDrawn | CompletionsGrew | GroupsJudged | GroupsShared | GroupsGathered
     | PolicyUpdated | RoundCompleted | HeldOutMeasured | AhaHappened | CheckpointSaved | CheckpointSetAside | ReachChanged

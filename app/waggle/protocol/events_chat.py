@@ -1,4 +1,4 @@
-"""What the engine tells of a conversation: turns as they grow, answered by the model of now and by that of before."""
+"""Events of a conversation with the current model and an earlier snapshot of it."""
 
 from typing import Annotated
 
@@ -7,13 +7,13 @@ import msgspec
 from waggle.protocol.events import Count, Event
 
 TURNS = 40  # of one conversation
-SENT = 12  # turns that go along with a message
+SENT = 12  # earlier turns that a message takes along
 LONGEST = 2000  # characters of a message
-LONGEST_REPLY = 16_000
+LONGEST_REPLY = 16_000  # characters
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What the model of so many rounds said so far; 0: before any training. `ended`: it came to an end by itself."""
+    """The reply so far of the model after so many rounds; 0: before any training. `ended`: the model ended it itself."""
 
     rounds: Count
     text: Annotated[str, msgspec.Meta(max_length=LONGEST_REPLY)] = ""
@@ -21,9 +21,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's words, and what the models of now and of before said to them, in this order.
+    """A person's message, and the replies of the current model and of the snapshot, in this order.
 
-    `left_out` counts earlier turns that were too long to be read again. `stopped`: the person ended it.
+    `left_out` counts earlier turns that did not fit into the prompt. `stopped`: the person stopped the replies.
     """
 
     words: Annotated[str, msgspec.Meta(max_length=LONGEST)]
@@ -34,22 +34,22 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnGrew(Event, frozen=True, kw_only=True, tag=True):
-    """The turn of this number, counted from 0, as far as it has come: at most ten times a second, and when it is finished.
+    """A turn so far, numbered from 0: at most ten times a second, and when it is finished.
 
-    Whoever listens hears it; it is for who said this.
+    All clients receive it; it is meant for the sender of the command.
     """
 
-    said: str = ""  # the id of the command
+    command_id: str = msgspec.field(default="", name="said")  # of the Say that this turn answers
     number: Count
     turn: Turn
 
 
 class TalkCleared(Event, frozen=True, kw_only=True, tag=True):
-    """The conversation is over, and forgotten."""
+    """The conversation was deleted."""
 
 
 class TalkOffered(Event, frozen=True, kw_only=True, tag=True):
-    """Whom one may talk with: the model after so many rounds each, oldest first; and whether it was ever taught to chat."""
+    """The snapshots to chat with, by their rounds, oldest first. `taught`: the model was trained to chat."""
 
     moments: tuple[Count, ...]
     taught: bool

@@ -1,4 +1,4 @@
-"""What the engine tells about the person behind this node: what was contributed day by day, and backups of the identity."""
+"""Events about the person behind this node: contributions by day, and backups of the identity."""
 
 from typing import Annotated
 
@@ -8,43 +8,43 @@ from waggle.protocol.events import Count, Event
 
 
 class Day(msgspec.Struct, frozen=True, kw_only=True):
-    """One day of this computer's calendar, as `date` in the form 2026-03-09."""
+    """The contributions of one day of this computer's calendar. `date` is in the form 2026-03-09."""
 
     date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d\Z")]
     rounds: Count
     answers: Count
     right: Count = 0
-    learned: Count = 0  # groups of peers
+    learned: Count = 0  # external groups in training
     seconds: float = 0.0
 
 
 class DaysTold(Event, frozen=True, kw_only=True, tag=True):
-    """The days of the last year on which something was contributed, oldest first; and what they and all before add up to.
+    """The days of the last year with a contribution, oldest first, and the total of all days.
 
-    `newest`: the last round of the model of now that is in them, and its moment.
+    `newest`: the newest round of the current model that they include, and its time (unix seconds).
     """
 
     days: tuple[Day, ...]
-    all: Day  # since the beginning; its date is the first day
-    used_by: Count = 0  # peers that took groups of this node, as far as they are remembered
-    taken: Count = 0  # groups they took
-    met: Count = 0  # peers that groups went to or came from, as far as they are remembered
+    all: Day  # the total; its date is the first day
+    used_by: Count = 0  # known peers that pulled groups of this node
+    groups_pulled: Count = msgspec.field(default=0, name="taken")  # groups that they pulled
+    met: Count = 0  # known peers that gave or pulled groups
     newest: tuple[Count, float] | None = None
 
 
 class BackupWritten(Event, frozen=True, kw_only=True, tag=True):
-    """It was read again, and opens."""
+    """A backup was written, and read again as a check."""
 
     path: str
 
 
 class BackupRead(Event, frozen=True, kw_only=True, tag=True):
-    """Whose identity a backup holds; nothing was changed."""
+    """Whose identity a backup contains."""
 
     path: str
     node: str
     name: str
-    mine: bool  # it is the identity of now
+    mine: bool  # the current identity
 
 
 PersonEvent = DaysTold | BackupWritten | BackupRead

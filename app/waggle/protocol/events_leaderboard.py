@@ -1,6 +1,6 @@
-"""What the engine tells of how models of the swarm compare: answers to the same reserved questions, each marked on this computer.
+"""The leaderboard's event: how the models of the swarm answer the same reserved questions, judged on this computer.
 
-That the answers are right or wrong anybody can check; who wrote them, and how it was trained, is what each node says of itself.
+Everybody can check whether answers are right. Which model wrote them, and how it was trained, is what each node claims.
 """
 
 import msgspec
@@ -9,7 +9,7 @@ from waggle.protocol.events import Count, Event
 
 
 class ScorePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """All sheets written around this round of their writers: right answers, of how many, and by how many nodes."""
+    """The answer sheets written around this round: right answers, all answers, and nodes."""
 
     round: Count
     right: Count
@@ -18,7 +18,7 @@ class ScorePoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoreCurve(msgspec.Struct, frozen=True, kw_only=True):
-    """One model as trained with peers, or alone."""
+    """The curve of one model, trained `together` with peers or alone."""
 
     model: str
     together: bool
@@ -26,7 +26,7 @@ class ScoreCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entrant(msgspec.Struct, frozen=True, kw_only=True):
-    """One node by its latest sheets."""
+    """One node, by its latest answer sheets."""
 
     id: str
     name: str
@@ -39,7 +39,7 @@ class Entrant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelsCompared(Event, frozen=True, kw_only=True, tag=True):
-    """A sheet was marked. `entrants` are ranked, the best first, where the swarm knows its members; else they stand by name."""
+    """An answer sheet was judged. `entrants` are in order of rank if the swarm knows its members (`ranked`), else by name."""
 
     curves: tuple[ScoreCurve, ...]
     entrants: tuple[Entrant, ...]

@@ -1,4 +1,4 @@
-"""What the engine tells about models: those that are on this computer, what was trained of them, and an export."""
+"""Events about the models on this computer, their training, and an export."""
 
 from typing import Literal
 
@@ -10,26 +10,26 @@ Kind = Literal["starter", "hub", "folder"]
 
 
 class ModelShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One model. `bytes` are on this disk; `rounds` were trained of it here and are kept."""
+    """One model. `bytes` are on this disk; `rounds` were trained here."""
 
     kind: Kind
     name: str = ""  # owner/name on the hub
     folder: str = ""
     bytes: Count = 0
-    finished: bool = True  # False: a download that goes on when it is chosen
+    finished: bool = True  # False: a partial download, which continues when the model is chosen
     active: bool = False
     rounds: Count = 0
-    fit: str = ""  # whether it fits this computer, in one sentence, and behind it how; empty: not known
+    fit: str = ""  # whether and how it fits this computer, in one sentence; empty: not known
 
 
 class ModelsTold(Event, frozen=True, kw_only=True, tag=True):
     models: tuple[ModelShown, ...]
-    cache: str  # where models of the hub lie
+    cache: str  # folder of the models of the hub
     free: Count = 0  # bytes on that disk
 
 
 class ModelExported(Event, frozen=True, kw_only=True, tag=True):
-    """A plain transformers folder, with what was learned until this round."""
+    """A model was exported as a plain transformers folder, after so many rounds."""
 
     path: str
     rounds: Count

@@ -1,4 +1,4 @@
-"""What the engine tells about messages that left this computer: only whoever asks is told, and nothing of it is kept on file."""
+"""The event about messages that left this computer. It is sent to the asking client only, and never recorded."""
 
 from typing import Literal
 
@@ -8,9 +8,9 @@ from waggle.protocol.events import Count, Event
 
 
 class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message that left this computer, verbatim, a very long one cut. `to` is a peer's name and id; empty: whoever asks.
+    """One message that left this computer, verbatim; a very long one is cut. `to`: a peer's name and id; empty: all who ask.
 
-    `yours`: an answer of the person's own is in it.
+    `yours`: it contains the person's own answer.
     """
 
     at: float
@@ -22,6 +22,6 @@ class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SentTold(Event, frozen=True, kw_only=True, tag=True):
-    """The last few messages that left this computer, newest first. Never on file: only whoever asked is told."""
+    """The last messages that left this computer, newest first."""
 
     messages: tuple[SentMessage, ...]

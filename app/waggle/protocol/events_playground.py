@@ -1,4 +1,4 @@
-"""What the engine tells of a question that a person tries: the question, and what the model answered at several moments."""
+"""Events of the playground: a question for the person, and the answers of several snapshots of the model."""
 
 import msgspec
 
@@ -6,12 +6,12 @@ from waggle.protocol.events import Count, Event, ShownCompletion, ShownGroup
 
 
 class QuestionPosed(Event, frozen=True, kw_only=True, tag=True):
-    """A reserved question: no model here ever trained on it. The same `number` poses the same one again.
+    """A reserved question, on which no model here has ever trained. The same `number` poses the same question.
 
-    With an `epoch` it is one of this node's own questions of that time instead, which others take.
+    With an `epoch` it is one of this node's questions of that epoch instead, which may be shared.
     """
 
-    specialty: str  # its dataset
+    specialty: str  # dataset
     title: str
     number: Count
     question: str
@@ -19,16 +19,16 @@ class QuestionPosed(Event, frozen=True, kw_only=True, tag=True):
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer of the model as it was after so many rounds; 0: before any training."""
+    """The completion of the model after so many rounds; 0: before any training."""
 
     rounds: Count
     completion: ShownCompletion
 
 
 class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
-    """Oldest first. `mine` is the person's own answer, judged as the model's are, and shared where it was to be.
+    """The answers, oldest snapshot first. `mine` is the person's, judged in the same way; `shared`: it was shared.
 
-    `truth` is what would have been right, or one of several answers that would have been; empty where none is known.
+    `truth` is a right answer; empty if none is known.
     """
 
     specialty: str
@@ -36,11 +36,11 @@ class QuestionAnswered(Event, frozen=True, kw_only=True, tag=True):
     answers: tuple[Answered, ...]
     mine: ShownCompletion | None = None
     shared: bool = False
-    truth: str = ""  # as recordings of before have it
+    truth: str = ""  # missing in recordings of earlier versions
 
 
 class AnswerShared(Event, frozen=True, kw_only=True, tag=True):
-    """A person's answer left this computer, beside answers of the model of now, in the group of one question."""
+    """A person's answer was shared in one group with completions of the current model."""
 
     round: Count
     group: ShownGroup

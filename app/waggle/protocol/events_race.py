@@ -1,4 +1,4 @@
-"""What a race of two practice swarms tells, in a process of its own: one JSON line each, in the past tense."""
+"""Events of a race of two practice swarms, which runs in a process of its own: one JSON line each, in the past tense."""
 
 from typing import Annotated, Literal
 
@@ -9,18 +9,18 @@ from waggle.protocol.events import Count, Share
 
 Lane = Literal["alone", "sharing"]
 LANES: tuple[Lane, ...] = ("alone", "sharing")
-Place = Annotated[int, msgspec.Meta(ge=0, lt=64)]  # of a node or a specialty
+Place = Annotated[int, msgspec.Meta(ge=0, lt=64)]  # index of a node or a specialty
 
 
 class Racer(msgspec.Struct, frozen=True, kw_only=True):
-    """One node; there is one of the same name, with the same luck, in the other swarm."""
+    """A node. The other swarm has one of the same name with the same random numbers."""
 
     id: str
     name: str
 
 
 class RaceBegan(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Both swarms are ready: so many rounds follow. `specialties` are titles."""
+    """Both swarms are ready to play so many rounds. `specialties` are titles."""
 
     rounds: Annotated[int, msgspec.Meta(ge=1, le=10_000)]
     racers: tuple[Racer, ...]
@@ -28,7 +28,7 @@ class RaceBegan(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class RoundRaced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Both swarms have played this round, the first being 1: the shares of right answers. `seconds` since the race began."""
+    """Both swarms have played this round, counted from 1: their shares of right answers. `seconds` since the race began."""
 
     round: Count
     alone: Share
@@ -37,7 +37,7 @@ class RoundRaced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class FirstSolved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A node's first right answer in a specialty, and whose right answer there it had learned from before; None: nobody's."""
+    """A node's first right answer in a specialty, and the node whose right answer there it had learned from; None: no node's."""
 
     lane: Lane
     round: Count
@@ -47,7 +47,7 @@ class FirstSolved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """After all rounds: so many right of `total` answers to questions that are reserved, and that nobody trained on."""
+    """After all rounds: right answers of `total` to reserved questions, on which neither swarm trained."""
 
     alone: Count
     sharing: Count
@@ -61,12 +61,12 @@ _decoder: msgspec.json.Decoder[RaceEvent] = msgspec.json.Decoder(RaceEvent)
 
 
 def line(event: RaceEvent) -> bytes:
-    """One message as one line, newline included."""
+    """Encode an event as one line, with a newline."""
     return _encoder.encode(event) + b"\n"
 
 
 def read(text: bytes) -> RaceEvent:
-    """Read one line; raises LabError when it is not one of this version's."""
+    """Decode one line. Raises LabError for what is no event of this version."""
     try:
         return _decoder.decode(text)
     except UNREADABLE as error:

@@ -1,6 +1,6 @@
-"""What the engine tells about swarms as such: those a person knows, what one can be made of, and invites.
+"""Events about swarms: those the person knows, the choices for a new one, and invites.
 
-Links may carry the key of a private swarm: whoever asked is told, and nothing of it goes into the record of a run.
+Invites may contain the key of a private swarm: they are sent to the asking client only, and never recorded.
 """
 
 import msgspec
@@ -9,7 +9,7 @@ from waggle.protocol.events import Event
 
 
 class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of question that a new swarm may ask, with a sample question for each difficulty there is."""
+    """A specialty for a new swarm, with a sample question for each of its difficulties."""
 
     dataset: str
     title: str
@@ -18,7 +18,7 @@ class SpecialtyOffer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpecialtyShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of question of a swarm. `difficulty` and `sample` are empty where its settings are its author's own."""
+    """A specialty of a swarm. `difficulty` and `sample` are empty if its settings are not from the catalogue."""
 
     title: str
     difficulty: str = ""
@@ -26,7 +26,7 @@ class SpecialtyShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SwarmShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A swarm as a person sees it, before joining and after. Its words come from whoever wrote its charter: plain text only."""
+    """A swarm as a person sees it, joined or not. Its texts are from the author of its charter: plain text only."""
 
     charter: str  # hex
     name: str
@@ -36,18 +36,18 @@ class SwarmShown(msgspec.Struct, frozen=True, kw_only=True):
     private: bool = False
     shipped: bool = False  # the one that comes with Waggle
     created: bool = False  # here
-    known: bool = False  # joined or created before
+    known: bool = False  # joined or created earlier
     active: bool = False
-    members: int = 0  # when it was last asked
-    ends_solo: bool = False  # this computer trains by itself now, and would not there
+    members: int = 0  # when its invite was read last
+    ends_solo: bool = False  # to join it is to end solo training
 
 
 class SwarmsTold(Event, frozen=True, kw_only=True, tag=True):
-    """Every swarm that is remembered, the shipped one first, and what a new one can be made of."""
+    """All stored swarms, the shipped one first, and the specialties for a new one."""
 
     swarms: tuple[SwarmShown, ...]
     offers: tuple[SpecialtyOffer, ...] = ()
-    fixed: str = ""  # why another one cannot be chosen, where that is so
+    fixed: str = ""  # why no other swarm can be chosen; empty: it can
 
 
 class SwarmCreated(Event, frozen=True, kw_only=True, tag=True):
@@ -55,14 +55,14 @@ class SwarmCreated(Event, frozen=True, kw_only=True, tag=True):
 
 
 class InviteRead(Event, frozen=True, kw_only=True, tag=True):
-    """What a link invites to. `answered`: a seed of it did just now; nothing has been joined."""
+    """The swarm of an invite, which is not joined. `answered`: one of its seeds or gateways answered just now."""
 
     swarm: SwarmShown
     answered: bool
 
 
 class InviteWritten(Event, frozen=True, kw_only=True, tag=True):
-    """`reach` says from where its addresses can be dialled."""
+    """A new invite. `reach` says from where it works."""
 
     charter: str
     link: str
@@ -70,7 +70,7 @@ class InviteWritten(Event, frozen=True, kw_only=True, tag=True):
 
 
 class StartedAgain(Event, frozen=True, kw_only=True, tag=True):
-    """The engine leaves what it is in the middle of, keeps everything, and prepares anew within the same process."""
+    """The engine saves everything and restarts within the same process."""
 
     reason: str
 

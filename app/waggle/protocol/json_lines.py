@@ -1,4 +1,4 @@
-"""JSON lines between our own processes. Strict: both ends ship together, so what cannot be read is a fault, not a guest."""
+"""JSON lines between Waggle's own processes. Decoding is strict: both ends ship together, so an unknown line is an error."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +9,8 @@ from waggle.core.errors import UNREADABLE, EngineError
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
-MAX_LINE = 16 * 1024 * 1024
-LONGEST_SHOWN = 4000  # characters of a text of the model or of a peer that a window shows, and so is told
+MAX_LINE = 16 * 1024 * 1024  # bytes
+LONGEST_SHOWN = 4000  # characters of a completion or a question in an event: a window shows no more
 
 _encoder = msgspec.json.Encoder()
 _events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
@@ -18,12 +18,12 @@ _commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
 
 
 def line(message: AnyEvent | AnyCommand) -> bytes:
-    """One message as one line, newline included."""
+    """Encode a message as one line, with a newline."""
     return _encoder.encode(message) + b"\n"
 
 
 def event(text: bytes) -> AnyEvent:
-    """Read one event line; raises EngineError when it is not one of this version's events."""
+    """Decode an event. Raises EngineError for what is no event of this version."""
     try:
         return _events.decode(text)
     except UNREADABLE as error:
@@ -31,7 +31,7 @@ def event(text: bytes) -> AnyEvent:
 
 
 def command(text: bytes) -> AnyCommand:
-    """Read one command line; raises EngineError."""
+    """Decode a command. Raises EngineError for what is no command of this version."""
     try:
         return _commands.decode(text)
     except UNREADABLE as error:
@@ -39,10 +39,10 @@ def command(text: bytes) -> AnyCommand:
 
 
 def recording(path: Path) -> Iterator[AnyEvent | None]:
-    """The events of a recorded run, oldest first; None stands for a line that this version does not know."""
+    """The events of a recorded run, oldest first; None for each line that cannot be decoded."""
     with path.open("rb") as lines:
         while text := lines.readline(MAX_LINE + 1):
-            if len(text) > MAX_LINE:  # no engine of ours says so much at once
+            if len(text) > MAX_LINE:  # not from an engine: skip it without reading it into memory
                 while text and not text.endswith(b"\n"):
                     text = lines.readline(MAX_LINE + 1)
                 yield None

@@ -1,4 +1,4 @@
-"""What this node thinks of a peer, in one sentence. The page Peers and `waggle ctl peers` both say this. Pure."""
+"""The reputation of a peer in one sentence. The page Peers and `waggle ctl peers` show the same."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ Standing = Literal["blocked", "muted", "differs", "doubted", "trusted", "plain"]
 
 
 def standing(peer: PeerInfo, now: float) -> Standing:
-    """The first thing that decides how the peer is treated at unix time `now`; a person's word comes before all else."""
+    """What decides how the peer is treated at unix time `now`. A person's choice comes before everything else."""
     if peer.choice:
         return peer.choice
     if peer.refusal:
@@ -19,7 +19,7 @@ def standing(peer: PeerInfo, now: float) -> Standing:
 
 
 def about(peer: PeerInfo, now: float) -> str:
-    """That, and the figures behind it."""
+    """The sentence, with the figures behind it."""
     match standing(peer, now):
         case "blocked":
             return "You blocked it: nothing is learned from it, and it gets nothing from here."
@@ -40,7 +40,7 @@ def _plain(peer: PeerInfo) -> str:
         return f"It is asked like any stranger: most of its groups that were tried here taught nothing, {_refused(peer)}."
     if peer.received:
         return f"It is asked like any stranger: {_of_use(peer)} so far, {_refused(peer)}."
-    if peer.taken:
+    if peer.groups_pulled:
         return "It takes groups from here; none of its own has come yet."
     return "Nothing was exchanged with it yet."
 

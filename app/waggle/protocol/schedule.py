@@ -1,4 +1,4 @@
-"""When this computer contributes: one pure function from (rules, readings, wishes, clock) to (state, reason, what ends it)."""
+"""When this computer contributes: `decide`, a pure function of the rules, sensor readings, a person's wishes and the clock."""
 
 import time
 from collections.abc import Callable
@@ -6,45 +6,45 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 
 Rule = Literal["pause", "idle", "power", "week", "program", "full_screen", "metered", "temperature", "energy", "disk"]
 Standing = Literal["contributing", "waiting", "paused"]
 Clock = Callable[[float], str]
 Moment = Annotated[float, msgspec.Meta(ge=0, le=32_503_680_000)]  # unix seconds, to the year 3000: what every system can print
 
-AWAY_MINUTES = 3  # what counts as away where no rule says so
-COOLING = 5.0  # degrees below the limit before contribution goes on, so that it does not flap
-SAME_NAME = 6 * 86_400.0  # seconds, after which the name of a day may mean another one
+AWAY_MINUTES = 3  # without input, after which a person is away if no rule says how many
+COOLING = 5.0  # degrees below the limit at which contribution continues, so that it does not flap
+SAME_NAME = 6 * 86_400.0  # seconds within which the name of a weekday is unambiguous
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
-    """What this computer tells about itself now; None wherever it does not tell."""
+    """What the sensors say now; None: this computer does not tell, or no rule asks."""
 
     idle_seconds: float | None = None
     on_power: bool | None = None
-    programs: frozenset[str] | None = None  # that run, by the names of their files in small letters
+    programs: frozenset[str] | None = None  # running, by `plain_name`
     full_screen: bool | None = None
     metered: bool | None = None
     celsius: float | None = None
-    kwh_today: float | None = None  # that contributing took, as estimated
+    kwh_today: float | None = None  # used by contributing, estimated
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asked for just now, which goes before every rule. Moments are unix seconds."""
+    """What a person asked for, which overrides every rule. Times are unix seconds."""
 
     paused: bool = False
     until: Moment | None = None  # of the pause
     until_away: bool = False  # of the pause
     after_round: bool = False  # the pause begins once the round has ended
-    anyway_until: Moment | None = None  # rules hold nothing back before
+    anyway_until: Moment | None = None  # the rules are suspended until then
     asked_at: Moment | None = None
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule that is on: whether it lets contribution go on (None: the computer does not tell, so yes), why, what ends it."""
+    """The result of one active rule: whether it allows contribution (None: unknown, so yes), why, and what ends it."""
 
     rule: Rule
     passes: bool | None
@@ -53,13 +53,13 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """State, reason, what ends it. `why` has every rule that is on, those that hold back first."""
+    """What to do, why, and what ends it. `why` has every active rule, those that hold back first."""
 
     standing: Standing
     reason: str = ""
     ends: str = ""
     why: tuple[Tick, ...] = ()
-    anyway_until: float | None = None  # the person said to contribute whatever the rules say
+    anyway_until: float | None = None  # the person suspended the rules until then
 
 
 def time_of_day(at: float) -> str:
@@ -67,7 +67,7 @@ def time_of_day(at: float) -> str:
 
 
 def moment(at: float, now: float, clock: Clock = time_of_day, local: Callable[[float], time.struct_time] = time.localtime) -> str:
-    """ "06:15", with the day where it is another one: "Tuesday 06:15", "24 Dec 2026 06:15" where that could be two."""
+    """A time in words: "06:15" today, "Tuesday 06:15" within six days, else "24 Dec 2026 06:15"."""
     then, today = local(at), local(now)
     if (then.tm_year, then.tm_yday) == (today.tm_year, today.tm_yday):
         return clock(at)
@@ -77,7 +77,7 @@ def moment(at: float, now: float, clock: Clock = time_of_day, local: Callable[[f
 
 
 def in_step(wishes: Wishes, now: float) -> Wishes:
-    """What was asked for while the clock was ahead has as long to go as it was given: it must not last for years."""
+    """Wishes with corrected times, if the clock was ahead when they were made: a pause of an hour must not last for years."""
     if wishes.asked_at is None or wishes.asked_at <= now:
         return wishes
     ahead = wishes.asked_at - now
@@ -86,19 +86,19 @@ def in_step(wishes: Wishes, now: float) -> Wishes:
 
 
 def decide(
-    rules: When,
+    rules: ScheduleSettings,
     readings: Readings,
     wishes: Wishes,
     now: float,
     *,
     before: Standing = "contributing",
-    hindrance: Tick | None = None,
+    blocker: Tick | None = None,
     clock: Clock = time_of_day,
     local: Callable[[float], time.struct_time] = time.localtime,
 ) -> Decision:
-    """What to do now. `before` is what was done until now: a warm computer has to cool down before it goes on.
+    """Decide what to do at unix time `now`. `before` is the decision so far: a warm computer has to cool down first.
 
-    A `hindrance` is no rule: nothing can go on, whatever anybody wishes.
+    A `blocker` is not a rule: it stops everything, whatever a person wishes.
     """
     checks = (
         _idle(rules, readings),
@@ -114,9 +114,9 @@ def decide(
     if pause := _pause(rules, readings, wishes, now, lambda at: moment(at, now, clock, local)):
         return Decision(standing="paused", reason=pause.says, ends=pause.ends, why=(pause, *why))
     anyway = wishes.anyway_until if wishes.anyway_until is not None and now < wishes.anyway_until else None
-    if hindrance is not None:
-        says, ends = hindrance.says, hindrance.ends
-        return Decision(standing="waiting", reason=says, ends=ends, why=(hindrance, *why), anyway_until=anyway)
+    if blocker is not None:
+        says, ends = blocker.says, blocker.ends
+        return Decision(standing="waiting", reason=says, ends=ends, why=(blocker, *why), anyway_until=anyway)
     if anyway is not None:
         return Decision(standing="contributing", why=why, anyway_until=anyway)
     if why and why[0].passes is False:
@@ -124,8 +124,8 @@ def decide(
     return Decision(standing="contributing", why=why)
 
 
-def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
-    """None when no pause was asked for, when it is still to come, or when it is over."""
+def _pause(rules: ScheduleSettings, readings: Readings, wishes: Wishes, now: float, words: Clock) -> Tick | None:
+    """The pause in force; None if there is none, if it waits for the end of a round, or if it is over."""
     if not wishes.paused or wishes.after_round:
         return None
     if wishes.until is not None:
@@ -142,7 +142,7 @@ def _pause(rules: When, readings: Readings, wishes: Wishes, now: float, words: C
     return Tick(rule="pause", passes=False, says="Paused.", ends="Goes on when you resume.")
 
 
-def _idle(rules: When, readings: Readings) -> Tick | None:
+def _idle(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.idle_minutes:
         return None
     if readings.idle_seconds is None:
@@ -153,7 +153,7 @@ def _idle(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="idle", passes=True, says="You are away.")
 
 
-def _power(rules: When, readings: Readings) -> Tick | None:
+def _power(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.only_on_power:
         return None
     if readings.on_power is None:
@@ -163,7 +163,7 @@ def _power(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="power", passes=True, says="It is plugged in.")
 
 
-def _week(rules: When, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
+def _week(rules: ScheduleSettings, now: float, local: Callable[[float], time.struct_time], clock: Clock) -> Tick | None:
     if not rules.week:
         return None
     then = local(now)
@@ -178,11 +178,11 @@ def _week(rules: When, now: float, local: Callable[[float], time.struct_time], c
     return Tick(rule="week", passes=False, says="Your week leaves this hour out.", ends=f"Starts {day}at {clock(later)}.")
 
 
-def _marked(rules: When, then: time.struct_time) -> bool:
+def _marked(rules: ScheduleSettings, then: time.struct_time) -> bool:
     return rules.week[then.tm_wday][then.tm_hour] == "#"
 
 
-def _programs(rules: When, readings: Readings) -> tuple[Tick, ...]:
+def _programs(rules: ScheduleSettings, readings: Readings) -> tuple[Tick, ...]:
     if not rules.not_while:
         return ()
     if readings.programs is None:
@@ -196,11 +196,11 @@ def _programs(rules: When, readings: Readings) -> tuple[Tick, ...]:
 
 
 def plain_name(program: str) -> str:
-    """How programs are compared: without folders, `.exe` and capitals."""
+    """A program's name for comparison: without folders, `.exe`, `.app` and capitals."""
     return program.replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe").removesuffix(".app")
 
 
-def _full_screen(rules: When, readings: Readings) -> Tick | None:
+def _full_screen(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.not_full_screen:
         return None
     if readings.full_screen is None:
@@ -212,7 +212,7 @@ def _full_screen(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="full_screen", passes=True, says="No program fills the screen.")
 
 
-def _metered(rules: When, readings: Readings) -> Tick | None:
+def _metered(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.not_metered:
         return None
     if readings.metered is None:
@@ -222,7 +222,7 @@ def _metered(rules: When, readings: Readings) -> Tick | None:
     return Tick(rule="metered", passes=True, says="The network is not metered.")
 
 
-def _temperature(rules: When, readings: Readings, before: Standing) -> Tick | None:
+def _temperature(rules: ScheduleSettings, readings: Readings, before: Standing) -> Tick | None:
     if not rules.below_celsius:
         return None
     if readings.celsius is None:
@@ -234,7 +234,7 @@ def _temperature(rules: When, readings: Readings, before: Standing) -> Tick | No
     return Tick(rule="temperature", passes=False, says=f"The processor is too warm: {readings.celsius:.0f} °C.", ends=ends)
 
 
-def _energy(rules: When, readings: Readings) -> Tick | None:
+def _energy(rules: ScheduleSettings, readings: Readings) -> Tick | None:
     if not rules.kwh_a_day:
         return None
     if readings.kwh_today is None:

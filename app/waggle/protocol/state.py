@@ -1,6 +1,6 @@
-"""The State a window shows, and the pure fold that makes it: apply(state, event) -> State.
+"""The State that a window shows, and `apply`, the pure function that folds an event into it.
 
-Bounded: 200 rounds, 500 peers, 40 cards. Long charts come from a history query and are kept beside the recent rounds.
+The State is bounded. Long charts come from QueryHistory, and stand beside the recent rounds.
 """
 
 from typing import Literal
@@ -9,29 +9,31 @@ import msgspec
 from msgspec.structs import replace
 
 from waggle.core.settings import Settings
-from waggle.protocol import events as e
-from waggle.protocol import events_chat as k
-from waggle.protocol import events_identity as p
-from waggle.protocol import events_leaderboard as c
-from waggle.protocol import events_models as m
-from waggle.protocol import events_outbox as s
-from waggle.protocol import events_playground as t
-from waggle.protocol import events_swarms as g
+from waggle.protocol import (
+    events,
+    events_chat,
+    events_identity,
+    events_leaderboard,
+    events_models,
+    events_outbox,
+    events_playground,
+    events_swarms,
+)
 from waggle.protocol.schedule import Decision
 
 ROUNDS, PEERS, CARDS, SCORES, WARNINGS, MINUTES = 200, 500, 40, 400, 20, 30
-SPECIALTIES = 64  # of the largest charter
+SPECIALTIES = 64  # the most that a charter has
 REASONS = 64  # of refusals: more than there are, so that a damaged recording costs no memory
 
 Stage = Literal["draw", "answer", "judge", "share", "gather", "learn"]
 STAGES: tuple[Stage, ...] = ("draw", "answer", "judge", "share", "gather", "learn")
-HELD: tuple[e.Phase, ...] = ("paused", "waiting")  # nothing moves, and it goes on from where it stands
+HALTED_PHASES: tuple[events.Phase, ...] = ("paused", "waiting")  # the round stands still, and will continue where it is
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """One question in the Live feed. `origin` is empty for this node's own; `effects` is empty until it was learned from.
+    """One group on the page Live. `origin` is empty for a local group, `effects` until it is trained on.
 
-    `by_hand`: it was answered on Try it and shared, and is no part of a round.
+    `by_hand`: a person answered it on the playground and shared it; it is not part of a round.
     """
 
     key: str
@@ -42,7 +44,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     specialty: str
     question: str
-    completions: tuple[e.ShownCompletion, ...]
+    completions: tuple[events.ShownCompletion, ...]
     effects: tuple[int, ...] = ()
     by_hand: bool = False
 
@@ -52,23 +54,23 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a window, a tray or `waggle ctl` may say."""
+    """Everything that a window, a tray or `waggle ctl` may show."""
 
     seq: int = 0
     at: float = 0.0
-    service: bool = False  # no window started the engine, and none that looks at it takes it along
-    phase: e.Phase = "preparing"
+    service: bool = False  # the engine runs without a window, and goes on when an attached one closes
+    phase: events.Phase = "preparing"
     phase_since: float = 0.0
     until: float | None = None
-    decision: Decision | None = None  # None: the rules were not looked at yet
+    decision: Decision | None = None  # None: not decided yet
     settings: Settings | None = None
     after_restart: tuple[str, ...] = ()  # settings that wait for the engine's next start
-    preparing: e.Preparing | None = None
-    downloading: e.Downloading | None = None
-    ready: e.Ready | None = None
+    preparing: events.Preparing | None = None
+    downloading: events.Downloading | None = None
+    ready: events.Ready | None = None
     round: int = 0
     stage: Stage | None = None
-    asked: int = 0  # questions this round
+    questions_drawn: int = msgspec.field(default=0, name="asked")  # this round
     answers_expected: int = 0
     answered: int = 0
     judged: int = 0
@@ -77,88 +79,88 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     external: int = 0
     waiting: int = 0
     cards: tuple[Card, ...] = ()  # newest first
-    rounds: tuple[e.RoundSummary, ...] = ()  # oldest first
-    held_out: tuple[e.HeldOutScore, ...] = ()
-    ahas: tuple[e.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
-    history: tuple[e.RoundSummary, ...] = ()
-    history_scores: tuple[e.HeldOutScore, ...] = ()
+    rounds: tuple[events.RoundSummary, ...] = ()  # oldest first
+    held_out: tuple[events.HeldOutScore, ...] = ()
+    ahas: tuple[events.Aha, ...] = ()  # oldest first; at most one for each specialty of a charter
+    history: tuple[events.RoundSummary, ...] = ()
+    history_scores: tuple[events.HeldOutScore, ...] = ()
     rejected: int = 0  # records of peers that broke a rule, since the engine started
     # Refused since the engine started, by peer id and reason: records that broke a rule (the reason is an English phrase of
     # waggle.network), and groups of which nothing could be learned (the value of a sapo.selection.Reason).
     refusals: dict[str, dict[str, int]] = {}
-    reach: e.Reach = "connecting"
+    reach: events.Reach = "connecting"
     address: str = ""
-    way: e.Way = ""
+    way: events.Way = ""
     seeds_tried: int = 0
-    peers: dict[str, e.PeerInfo] = {}
+    peers: dict[str, events.PeerInfo] = {}
     up: float = 0.0
     down: float = 0.0
-    arrivals: tuple[tuple[int, int], ...] = ()  # unix minutes, and the groups of peers that came in each; oldest first
+    arrivals: tuple[tuple[int, int], ...] = ()  # (unix minute, external groups received in it), oldest first
     saved_round: int | None = None
-    sent: tuple[s.SentMessage, ...] | None = None  # None: nobody has asked
-    problem: e.EngineFailed | None = None
-    gone: e.EngineGone | None = None
-    warnings: tuple[e.Warned, ...] = ()  # newest first
-    swarms: g.SwarmsTold | None = None
-    created: g.SwarmCreated | None = None
-    looked: g.InviteRead | None = None
-    invite: g.InviteWritten | None = None  # to the swarm of now
-    compared: c.ModelsCompared | None = None
-    days: p.DaysTold | None = None
-    since: tuple[e.RoundSummary, ...] = ()  # rounds that are not in `days`; no clock tells which: it may be set back
-    models: m.ModelsTold | None = None
-    posed: t.QuestionPosed | None = None
-    tried: t.QuestionAnswered | None = None
-    offered: k.TalkOffered | None = None
-    talk: tuple[k.Turn, ...] = ()
-    exported: m.ModelExported | None = None
-    backup: p.BackupWritten | p.BackupRead | None = None  # what was last heard of one
+    sent: tuple[events_outbox.SentMessage, ...] | None = None  # None: not queried yet
+    problem: events.EngineFailed | None = None
+    gone: events.EngineGone | None = None
+    warnings: tuple[events.Warned, ...] = ()  # newest first
+    swarms: events_swarms.SwarmsTold | None = None
+    created: events_swarms.SwarmCreated | None = None
+    looked: events_swarms.InviteRead | None = None
+    invite: events_swarms.InviteWritten | None = None  # to the current swarm
+    compared: events_leaderboard.ModelsCompared | None = None
+    days: events_identity.DaysTold | None = None
+    since: tuple[events.RoundSummary, ...] = ()  # rounds not in `days`; by their order, as a clock may be set back
+    models: events_models.ModelsTold | None = None
+    posed: events_playground.QuestionPosed | None = None
+    tried: events_playground.QuestionAnswered | None = None
+    offered: events_chat.TalkOffered | None = None
+    talk: tuple[events_chat.Turn, ...] = ()
+    exported: events_models.ModelExported | None = None
+    backup: events_identity.BackupWritten | events_identity.BackupRead | None = None  # the last event about one
 
     @property
-    def members(self) -> tuple[e.PeerInfo, ...]:
-        """Peers that train with this node now: connected, not blocked, and groups went one way or the other."""
+    def members(self) -> tuple[events.PeerInfo, ...]:
+        """The peers that train with this node: connected, not blocked, and with groups given or pulled."""
         return tuple(
             peer
             for peer in self.peers.values()
-            if (peer.received or peer.taken)  # seeds train nothing
+            if (peer.received or peer.groups_pulled)  # seeds train nothing
             and not (peer.connection == "gone" or peer.choice == "blocked")
         )
 
 
-class Snapshot(e.Event, frozen=True, kw_only=True, tag=True):
-    """The whole State, for whoever attaches later."""
+class Snapshot(events.Event, frozen=True, kw_only=True, tag=True):
+    """The whole State, for a client that connects later."""
 
     state: State
 
 
 AnyEvent = (
-    e.EngineEvent
-    | c.ComparingEvent
-    | g.GatheringEvent
-    | p.PersonEvent
-    | m.ModelEvent
-    | t.TryingEvent
-    | k.TalkEvent
-    | s.SentTold
+    events.EngineEvent
+    | events_leaderboard.ComparingEvent
+    | events_swarms.GatheringEvent
+    | events_identity.PersonEvent
+    | events_models.ModelEvent
+    | events_playground.TryingEvent
+    | events_chat.TalkEvent
+    | events_outbox.SentTold
     | Snapshot
 )
 
 
 def apply(state: State, event: AnyEvent) -> State:
-    """The State after an event. Pure and total: an event that does not matter to a State only moves its clock."""
+    """The State after an event. An event that does not concern the State changes its `seq` and `at` only."""
     moved = replace(state, seq=event.seq or state.seq, at=event.at or state.at)
     match event:
-        case Snapshot():  # of an engine, which remembers no conversation
+        case Snapshot():  # an engine stores no conversation, so keep the window's own
             return replace(event.state, talk=event.state.talk or state.talk, offered=event.state.offered or state.offered)
-        case e.Preparing():
-            begun = _left_alone(moved) if state.phase in ("problem", "stopped") else moved  # by another process
-            service = state.service and begun is moved
-            return replace(begun, service=service, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
-        case e.Downloading():
+        case events.Preparing():
+            fresh = _without_engine(moved) if state.phase in ("problem", "stopped") else moved  # a new process
+            service = state.service and fresh is moved
+            return replace(fresh, service=service, phase="preparing", preparing=event, downloading=None, problem=None, gone=None)
+        case events.Downloading():
             return replace(moved, downloading=event)
-        case e.Ready():
+        case events.Ready():
             if state.ready is not None and (state.ready.base, state.ready.model) != (event.base, event.model):
-                # what is known of a model is of that one alone, and what it answered was its own
+                # another model: the history and the local completions are not its own
                 cards = tuple(card for card in state.cards if not card.mine or card.by_hand)
                 moved = replace(
                     moved, talk=(), rounds=(), history=(), held_out=(), history_scores=(), ahas=(), saved_round=None, cards=cards
@@ -166,35 +168,35 @@ def apply(state: State, event: AnyEvent) -> State:
             moved = replace(
                 moved, rejected=0, refusals={}, preparing=None, downloading=None, problem=None, gone=None, offered=None
             )
-            return replace(_gone_back(moved, event.round), ready=event, round=event.round)
-        case e.PhaseChanged():
+            return replace(_rewound_to(moved, event.round), ready=event, round=event.round)
+        case events.PhaseChanged():
             return replace(moved, phase=event.phase, phase_since=event.at, until=event.until, round=event.round)
-        case e.RulesChecked():
+        case events.RulesChecked():
             return replace(moved, decision=event.decision)
-        case e.SettingsChanged():
+        case events.SettingsChanged():
             return replace(moved, settings=event.settings, after_restart=event.after_restart)
-        case e.EngineFailed():
+        case events.EngineFailed():
             return replace(moved, phase="problem", phase_since=event.at, problem=event, stage=None)
-        case e.EngineStopped():
+        case events.EngineStopped():
             return replace(moved, phase="stopped", phase_since=event.at, stage=None)
-        case e.EngineGone():
-            return replace(_left_alone(moved), phase="problem", phase_since=event.at, gone=event)
-        case e.Warned():
+        case events.EngineGone():
+            return replace(_without_engine(moved), phase="problem", phase_since=event.at, gone=event)
+        case events.Warned():
             return replace(moved, warnings=(event, *state.warnings)[:WARNINGS])
-        case e.CheckpointSetAside():
-            warned = e.Warned(
+        case events.CheckpointSetAside():
+            warned = events.Warned(
                 at=event.at, title=f"A saved state could not be read: {event.reason}", advice="The one before it was used."
             )
             return replace(moved, warnings=(warned, *state.warnings)[:WARNINGS])
-        case s.SentTold():
+        case events_outbox.SentTold():
             return replace(moved, sent=event.messages)
-        case k.TurnGrew():
-            return replace(moved, talk=(*state.talk[: event.number], event.turn)[: k.TURNS])
-        case k.TalkCleared():
+        case events_chat.TurnGrew():
+            return replace(moved, talk=(*state.talk[: event.number], event.turn)[: events_chat.TURNS])
+        case events_chat.TalkCleared():
             return replace(moved, talk=())
-        case k.TalkOffered():
+        case events_chat.TalkOffered():
             return replace(moved, offered=event)
-        case e.CheckpointSaved():
+        case events.CheckpointSaved():
             return replace(moved, saved_round=event.round)
         case _:
             return _apply_swarm(_apply_round(moved, event), event)
@@ -202,15 +204,15 @@ def apply(state: State, event: AnyEvent) -> State:
 
 def _apply_round(state: State, event: AnyEvent) -> State:
     match event:
-        case e.QuestionsDrawn():
-            blank = tuple(e.ShownCompletion(text="", ended=False) for _ in range(event.group_size))
-            cards = tuple(_own_card(group, event.round, event.at, blank) for group in event.groups)
-            before = tuple(card for card in state.cards if not _of_round(card, event.round))  # it may be drawn again
+        case events.QuestionsDrawn():
+            blank = tuple(events.ShownCompletion(text="", ended=False) for _ in range(event.group_size))
+            cards = tuple(_local_card(group, event.round, event.at, blank) for group in event.groups)
+            before = tuple(card for card in state.cards if not _of_round(card, event.round))  # a round may be drawn again
             return replace(
                 state,
                 round=event.round,
                 stage="answer",
-                asked=len(event.groups),
+                questions_drawn=len(event.groups),
                 answers_expected=len(event.groups) * event.group_size,
                 answered=0,
                 judged=0,
@@ -219,33 +221,33 @@ def _apply_round(state: State, event: AnyEvent) -> State:
                 external=0,
                 cards=_newest(cards, before, len(event.groups)),
             )
-        case e.CompletionsGrew():
-            return _grow(state, event)
-        case e.GroupsJudged():
+        case events.CompletionsGrew():
+            return _grow_completions(state, event)
+        case events.GroupsJudged():
             judged = {group.key: group for group in event.groups}
             cards = tuple(
                 replace(card, completions=judged[card.key].completions) if card.key in judged else card for card in state.cards
             )
             count = sum(len(group.completions) for group in event.groups)
             return replace(state, stage="share", answered=count, judged=count, cards=cards)
-        case e.GroupsShared():
+        case events.GroupsShared():
             return replace(state, stage="gather", shared=event.groups)
-        case e.GroupsGathered():
+        case events.GroupsGathered():
             refusals = _with_refusals(state.refusals, event.refused_by_peer)
             return replace(
                 state, stage="learn", local=event.local, external=event.external, waiting=event.waiting, refusals=refusals
             )
-        case e.PolicyUpdated():
+        case events.PolicyUpdated():
             lessons = {lesson.key: lesson.effects for lesson in event.lessons}
             cards = tuple(replace(card, effects=lessons[card.key]) if card.key in lessons else card for card in state.cards)
             return replace(state, cards=cards)
-        case e.RoundCompleted():
-            return _complete(state, event.summary)
-        case e.HeldOutMeasured():
+        case events.RoundCompleted():
+            return _complete_round(state, event.summary)
+        case events.HeldOutMeasured():
             return replace(state, held_out=(*state.held_out, event.score)[-SCORES:])
-        case e.AhaHappened():
+        case events.AhaHappened():
             return replace(state, ahas=(*state.ahas, event.aha)[-SPECIALTIES:])
-        case e.HistoryTold():
+        case events.HistoryTold():
             return replace(state, history=event.rounds, history_scores=event.held_out, ahas=event.ahas or state.ahas)
         case _:
             return state
@@ -253,15 +255,15 @@ def _apply_round(state: State, event: AnyEvent) -> State:
 
 def _apply_swarm(state: State, event: AnyEvent) -> State:
     match event:
-        case e.ReachChanged():
+        case events.ReachChanged():
             address = event.address or state.address
             return replace(state, reach=event.reach, seeds_tried=event.tried, address=address, way=event.way)
-        case e.PeerChanged():
+        case events.PeerChanged():
             peers = {**state.peers, event.peer.id: event.peer}
             if len(peers) > PEERS:
                 del peers[min(peers, key=lambda known: (bool(peers[known].choice), peers[known].seen_at))]
             return replace(state, peers=peers)
-        case e.PeerGroupsArrived():
+        case events.PeerGroupsArrived():
             cards = tuple(
                 Card(
                     key=group.key,
@@ -276,53 +278,61 @@ def _apply_swarm(state: State, event: AnyEvent) -> State:
                 )
                 for group in event.groups
             )
-            return replace(state, cards=_newest(cards, state.cards, state.asked), arrivals=_arrived(state, event))
-        case g.SwarmsTold() | g.SwarmCreated() | g.InviteRead() | g.InviteWritten() | g.StartedAgain():
-            return _apply_gathering(state, event)
-        case c.ModelsCompared():
+            return replace(
+                state, cards=_newest(cards, state.cards, state.questions_drawn), arrivals=_count_arrivals(state, event)
+            )
+        case (
+            events_swarms.SwarmsTold()
+            | events_swarms.SwarmCreated()
+            | events_swarms.InviteRead()
+            | events_swarms.InviteWritten()
+            | events_swarms.StartedAgain()
+        ):
+            return _apply_swarm_list(state, event)
+        case events_leaderboard.ModelsCompared():
             return replace(state, compared=event)
-        case t.QuestionPosed():
+        case events_playground.QuestionPosed():
             return replace(state, posed=event)
-        case t.QuestionAnswered():
+        case events_playground.QuestionAnswered():
             return replace(state, tried=event)
-        case t.AnswerShared():
-            return replace(state, cards=_newest((_card_by_hand(event),), state.cards, state.asked))
-        case m.ModelsTold():
+        case events_playground.AnswerShared():
+            return replace(state, cards=_newest((_card_by_hand(event),), state.cards, state.questions_drawn))
+        case events_models.ModelsTold():
             return replace(state, models=event)
-        case m.ModelExported():
+        case events_models.ModelExported():
             return replace(state, exported=event)
-        case p.DaysTold():
-            return replace(state, days=event, since=_behind(state, event.newest))
-        case p.BackupWritten() | p.BackupRead():
+        case events_identity.DaysTold():
+            return replace(state, days=event, since=_rounds_after(state, event.newest))
+        case events_identity.BackupWritten() | events_identity.BackupRead():
             return replace(state, backup=event)
-        case e.RecordRejected():
+        case events.RecordRejected():
             refusals = _with_refusals(state.refusals, {event.origin: {event.reason: event.count}})
             return replace(state, rejected=state.rejected + 1, refusals=refusals)
-        case e.TrafficMeasured():
+        case events.TrafficMeasured():
             return replace(state, up=event.up, down=event.down)
         case _:
             return state
 
 
-def _apply_gathering(state: State, event: g.GatheringEvent) -> State:
+def _apply_swarm_list(state: State, event: events_swarms.GatheringEvent) -> State:
     match event:
-        case g.SwarmsTold():
+        case events_swarms.SwarmsTold():
             return replace(state, swarms=event)
-        case g.SwarmCreated():
+        case events_swarms.SwarmCreated():
             return replace(state, created=event)
-        case g.InviteRead():
+        case events_swarms.InviteRead():
             return replace(state, looked=event)
-        case g.InviteWritten():
+        case events_swarms.InviteWritten():
             return replace(state, invite=event)
-        case g.StartedAgain():  # others are there, and what they asked and answered is not what is asked here
+        case events_swarms.StartedAgain():  # perhaps in another swarm, with other peers and questions
             return replace(
-                _left_alone(state), phase="preparing", phase_since=event.at, cards=(), peers={}, refusals={}, compared=None,
+                _without_engine(state), phase="preparing", phase_since=event.at, cards=(), peers={}, refusals={}, compared=None,
                 arrivals=(), posed=None, tried=None,
             )  # fmt: skip
 
 
-def _gone_back(state: State, number: int) -> State:
-    """Without what a model did that is no more: an earlier state of it goes on from this round, or a new one from 0."""
+def _rewound_to(state: State, number: int) -> State:
+    """Drop what comes after this round: the engine went back to an earlier state of the model, or begins anew at 0."""
     return replace(
         state,
         rounds=tuple(entry for entry in state.rounds if entry.round < number),
@@ -333,24 +343,24 @@ def _gone_back(state: State, number: int) -> State:
     )
 
 
-def _left_alone(state: State) -> State:
-    """Without what an engine is connected to and in the middle of. Whom it met and what it finished stays known."""
+def _without_engine(state: State) -> State:
+    """Drop what ends with the engine's process: connections and the unfinished round. Known peers and results stay."""
     cards = (
         card for card in state.cards if not card.mine or card.by_hand or any(completion.judged for completion in card.completions)
     )
     return replace(
-        state, until=None, preparing=None, downloading=None, stage=None, asked=0, answers_expected=0, answered=0, judged=0,
-        shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0, up=0.0, down=0.0,
-        invite=None, looked=None, cards=tuple(cards),
+        state, until=None, preparing=None, downloading=None, stage=None, questions_drawn=0, answers_expected=0, answered=0,
+        judged=0, shared=0, local=0, external=0, waiting=0, reach="connecting", address="", way="", seeds_tried=0, up=0.0,
+        down=0.0, invite=None, looked=None, cards=tuple(cards),
         peers={name: replace(peer, connection="gone") for name, peer in state.peers.items()},
     )  # fmt: skip
 
 
-def _own_card(group: e.ShownGroup, number: int, at: float, blank: tuple[e.ShownCompletion, ...]) -> Card:
+def _local_card(group: events.ShownGroup, number: int, at: float, blank: tuple[events.ShownCompletion, ...]) -> Card:
     return Card(key=group.key, round=number, at=at, specialty=group.specialty, question=group.question, completions=blank)
 
 
-def _arrived(state: State, event: e.PeerGroupsArrived) -> tuple[tuple[int, int], ...]:
+def _count_arrivals(state: State, event: events.PeerGroupsArrived) -> tuple[tuple[int, int], ...]:
     minute, count = int(event.at // 60), len(event.groups) + event.more
     known = state.arrivals
     if known and known[-1][0] == minute:
@@ -370,7 +380,7 @@ def _with_refusals(known: dict[str, dict[str, int]], added: dict[str, dict[str, 
     return dict(list(refusals.items())[-PEERS:])
 
 
-def _card_by_hand(event: t.AnswerShared) -> Card:
+def _card_by_hand(event: events_playground.AnswerShared) -> Card:
     group = event.group
     return Card(
         key=group.key, round=event.round, at=event.at, specialty=group.specialty, question=group.question,
@@ -379,9 +389,9 @@ def _card_by_hand(event: t.AnswerShared) -> Card:
 
 
 def _newest(added: tuple[Card, ...], cards: tuple[Card, ...], questions: int) -> tuple[Card, ...]:
-    """Own cards and peers' cards each keep half of the room, so that a lively swarm never pushes out one's own.
+    """The newest cards. Local and external cards have half of the room each, so that a busy swarm displaces no local ones.
 
-    Of a large round all are kept, and as many others: what is answered is counted on its cards.
+    All cards of the current round stay, however many, as its progress is counted on them.
     """
     kept_cards: list[Card] = []
     room = {True: max(CARDS // 2, 2 * questions), False: CARDS // 2}
@@ -396,7 +406,7 @@ def _of_round(card: Card, number: int) -> bool:
     return card.mine and not card.by_hand and card.round == number
 
 
-def _grow(state: State, event: e.CompletionsGrew) -> State:
+def _grow_completions(state: State, event: events.CompletionsGrew) -> State:
     own = [i for i, card in enumerate(state.cards) if _of_round(card, event.round)]
     cards = list(state.cards)
     for question, completion, text, ended in event.rows:
@@ -404,20 +414,20 @@ def _grow(state: State, event: e.CompletionsGrew) -> State:
             continue
         card = cards[own[question]]
         grown = list(card.completions)
-        grown[completion] = e.ShownCompletion(text=text, ended=ended)
+        grown[completion] = events.ShownCompletion(text=text, ended=ended)
         cards[own[question]] = replace(card, completions=tuple(grown))
     answered = sum(completion.ended for i in own for completion in cards[i].completions)
     stage: Stage = "judge" if answered and answered == state.answers_expected else "answer"
     return replace(state, cards=tuple(cards), answered=answered, stage=stage)
 
 
-def _behind(state: State, newest: tuple[int, float] | None) -> tuple[e.RoundSummary, ...]:
-    """The rounds that ended while the days were counted, of which this was the newest: all, where nothing new was counted."""
+def _rounds_after(state: State, newest: tuple[int, float] | None) -> tuple[events.RoundSummary, ...]:
+    """The rounds after `newest`, which were played while the engine counted the days; all, if it counted none of them."""
     counted = [state.days.newest if state.days else None, *((summary.round, summary.at) for summary in state.since)]
     return state.since[counted.index(newest) :] if newest in counted and newest else ()
 
 
-def _complete(state: State, summary: e.RoundSummary) -> State:
+def _complete_round(state: State, summary: events.RoundSummary) -> State:
     rounds = (*state.rounds, summary)[-ROUNDS:]
     counted = state.days is not None and state.days.newest == (summary.round, summary.at)
     since = state.since if counted else (*state.since, summary)[-ROUNDS:]

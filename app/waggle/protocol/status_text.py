@@ -1,11 +1,11 @@
-"""One sentence, everywhere: what is happening, why, and what ends it. The window, the tray and `waggle ctl` all say this."""
+"""The status in one sentence: what happens, why, and what ends it. The window, the tray and `waggle ctl` show the same."""
 
 import math
 from typing import Literal
 
 import msgspec
 
-from waggle.protocol import events as e
+from waggle.protocol import events
 from waggle.protocol.schedule import Clock, Decision, Tick, moment, time_of_day
 from waggle.protocol.state import STAGES, State
 
@@ -13,15 +13,15 @@ Tone = Literal["accent", "plain", "peer", "bad"]
 Sign = Literal["on", "off", "pause", "warn", "live", "you", "save"]
 Action = Literal["pause", "pause_now", "resume", "anyway", "copy_report", "none"]
 
-KILLED = (9, 137)  # as Qt and as shells say it
+KILLED = (9, 137)  # exit codes of a killed process, as Qt and as shells report them
 DOING = {"draw": "picking questions", "answer": "answering", "judge": "judging", "share": "sharing", "gather": "gathering",
          "learn": "learning"}  # fmt: skip
 
 
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
-    """`word` names the state, `says` is the sentence, `detail` the reason and what ends it, `action` the one button.
+    """`word` names the status, `says` is the sentence, `detail` the reason and what ends it, `action` the button to offer.
 
-    `why` has every rule that is on, those that hold back first.
+    `why` has every active rule, those that hold back first.
     """
 
     word: str
@@ -34,7 +34,7 @@ class Sentence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sentence(state: State, clock: Clock = time_of_day) -> Sentence:
-    """The sentence for a State; `clock` writes a moment as a time of day."""
+    """The sentence for a State. `clock` formats unix seconds as a time of day."""
     text, until = _state_sentence(state, clock), _until(state, clock)
     if state.decision is None:
         return text
@@ -78,7 +78,7 @@ def _paused(state: State, clock: Clock) -> Sentence:
 
 
 def _until(state: State, clock: Clock) -> str:
-    """When a pause ends, by the clock of who looks: the engine may run where it is another time. Empty: at no moment."""
+    """When a pause ends, in the reader's time zone, which may not be the engine's; empty: it has no end."""
     return f"Paused until {moment(state.until, state.at, clock)}." if state.phase == "paused" and state.until else ""
 
 
@@ -92,7 +92,7 @@ def _waiting(state: State) -> Sentence:
 
 
 def _halting(decision: Decision) -> Sentence:
-    """The rules are in force, and the model is in the middle of a step, which ends first."""
+    """For a pause or rule that waits for the end of the step in progress."""
     paused = decision.standing == "paused"
     return Sentence(
         word="Finishing", says=f"Finishing this step, then {'pausing' if paused else 'waiting'}.",
@@ -102,7 +102,7 @@ def _halting(decision: Decision) -> Sentence:
 
 
 def _anyway(status: Sentence, state: State, clock: Clock) -> Sentence:
-    """Contribution against the rules says until when."""
+    """Add until when the rules are suspended."""
     decision = state.decision
     if decision is None or decision.anyway_until is None or not any(tick.passes is False for tick in decision.why):
         return status
@@ -143,7 +143,7 @@ def _preparing(state: State) -> Sentence:
     return Sentence(word="Preparing", says=f"{state.preparing.part}.", detail=starts, tone="plain", sign="save", action=action)
 
 
-def _downloading(event: e.Downloading, starts: str, action: Action) -> Sentence:
+def _downloading(event: events.Downloading, starts: str, action: Action) -> Sentence:
     remaining = "" if event.seconds_left is None else f", {_span(event.seconds_left)}"
     says = f"Downloading the model: {event.done / 1e6:.0f} of {event.total / 1e6:.0f} MB{remaining}."
     detail = f"Resumes if interrupted. {starts}"
@@ -180,7 +180,7 @@ def _contributing(state: State) -> Sentence:
 
 
 def _differing(state: State) -> str:
-    """Where all who answer run another version, or train under another charter. What they say of themselves stays on its page."""
+    """For swarms in which every peer that answers runs another version or charter. Its page shows what each says."""
     if not any(peer.refusal for peer in state.peers.values()):
         return ""
     return "Those who answer cannot train with this Waggle: the page Peers says why. You are training on your own."

@@ -18,7 +18,7 @@ def nothing(*_ignored: object) -> None:
 
 
 @dataclass(frozen=True)
-class SampleParams:
+class SamplingParams:
     """How to sample.
 
     `pause_point` is called in the prefill, at least once for each batch of prompts, and before every decode step; it may block,
@@ -35,7 +35,7 @@ class SampleParams:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledCompletion:
     """One completion as token ids (T,) and their log-probs (T,). If it `ended` by itself, its stop token is the last one."""
 
     tokens: Ids
@@ -44,15 +44,15 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Written:
+class TokenizedGroup:
     """A prompt and its completions, which share the prompt's KV cache. The completions have N tokens in all."""
 
     prompt: Ids
     completions: tuple[Ids, ...]
 
-    def only(self, positions: Sequence[int]) -> "Written":
+    def only(self, positions: Sequence[int]) -> "TokenizedGroup":
         """The same prompt with the completions at these positions."""
-        return Written(self.prompt, tuple(self.completions[position] for position in positions))
+        return TokenizedGroup(self.prompt, tuple(self.completions[position] for position in positions))
 
     def part(self, first: int, last: int) -> Self:
         """The same prompt with completions [first, last), and all values of their tokens."""
@@ -65,7 +65,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class GroupBatch(Written):
+class TrainingGroup(TokenizedGroup):
     """One group to learn from.
 
     `advantage` (N,) and `weight` (N,) run over the completions' tokens in order; `weight` already contains the

@@ -13,7 +13,7 @@ BLOCK = 128  # tokens whose probabilities are summed in one partial sum
 BLOCKS_FROM = 4096  # size of a vocabulary from which partial sums are used
 
 
-def pick(logits: Floats, uniforms: Floats, top_p: float = 1.0) -> tuple[NDArray[np.int64], Floats]:
+def sample_tokens(logits: Floats, uniforms: Floats, top_p: float = 1.0) -> tuple[NDArray[np.int64], Floats]:
     """Logits (rows, V), divided by the temperature, and numbers (rows,) in [0, 1) -> tokens (rows,), log-probs (rows,)."""
     scores = logits - logits.max(-1, keepdims=True)
     chances = np.exp(scores)

@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from waggle.rl.batch import SampleParams, nothing
+from waggle.rl.batch import SamplingParams, nothing
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.stages import Node, Rules, completion_of, fits
+from waggle.sapo.stages import Node, RoundSettings, completion_of, fits
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Completion
 
@@ -37,7 +37,7 @@ def exam_of(questions: Sequence[Question]) -> str:
 
 
 def measure(
-    number: int, node: Node, rules: Rules, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
+    number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, pause_point: Callable[[], None] = nothing
 ) -> Score:
     """Sample one completion at temperature 1 for every question that fits the policy, and count the right ones."""
     items = answered(number, node, rules, questions, purpose="held_out", pause_point=pause_point)
@@ -49,11 +49,11 @@ def measure(
 
 
 def answered(
-    number: int, node: Node, rules: Rules, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
+    number: int, node: Node, rules: RoundSettings, questions: Sequence[Question], *, purpose: str, pause_point: Callable[[], None]
 ) -> list[tuple[Question, Completion]]:
     """One completion at temperature 1 for every question that fits the policy. `purpose` names the random stream."""
     questions = [question for question in questions if fits(node, rules, question)]
-    params = SampleParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
+    params = SamplingParams(max_new=rules.max_new, stop=node.tokenizer.stop, temperature=1.0, pause_point=pause_point)
     items: list[tuple[Question, Completion]] = []
     noise = uniforms(node.seed, purpose, number, len(questions), 1, rules.max_new)
     at_once = min(AT_ONCE, rules.questions * rules.group_size)  # a round writes as many answers, so there is memory for them

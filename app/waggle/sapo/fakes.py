@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
+from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, StepMetrics, StepParams, TokenizedGroup, TrainingGroup
 from waggle.tasks.rollout_group import Group, JudgedGroup
 
 
@@ -32,29 +32,29 @@ class FakePolicy:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = [np.append(FakeTokenizer().encode(line), np.int32(0)) for line in lines]
         self.steps = 0
-        self.learned: list[list[GroupBatch]] = []
+        self.learned: list[list[TrainingGroup]] = []
 
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         params.pause_point()
         picks = (uniforms[:, 0] * len(self._lines)).astype(int).reshape(len(prompts), -1)
         return [[self._say(self._lines[pick], params.max_new) for pick in row] for row in picks]
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
 
-    def values(self, texts: Sequence[Written]) -> list[Floats]:
+    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         return self.logprobs(texts, 1.0)
 
-    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         params.pause_point()
         self.learned.append(list(batches))
         self.steps += 1
         return StepMetrics(loss=0.0, clip_fraction=0.0, gradient_norm=0.0)
 
     @staticmethod
-    def _say(line: Ids, longest: int) -> Sampled:
+    def _say(line: Ids, longest: int) -> SampledCompletion:
         ids = line[:longest]
-        return Sampled(tokens=ids, logp=np.zeros(len(ids), np.float32), ended=len(line) <= longest)
+        return SampledCompletion(tokens=ids, logp=np.zeros(len(ids), np.float32), ended=len(line) <= longest)
 
 
 class FakeSwarm:

@@ -9,7 +9,7 @@ from waggle.tasks.rollout_group import RIGHT
 
 
 @dataclass(frozen=True)
-class Aha:
+class FirstSuccess:
     """A first right answer. `learned_from` is the origin whose right answer was trained on last before it; None: no peer's."""
 
     dataset: str
@@ -17,7 +17,7 @@ class Aha:
     learned_from: bytes | None
 
 
-class Ahas:
+class FirstSuccesses:
     """Finds first successes in the stages of one node's rounds.
 
     `known` names the specialties that had their first success before; `taught_by` maps any other to the origin whose right
@@ -28,14 +28,14 @@ class Ahas:
         self._known = set(known)
         self._taught_by = dict(taught_by)
 
-    def judged(self, stage: Judged) -> tuple[Aha, ...]:
+    def judged(self, stage: Judged) -> tuple[FirstSuccess, ...]:
         """The first successes of a round."""
         ahas = []
         for group in stage.groups:
             dataset = group.question.dataset
             if dataset not in self._known and max(group.rewards) >= RIGHT:
                 self._known.add(dataset)
-                ahas.append(Aha(dataset, stage.round, self._taught_by.get(dataset)))
+                ahas.append(FirstSuccess(dataset, stage.round, self._taught_by.get(dataset)))
         return tuple(ahas)
 
     def learned(self, stage: Learned, own: bytes) -> dict[str, bytes]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written
+from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, StepMetrics, StepParams, TokenizedGroup, TrainingGroup
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
@@ -16,19 +16,19 @@ class Policy(Protocol):
         """Optimizer steps so far."""
         ...
 
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         """G completions of each of P prompts; row p * G + g of `uniforms` (P * G, max_new) picks completion g of prompt p."""
         ...
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         """The log-probs (N,) of each group's completion tokens under the policy of now, at this temperature."""
         ...
 
-    def values(self, texts: Sequence[Written]) -> list[Floats]:
+    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         """The value head's estimates before each completion token, (N,) for each group; 0 while it has learned nothing."""
         ...
 
-    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         """One optimizer step on a training set. Raises Stopped before the step takes effect, never after."""
         ...
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.errors import CharterError, QuestionsTooLong
-from waggle.rl.batch import Ids, Sampled, SampleParams, StepParams, nothing
+from waggle.rl.batch import Ids, SampledCompletion, SamplingParams, StepParams, nothing
 from waggle.rl.random_streams import generator, uniforms
 from waggle.sapo.selection import select
-from waggle.sapo.stages import Drawn, Gathered, Judged, Learned, Node, Rules, Shared, Stage, completion_of, fits
+from waggle.sapo.stages import Drawn, Gathered, Judged, Learned, Node, RoundSettings, Shared, Stage, completion_of, fits
 from waggle.sapo.training_groups import WeightedGroup, lesson
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 from waggle.tasks.rollout_group import Group, JudgedGroup
@@ -29,7 +29,7 @@ def play(
     number: int,
     epoch: int,
     node: Node,
-    rules: Rules,
+    rules: RoundSettings,
     *,
     pause_point: Callable[[], None] = nothing,
     watch: Callable[[Ids, Ids, NDArray[np.bool_]], None] = nothing,
@@ -52,7 +52,7 @@ def play(
     yield learn(number, node, rules, selection.groups, pause_point)
 
 
-def draw(number: int, epoch: int, node: Node, rules: Rules, *, pause_point: Callable[[], None] = nothing) -> Drawn:
+def draw(number: int, epoch: int, node: Node, rules: RoundSettings, *, pause_point: Callable[[], None] = nothing) -> Drawn:
     """Draw questions; their specialties come uniformly, with replacement.
 
     A reserved or repeated question gives way to the next index of its specialty; one that does not exist, or that is too long
@@ -106,14 +106,14 @@ def _next(datasets: Sequence[str], dataset: str) -> str:
 def answer(
     number: int,
     node: Node,
-    rules: Rules,
+    rules: RoundSettings,
     drawn: Drawn,
     *,
     pause_point: Callable[[], None],
     watch: Callable[[Ids, Ids, NDArray[np.bool_]], None],
-) -> list[list[Sampled]]:
+) -> list[list[SampledCompletion]]:
     """Sample G completions for each of the P questions."""
-    params = SampleParams(
+    params = SamplingParams(
         max_new=rules.max_new, stop=node.tokenizer.stop, temperature=rules.temperature, top_p=rules.top_p,
         pause_point=pause_point, watch=watch,
     )  # fmt: skip
@@ -122,7 +122,7 @@ def answer(
     return node.policy.sample(prompts, noise, params)
 
 
-def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Sampled]]) -> Judged:
+def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[SampledCompletion]]) -> Judged:
     """Turn tokens into texts and let the verifier judge exactly those texts."""
     groups = [
         Group(origin=group.origin, id=group.id, completions=tuple(completion_of(node.tokenizer, sample) for sample in row))
@@ -146,7 +146,9 @@ def judge(number: int, node: Node, drawn: Drawn, sampled: Sequence[Sequence[Samp
     return Judged(number, judged, sum(len(sample.tokens) for row in sampled for sample in row))
 
 
-def learn(number: int, node: Node, rules: Rules, groups: Sequence[WeightedGroup], pause_point: Callable[[], None]) -> Learned:
+def learn(
+    number: int, node: Node, rules: RoundSettings, groups: Sequence[WeightedGroup], pause_point: Callable[[], None]
+) -> Learned:
     """Take one optimizer step on the training set; none where nothing pulls."""
     lessons = [lesson(group, critic=rules.rule.critic) for group in groups]
     rate = rules.learning_rate * min(1.0, (node.policy.steps + 1) / max(1, rules.warmup_steps))

@@ -5,15 +5,15 @@ charter, and network/exchange/pool.py keeps only groups whose rewards differ, fo
 
 Then, in `select`, once a round:
 
- 1. `_without_too_long`     refuses groups of which no completion fits into an answer's tokens and the policy's context
- 2. `share_places`          offers no more groups of one party than its share of the places
- 3. `Sharing.choose`        the sharing strategy picks I local and J external groups (sharing/, the setting learning.sharing)
- 4. `encode_external`       masks single completions that do not fit (training_groups.py)
- 5. `Rule.teach`            the update rule turns rewards into advantages, none where they differ by crumbs (rl/update_rules/)
- 6. `Sharing.temper`        the sharing strategy weighs each token of a peer's group
- 7. `leave_out_unfamiliar`  masks completions whose text is stranger than usual
- 8. `refill`                refuses chosen groups that pull at nothing now, and puts others in their places: steps 4 to 7 again
- 9. `share_pull`            weighs a party down that has more than its share of the gradient
+ 1. `_without_too_long`       refuses groups of which no completion fits into an answer's tokens and the policy's context
+ 2. `share_places`            offers no more groups of one party than its share of the places
+ 3. `SharingStrategy.choose`  the sharing strategy picks I local and J external groups (sharing/, the setting learning.sharing)
+ 4. `encode_external`         masks single completions that do not fit (training_groups.py)
+ 5. `Rule.teach`              the update rule turns rewards into advantages, none where they differ by crumbs (rl/update_rules/)
+ 6. `SharingStrategy.temper`  the sharing strategy weighs each token of a peer's group
+ 7. `leave_out_unfamiliar`    masks completions whose text is stranger than usual
+ 8. `refill`                  refuses chosen groups that pull at nothing now, and puts others in their places: steps 4 to 7 again
+ 9. `share_pull`              weighs a party down that has more than its share of the gradient
 
 Each group that is refused or weighed down has a `Reason`, and a line in the log. Steps 2, 7 and 9 are the bounds on peers
 (`stages.Bounds`): a reward looks at the answer alone, so `any text <answer>truth</answer>` earns a positive advantage, and
@@ -34,12 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waggle.core.peer_id import short_id
-from waggle.rl.batch import Floats, Sampled
+from waggle.rl.batch import Floats, SampledCompletion
 from waggle.rl.random_streams import generator
 from waggle.sapo.interfaces import Policy, Tokenizer
-from waggle.sapo.sharing.interface import Offer, TrainingSet
-from waggle.sapo.stages import Judged, Node, Rules
-from waggle.sapo.training_groups import Measure, WeightedGroup, encode_external, encode_local, fits_at_all, weigh
+from waggle.sapo.sharing.interface import Candidates, TrainingSet
+from waggle.sapo.stages import Judged, Node, RoundSettings
+from waggle.sapo.training_groups import TrainingSetSize, WeightedGroup, encode_external, encode_local, fits_at_all, weigh
 from waggle.tasks.rollout_group import NEWCOMERS, TAGS, JudgedGroup, Verdict
 
 log = logging.getLogger(__name__)
@@ -94,16 +94,18 @@ class Selection:
         return {origin: dict(by_reason) for origin, by_reason in counts.items()}
 
 
-def select(number: int, node: Node, rules: Rules, judged: Judged, sampled: Sequence[Sequence[Sampled]]) -> Selection:
+def select(
+    number: int, node: Node, rules: RoundSettings, judged: Judged, sampled: Sequence[Sequence[SampledCompletion]]
+) -> Selection:
     """The training set of round `number`: I local and J external groups, as the node's strategy chooses within the bounds.
 
-    What is chosen or refused leaves the pool; a refused group takes nobody's place. `sampled` are the tokens of `judged`.
+    What is chosen or refused leaves the pool; a refused group leaves its place to another. `sampled` are the tokens of `judged`.
     """
     fitting, decisions = _without_too_long(node, rules)
     places = rules.local + rules.external
     pool = share_places(fitting, places, rules.bounds.share, generator(node.seed, "fair", number))
     decisions += _not_offered(fitting, pool)
-    offer = Offer(
+    candidates = Candidates(
         own=judged.groups,
         pool=pool,
         local=rules.local,
@@ -111,7 +113,7 @@ def select(number: int, node: Node, rules: Rules, judged: Judged, sampled: Seque
         crumb_span=rules.crumb_span,
         noise=generator(node.seed, "choose", number),
     )
-    training = node.sharing.choose(offer)
+    training = node.sharing.choose(candidates)
     groups, unfamiliar = _weigh_all(node, rules, training, judged, sampled)
     refused: list[JudgedGroup] = []
     for _ in range(REFILLS):
@@ -121,7 +123,7 @@ def select(number: int, node: Node, rules: Rules, judged: Judged, sampled: Seque
         node.swarm.discard(useless)
         decisions += _why_useless(useless, unfamiliar)
         refused += useless
-        training = refill(offer, training, refused)
+        training = refill(candidates, training, refused)
         groups, unfamiliar = _weigh_all(node, rules, training, judged, sampled)
     node.swarm.take(training.external)
     bounded = share_pull(groups, rules.bounds.share)
@@ -138,7 +140,7 @@ def party(group: JudgedGroup) -> Party:
 # 1. Length
 
 
-def _without_too_long(node: Node, rules: Rules) -> tuple[list[JudgedGroup], list[Decision]]:
+def _without_too_long(node: Node, rules: RoundSettings) -> tuple[list[JudgedGroup], list[Decision]]:
     """The waiting groups that fit; the others leave the pool."""
     fitting, too_long = list[JudgedGroup](), list[JudgedGroup]()
     for group in node.swarm.waiting():
@@ -191,13 +193,13 @@ def _not_offered(fitting: Sequence[JudgedGroup], pool: Sequence[JudgedGroup]) ->
 
 
 def _weigh_all(
-    node: Node, rules: Rules, training: TrainingSet, judged: Judged, sampled: Sequence[Sequence[Sampled]]
+    node: Node, rules: RoundSettings, training: TrainingSet, judged: Judged, sampled: Sequence[Sequence[SampledCompletion]]
 ) -> tuple[list[WeightedGroup], list[Decision]]:
     """The groups of a training set with the weights of rule, strategy and familiarity, local groups first."""
     own = [encode_local(node.charter, node.tokenizer, judged.groups[i], sampled[i]) for i in training.local]
     external = [encode_external(node.charter, node.tokenizer, group, rules.max_new, rules.context) for group in training.external]
     encoded = [*own, *external]
-    measure = Measure(
+    measure = TrainingSetSize(
         groups=rules.local + rules.external,  # the denominator, even where the training set is smaller
         tokens=sum(sum(group.lengths) for group in encoded),
         longest=rules.max_new,
@@ -322,7 +324,7 @@ def _without_strange(
 # 8. Groups that pull at nothing
 
 
-def refill(offer: Offer, training: TrainingSet, refused: Collection[JudgedGroup]) -> TrainingSet:
+def refill(candidates: Candidates, training: TrainingSet, refused: Collection[JudgedGroup]) -> TrainingSet:
     """The training set with other groups in the places of the external ones that were `refused`.
 
     External groups that teach are drawn uniformly first, then own ones that teach. A party of which a group was refused gets no
@@ -332,10 +334,11 @@ def refill(offer: Offer, training: TrainingSet, refused: Collection[JudgedGroup]
     chosen = {group.key for group in training.external}
     staying = tuple(group for group in training.external if group.key not in refused_keys)
     free = len(training.external) - len(staying)
-    spare = [group for group in offer.useful(offer.pool) if group.key not in chosen and party(group) not in refused_parties]
-    fresh = tuple(spare[i] for i in offer.noise.permutation(len(spare))[:free])
-    spare_own = [i for i in offer.teaching if i not in training.local]
-    own = [spare_own[i] for i in offer.noise.permutation(len(spare_own))[: free - len(fresh)]]
+    useful = candidates.useful(candidates.pool)
+    spare = [group for group in useful if group.key not in chosen and party(group) not in refused_parties]
+    fresh = tuple(spare[i] for i in candidates.noise.permutation(len(spare))[:free])
+    spare_own = [i for i in candidates.teaching if i not in training.local]
+    own = [spare_own[i] for i in candidates.noise.permutation(len(spare_own))[: free - len(fresh)]]
     return TrainingSet(local=tuple(sorted((*training.local, *own))), external=(*staying, *fresh))
 
 

@@ -1,15 +1,15 @@
-"""What a round works with (`Rules`, `Node`) and what it yields after each stage, as frozen values."""
+"""What a round works with (`RoundSettings`, `Node`) and what it yields after each stage, as frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.batch import Sampled, StepMetrics
+from waggle.rl.batch import SampledCompletion, StepMetrics
 from waggle.rl.update_rules import grpo
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo.interfaces import Policy, Swarm, Tokenizer, Verifier
 from waggle.sapo.sharing.adaptive import Adaptive
-from waggle.sapo.sharing.interface import Sharing
+from waggle.sapo.sharing.interface import SharingStrategy
 from waggle.sapo.training_groups import Lesson
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
@@ -32,7 +32,7 @@ BOUNDED, UNBOUNDED = Bounds(), Bounds(share=1.0, surprise=False)
 
 
 @dataclass(frozen=True)
-class Rules:
+class RoundSettings:
     """The numbers of a round. `questions` are drawn; `local` (I) and `external` (J) groups are trained on."""
 
     questions: int = 8
@@ -49,7 +49,7 @@ class Rules:
     rule: Rule = grpo.RULE
     bounds: Bounds = BOUNDED
 
-    def under(self, charter: Charter) -> "Rules":
+    def under(self, charter: Charter) -> "RoundSettings":
         """The same rules, with a group size that the charter allows."""
         return replace(self, group_size=min(max(self.group_size, charter.group_size_min), charter.group_size_max))
 
@@ -69,7 +69,7 @@ class Node:
     origin: bytes
     seed: int
     model: str = ""
-    sharing: Sharing = field(default_factory=Adaptive)
+    sharing: SharingStrategy = field(default_factory=Adaptive)
     specialties: tuple[str, ...] = ()
 
 
@@ -134,13 +134,13 @@ class Learned:
 Stage = Drawn | Judged | Shared | Gathered | Learned
 
 
-def fits(node: Node, rules: Rules, question: Question) -> bool:
+def fits(node: Node, rules: RoundSettings, question: Question) -> bool:
     """Whether a question and the longest answer fit into the policy's context: it was never trained beyond that."""
     prompt = node.charter.prompt_for(question.text)
     return not rules.context or len(node.tokenizer.prompt(prompt)) + rules.max_new <= rules.context
 
 
-def completion_of(tokenizer: Tokenizer, sampled: Sampled) -> Completion:
+def completion_of(tokenizer: Tokenizer, sampled: SampledCompletion) -> Completion:
     """The text that a policy wrote, without its stop token."""
     ids = sampled.tokens[:-1] if sampled.ended else sampled.tokens
     return Completion(text=tokenizer.decode(ids), ended=sampled.ended, logp=float(sampled.logp.sum()))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, Written
-from waggle.rl.update_rules.interface import Rule, Scored, Teaching, mean_of_means
+from waggle.rl.batch import Floats, Ids, SampledCompletion, TokenizedGroup, TrainingGroup
+from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, mean_of_means
 from waggle.sapo.interfaces import Tokenizer
-from waggle.sapo.sharing.interface import PeerGroup, Sharing
+from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
 from waggle.tasks.charter import Charter
 from waggle.tasks.rollout_group import Completion, JudgedGroup
 
@@ -21,7 +21,7 @@ class EncodedGroup:
     """A judged group in the node's own tokens. `fits` says which completions may be trained on."""
 
     group: JudgedGroup
-    written: Written
+    written: TokenizedGroup
     fits: tuple[bool, ...]  # (G,)
     external: bool
 
@@ -36,7 +36,7 @@ class WeightedGroup:
     """An encoded group and the advantage of each of its tokens. `emphasis` is the update rule's weight divided by GRPO's."""
 
     encoded: EncodedGroup
-    teaching: Teaching
+    teaching: TokenAdvantages
     advantage: Floats  # (N,)
     emphasis: Floats  # (N,)
 
@@ -74,11 +74,11 @@ class Lesson:
     group: JudgedGroup
     effects: tuple[int, ...]  # (G,)
     pull: float  # see WeightedGroup.pull
-    batch: GroupBatch | None  # None where nothing pulls: leaving it out is exact
+    batch: TrainingGroup | None  # None where nothing pulls: leaving it out is exact
 
 
 @dataclass(frozen=True)
-class Measure:
+class TrainingSetSize:
     """What all groups of one training set have in common."""
 
     groups: int  # I + J
@@ -87,9 +87,11 @@ class Measure:
     crumb_span: float  # a group whose rewards differ by less teaches nothing
 
 
-def encode_local(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[Sampled]) -> EncodedGroup:
+def encode_local(
+    charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, sampled: Sequence[SampledCompletion]
+) -> EncodedGroup:
     """The node's own group, with the very tokens that were sampled: encoding its text again may give others."""
-    written = Written(_prompt(charter, tokenizer, group), tuple(sample.tokens for sample in sampled))
+    written = TokenizedGroup(_prompt(charter, tokenizer, group), tuple(sample.tokens for sample in sampled))
     return EncodedGroup(group, written, (True,) * len(sampled), external=False)
 
 
@@ -105,7 +107,7 @@ def encode_external(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, 
     encoded = [_encode(tokenizer, completion) for completion in group.group.completions]
     fits = tuple(0 < len(ids) <= longest for ids in encoded)
     completions = tuple(ids.astype(np.int32) if fit else stop for ids, fit in zip(encoded, fits, strict=True))
-    return EncodedGroup(group, Written(prompt, completions), fits, external=True)
+    return EncodedGroup(group, TokenizedGroup(prompt, completions), fits, external=True)
 
 
 def fits_at_all(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, longest: int, context: int = 0) -> bool:
@@ -125,8 +127,8 @@ def fits_at_all(charter: Charter, tokenizer: Tokenizer, group: JudgedGroup, long
 def weigh(
     encoded: EncodedGroup,
     rule: Rule,
-    sharing: Sharing,
-    measure: Measure,
+    sharing: SharingStrategy,
+    measure: TrainingSetSize,
     *,
     values: Floats | None = None,
     logp: Floats | None = None,
@@ -135,7 +137,7 @@ def weigh(
 
     `values` (N,) are the critic's, `logp` (N,) those of the node's own policy; None where nothing needs them.
     """
-    scored = Scored(
+    scored = ScoredGroup(
         rewards=encoded.group.rewards,
         lengths=encoded.lengths,
         groups=measure.groups,
@@ -163,11 +165,11 @@ def lesson(weighted: WeightedGroup, *, critic: bool) -> Lesson:
     )
 
 
-def _batch(weighted: WeightedGroup, pulls: Sequence[bool]) -> GroupBatch:
+def _batch(weighted: WeightedGroup, pulls: Sequence[bool]) -> TrainingGroup:
     """Only the completions that pull (G,): leaving the others out is exact, for their tokens have no gradient."""
     encoded, teaching = weighted.encoded, weighted.teaching
     pulling = np.repeat(pulls, encoded.lengths)  # (N,)
-    return GroupBatch(
+    return TrainingGroup(
         prompt=encoded.written.prompt,
         completions=tuple(ids for ids, pull in zip(encoded.written.completions, pulls, strict=True) if pull),
         advantage=weighted.advantage[pulling].astype(np.float32),

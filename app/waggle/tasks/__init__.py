@@ -1,1 +1,1 @@
-"""What is asked and how it is judged: the charter, questions, and the processes that see what strangers wrote."""
+"""Questions and how they are judged: the charter, the datasets, and the sandboxed processes that read strangers' text."""

@@ -1,50 +1,62 @@
-"""What a new swarm can be made of: every audited specialty in up to three difficulties, in words for people.
+"""What a new swarm can be made of: every audited dataset in up to three difficulties, in words for people.
 
-`packaging/specialties.py` writes the file; each sample question in it was made where a node's questions are made.
+`packaging/specialties.py` writes the file with those of reasoning-gym. Waggle's own describe themselves.
 """
 
 import functools
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from waggle.core import paths
 from waggle.core.errors import CharterError
-from waggle.tasks.adjustable import Setting
+from waggle.tasks import audit_results
 from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, Specialty, check
+from waggle.tasks.specialties import waggle_datasets
+from waggle.tasks.specialties.interface import Dataset, Difficulty, Setting, Topic
 
-FOR_ANY_MODEL = "{question}\nWrite the final answer between <answer> and </answer>.\nAnswer:"  # the starter needs no telling
+FOR_ANY_MODEL = "{question}\nWrite the final answer between <answer> and </answer>.\nAnswer:"  # the starter needs no instructions
 FOR_ANY_MODEL_CHARACTERS = 1200  # of a completion, where models may think before they answer
-
-Difficulty = Literal["easy", "standard", "hard"]
+SAMPLES = range(2, 14)  # seeds of the questions of which the shortest is shown
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """`sample` is a question of this difficulty, `longest` the characters of the longest of a dozen."""
+    """One difficulty of a dataset, with a sample question."""
 
-    settings: dict[str, Setting]
+    settings: Mapping[str, Setting]
     sample: str
-    longest: int
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One dataset. The nine of the swarm that ships with Waggle are those the starter has met, in their easy form."""
 
     dataset: str
     title: str
-    topic: str
-    levels: dict[Difficulty, Level]
+    topic: Topic
+    levels: Mapping[Difficulty, Level]
 
 
 @functools.cache
-def shipped() -> tuple[Offer, ...]:
-    """All of them; raises CharterError."""
+def shipped() -> tuple[CatalogueEntry, ...]:
+    """Every entry, those of reasoning-gym first; raises CharterError."""
     try:
         lines = (paths.resources() / "specialties.jsonl").read_bytes().splitlines()
-        return tuple(msgspec.json.decode(line, type=Offer) for line in lines)
+        entries = tuple(msgspec.json.decode(line, type=CatalogueEntry) for line in lines)
     except (OSError, ValueError) as error:
         raise CharterError("The list of specialties cannot be read.", "Install Waggle again.") from error
+    audited = {name for name, finding in audit_results.shipped().findings.items() if finding.listed}
+    return *entries, *(_entry(name, dataset) for name, dataset in waggle_datasets().items() if name in audited)
+
+
+def _entry(name: str, dataset: Dataset) -> CatalogueEntry:
+    levels = {
+        difficulty: Level(settings=settings, sample=_sample(dataset, settings)) for difficulty, settings in dataset.levels.items()
+    }
+    return CatalogueEntry(dataset=name, title=dataset.title, topic=dataset.topic, levels=levels)
+
+
+def _sample(dataset: Dataset, settings: Mapping[str, Setting]) -> str:
+    return min((dataset.entry(seed, settings).question for seed in SAMPLES), key=len)
 
 
 def charter_of(name: str, chosen: Sequence[tuple[str, str]], *, model_hint: str = "", admission: str = "") -> Charter:
@@ -52,18 +64,19 @@ def charter_of(name: str, chosen: Sequence[tuple[str, str]], *, model_hint: str 
 
     `admission` is the public key of a private swarm, in hex.
     """
-    known = {offer.dataset: offer for offer in shipped()}
-    specialties = []
+    entries = {entry.dataset: entry for entry in shipped()}
+    chosen_specialties = []
     for dataset, difficulty in chosen:
-        offer = known.get(dataset)
-        level = offer.levels.get(difficulty) if offer else None  # type: ignore[call-overload]
-        if offer is None or level is None:
+        entry = entries.get(dataset)
+        level = entry.levels.get(difficulty) if entry else None  # type: ignore[call-overload]
+        if entry is None or level is None:
             raise CharterError(f"There is no specialty {dataset} of difficulty {difficulty}.", "Choose from the list.")
-        specialties.append(Specialty(dataset=dataset, title=offer.title[:LONGEST_TITLE], settings=level.settings))
+        title, settings = entry.title[:LONGEST_TITLE], dict(level.settings)
+        chosen_specialties.append(Specialty(dataset=dataset, title=title, settings=settings))
     words = " ".join(name.split())
     if not words:
         raise CharterError("The swarm needs a name.", "Others see it before they join.")
-    fields: dict[str, object] = {"name": words, "specialties": specialties}
+    fields: dict[str, object] = {"name": words, "specialties": chosen_specialties}
     if hint := " ".join(model_hint.split()):
         fields |= {"model_hint": hint, "prompt": FOR_ANY_MODEL, "completion_characters": FOR_ANY_MODEL_CHARACTERS}
     if admission:
@@ -79,10 +92,10 @@ def charter_of(name: str, chosen: Sequence[tuple[str, str]], *, model_hint: str 
 
 
 def recognised(specialty: Specialty) -> tuple[str, str]:
-    """The difficulty of a charter's specialty and a sample question, where its settings are one of those offered here."""
-    for offer in shipped():
-        if offer.dataset == specialty.dataset:
-            for difficulty, level in offer.levels.items():
+    """The difficulty of a charter's specialty and a sample question; empty if its settings are none of the catalogue's."""
+    for entry in shipped():
+        if entry.dataset == specialty.dataset:
+            for difficulty, level in entry.levels.items():
                 if level.settings == specialty.settings:
                     return difficulty, level.sample
     return "", ""

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import msgspec
 
 from waggle.core.errors import UNREADABLE, CharterError
-from waggle.tasks import adjustable
-from waggle.tasks.adjustable import Setting
-from waggle.tasks.specialties import audit_results
+from waggle.tasks import audit_results, setting_ranges
+from waggle.tasks.specialties.interface import Setting
 
-PROTOCOL = 1  # of records and announcements: raised when an older node could no longer read them
+PROTOCOL = 1  # version of records and announcements; raised if older nodes could not read a new one
 REASONING_GYM = "0.1.25"
 MAX_BYTES = 64 * 1024  # of a charter document
 LONGEST_COMPLETION = 20_000  # characters, under any charter
@@ -25,11 +24,11 @@ LONGEST_NAME = 60
 LONGEST_TITLE = 40
 MODEL_HINT = 80  # characters
 CORRECTED = "Update Waggle, or have the charter corrected."
-QUOTED = 120  # characters of what is said about a document: a stranger's own words may be in it
+QUOTED = 120  # characters of a decoding error: it may repeat a stranger's text
 
 
 class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of task: a reasoning-gym dataset with its settings, and the words a person sees."""
+    """One kind of task: a dataset with its settings, and the title that people see."""
 
     dataset: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}\Z")]
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
@@ -37,14 +36,14 @@ class Specialty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class _Versions(msgspec.Struct, frozen=True):
-    """What can be read of a charter of any protocol, whatever else is in it."""
+    """The fields that charters of every protocol version have."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     protocol: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)] = PROTOCOL
 
 
 class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a swarm agrees on. `specialties` may hold at most 64: announcements carry them as a bitmask."""
+    """A swarm's agreement. It has at most 64 specialties because announcements carry them as a bit mask of 64 bits."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
     protocol: Annotated[int, msgspec.Meta(ge=1)] = PROTOCOL
@@ -57,32 +56,32 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     age_window_s: Annotated[int, msgspec.Meta(ge=60, le=86_400)] = 3600
     index_cap: Annotated[int, msgspec.Meta(ge=16, le=1 << 24)] = 1 << 16
     questions_digest: Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{64})?\Z")] = ""
-    # Of a private swarm; left out by public ones, whose hash thereby stays what it was before there was this field.
+    # The public key of a private swarm. Public charters omit it: their hashes are older than this field.
     admission: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")] | msgspec.UnsetType = msgspec.UNSET
-    # Which model its author has in mind: words for people, binding nobody. Left out where there are none, as in older charters.
+    # The model that the author recommends, in words; it binds nobody. Omitted if empty, as in charters older than this field.
     model_hint: Annotated[str, msgspec.Meta(min_length=1, max_length=MODEL_HINT)] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_private(self) -> bool:
-        """Whether only holders of a key may take part."""
+        """Whether members need a key."""
         return self.admission is not msgspec.UNSET
 
     @property
     def admission_key(self) -> str:
-        """The public half of that key in hex; empty in a public swarm."""
+        """The public half of that key, in hex; empty in a public swarm."""
         return "" if self.admission is msgspec.UNSET else self.admission
 
     def prompt_for(self, question: str) -> str:
-        """The text a policy continues. The template is filled by replacement, never by formatting."""
+        """The text that a policy continues. Replaces instead of formatting: a charter's braces must not be evaluated."""
         return self.prompt.replace("{question}", question.strip())
 
     @property
     def digest(self) -> bytes:
-        """sha256 of the canonical document: 32 bytes, the swarm's name."""
+        """SHA-256 of the canonical document: 32 bytes that name the swarm."""
         return hashlib.sha256(encode(self)).digest()
 
     def position(self, dataset: str) -> int:
-        """Where a specialty stands in the list: its number on the wire."""
+        """The index of a specialty, which stands for it in messages. Raises CharterError."""
         for i, specialty in enumerate(self.specialties):
             if specialty.dataset == dataset:
                 return i
@@ -90,19 +89,19 @@ class Charter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def encode(charter: Charter) -> bytes:
-    """The one canonical form: JSON with sorted keys, so that equal charters have equal hashes."""
+    """The canonical form: JSON with sorted keys, so that equal charters have equal hashes."""
     return msgspec.json.encode(charter, order="sorted")
 
 
 def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
-    """Read a charter; raises CharterError if it is too large, malformed, incomplete, or not the one `expected` hashes to."""
+    """Decode a charter. Raises CharterError if it is too large, malformed or incomplete, or if its hash is not `expected`."""
     if len(document) > MAX_BYTES:
         raise CharterError("This charter is too large.", "Ask for the invite again: it was probably damaged.")
     try:
-        _check_protocol(msgspec.json.decode(document, type=_Versions))  # first: another protocol may have other fields and limits
+        _check_protocol(msgspec.json.decode(document, type=_Versions))  # first: other protocols may have other fields
         charter = msgspec.json.decode(document, type=Charter)
     except UNREADABLE as error:
-        if expected is not None:  # it came from others: what exactly is wrong in it is for whoever wrote it
+        if expected is not None:  # it came from a peer: only its author could use the details
             raise CharterError("This charter is malformed.", CORRECTED) from error
         raise CharterError(f"This charter cannot be read: {str(error)[:QUOTED]}.") from error
     check(charter)
@@ -112,7 +111,7 @@ def decode(document: bytes, *, expected: bytes | None = None) -> Charter:
 
 
 def read(path: Path, *, expected: bytes | None = None) -> Charter:
-    """Read a charter from a file; raises CharterError, also for one that does not hash to `expected`."""
+    """Read a charter from a file. Raises CharterError, also if its hash is not `expected`."""
     try:
         return decode(path.read_bytes(), expected=expected)
     except OSError as error:
@@ -120,7 +119,7 @@ def read(path: Path, *, expected: bytes | None = None) -> Charter:
 
 
 def check(charter: Charter) -> None:
-    """Raise CharterError for what the types cannot say."""
+    """Raise CharterError for what the types do not express, such as datasets that failed the audit."""
     names = [specialty.dataset for specialty in charter.specialties]
     if len(set(names)) != len(names):
         raise CharterError("A charter names each specialty once.")
@@ -137,7 +136,7 @@ def check(charter: Charter) -> None:
         if reason := audit_results.shipped().refusal(name, charter.completion_characters):
             raise CharterError(f"{charter.name} names {name}, which it may not: {reason}.", _advice(name))
     for specialty in charter.specialties:
-        if refused := adjustable.refused(specialty.dataset, specialty.settings):
+        if refused := setting_ranges.refused(specialty.dataset, specialty.settings):
             name, value = refused
             raise CharterError(
                 f"{charter.name} sets {name} of {specialty.dataset} to {value}, which no charter may.",
@@ -146,8 +145,10 @@ def check(charter: Charter) -> None:
 
 
 def other_questions(charter: Charter, digest: str) -> CharterError:
-    """Why a node whose questions have this digest cannot take part, and which side must do something: its members would judge
-    each other's right answers wrong."""
+    """The error for a node whose questions have this digest. It says who has to act.
+
+    Members with different questions would judge each other's right answers as wrong.
+    """
     theirs, ours = _numbers(charter.reasoning_gym), _numbers(REASONING_GYM)
     if not charter.questions_digest and theirs == ours:
         return CharterError(

@@ -1,4 +1,4 @@
-"""Questions: named by three small numbers on the wire, so that anyone can regenerate them and their answers."""
+"""Questions and their ids. From an id, every node can generate the question and its answer."""
 
 import hashlib
 from typing import Literal
@@ -6,13 +6,13 @@ from typing import Literal
 import msgspec
 
 EPOCH_SECONDS = 600
-RESERVED_BELOW = 26  # of 256: about one question in ten is never trained on, anywhere
+RESERVED_BELOW = 26  # of 256 values of a hash byte: about a tenth of all questions is never trained on
 
 Split = Literal["train", "dev", "test", "none"]
 
 
 class QuestionId(msgspec.Struct, frozen=True, array_like=True):
-    """(dataset, epoch, index): never a seed, so nobody can choose an easy question or present another's as their own."""
+    """(dataset, epoch, index), never a seed: so nobody can pick easy questions, or claim those of another node."""
 
     dataset: str
     epoch: int
@@ -20,9 +20,9 @@ class QuestionId(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question as a policy reads it. `seed` is what the verifier regenerates its answer from.
+    """The text of a question, and the seed from which the verifier generates it and its answer.
 
-    Without text where the dataset makes none of this seed: tsumego gives up on one in twenty of its hard ones.
+    `text` is empty if the dataset fails for this seed: tsumego gives up on one of twenty hard questions.
     """
 
     dataset: str
@@ -31,12 +31,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def epoch_at(unix_time: float) -> int:
-    """The ten minutes a moment falls into."""
+    """The number of the ten-minute interval that contains this unix time."""
     return int(unix_time // EPOCH_SECONDS)
 
 
 def seed_of(charter: bytes, origin: bytes, question: QuestionId) -> int:
-    """The first 63 bits of sha256 over (charter, origin peer id, dataset, epoch, index), each length-prefixed."""
+    """The first 63 bits of SHA-256 over (charter, origin peer id, dataset, epoch, index), each with its length before it."""
     digest = hashlib.sha256(b"waggle/question/1")
     for part in (charter, origin, question.dataset.encode(), b"%d" % question.epoch, b"%d" % question.index):
         digest.update(len(part).to_bytes(4, "big") + part)
@@ -44,9 +44,9 @@ def seed_of(charter: bytes, origin: bytes, question: QuestionId) -> int:
 
 
 def split_of(dataset: str, text: str) -> Split:
-    """Where a question belongs, decided by its content alone: train, or reserved as dev (defaults) or test (reports).
+    """The split of a question, from a hash of its content: train, or reserved as dev (for tuning) or test (for reports).
 
-    One without text belongs nowhere.
+    A question without text belongs to none.
     """
     if not text:
         return "none"

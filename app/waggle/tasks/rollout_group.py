@@ -10,15 +10,15 @@ Author = Literal["policy", "human"]
 
 Place = Annotated[int, msgspec.Meta(ge=0)]
 
-TAGS = "<answer>", "</answer>"  # between which an answer stands
-WORDS = 64  # characters of why an answer earns what it does
-RIGHT = 0.99  # rewards from here on count as a right answer
+TAGS = "<answer>", "</answer>"
+WORDS = 64  # characters of a verdict's reason
+RIGHT = 0.99  # the smallest reward of a right answer; below 1, because some scorers add up fractions
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """One text for a question. `ended` says whether it stopped by itself or was cut at the length limit.
+    """One text for a question. `ended` is False if it was cut at the length limit.
 
-    `logp` is the log-probability of the whole text under the policy that wrote it; it never travels, so a peer's is None.
+    `logp` is the log-probability of the whole text under the policy that wrote it. It is never sent, so it is None for peers.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """A question and its completions, as its origin (a peer id, 38 bytes) made it. Carries no rewards: those are local."""
+    """A question with its completions, from one origin (a peer id, 38 bytes). It has no rewards: each node computes its own."""
 
     origin: bytes
     id: QuestionId
@@ -36,10 +36,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the local verifier says of one completion: a reward in [0, 1], why in a few words, and the span it judged.
+    """The local verifier's result for one completion: a reward in [0, 1], a short reason, and the span that was judged.
 
-    Scorers pay many texts in full: other right answers, and some of them words beside the truth. `exact` says that the span
-    holds the true answer and nothing else.
+    Scorers give full reward to other right answers, and some of them to right answers with words around them. `exact` means
+    that the span is the true answer and nothing else.
     """
 
     reward: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -49,24 +49,24 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
 
 
-# The source of all newcomers who would count for themselves: one computer at home makes up any number of names.
+# The common source of new peers without an address range of their own: one computer can invent any number of peer ids.
 NEWCOMERS = "newcomers"
 UNJUDGED = Verdict(reward=0.0, reason="could not be judged")
 
 
 class JudgedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A group after the local verifier has regenerated its question and judged every completion."""
+    """A group whose question the local verifier generated again and whose completions it judged."""
 
     group: Group
     question: Question
     verdicts: tuple[Verdict, ...]
     round: int = 0  # of the origin
-    model: str = ""  # of the origin, as it names it
-    source: str = ""  # the address range it came from, or NEWCOMERS; empty: the origin counts for itself
+    model: str = ""  # the name that the origin gives its model
+    source: str = ""  # the address range it came from, or NEWCOMERS; empty if the origin is a party of its own
 
     @property
     def key(self) -> tuple[bytes, QuestionId]:
-        """What makes a group itself: whose it is and which question."""
+        """The identity of a group: its origin and its question."""
         return self.group.origin, self.group.id
 
     @property

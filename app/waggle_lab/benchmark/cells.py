@@ -1,4 +1,4 @@
-"""What `waggle-lab bench` measures: rounds of stated shapes, with the same questions, lengths and rewards for every side."""
+"""The cells of `waggle-lab bench`: rounds of stated shapes, with the same prompts, lengths and rewards for every trainer."""
 
 import random
 from collections.abc import Sequence
@@ -6,28 +6,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waggle.core import paths
-from waggle.models.shared.training_mode import Method, Precision, Training
+from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 from waggle_lab.starter_model import shapes
 
 STARTER, HALF = "starter", "Qwen2.5-0.5B"
-WARM_PROMPT, WARM_LONGEST = 8, 2  # tokens of the round before those that count: whatever is made once is made by it
+# Tokens of the first round, which is not timed: it pays for everything that is allocated or compiled once.
+WARM_PROMPT, WARM_LONGEST = 8, 2
 ALL = ("waggle", "trl", "genrl")
 NO_GENRL = ("waggle", "trl")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One round: `questions` answered `group_size` times each, and learned from with one optimiser step.
+    """The shape of a round: each of `questions` gets `group_size` completions, and one optimizer step learns from them.
 
-    Every answer has `longest` tokens; where they are `skewed` three in ten have, the others fewer, and half of the groups teach
-    nothing. `rounds` are timed in each process, and each side is a process of its own `repetitions` times.
+    Every completion has `longest` tokens. If `skewed`, three in ten have that length and the others are shorter, and every second
+    group has no advantage. A process times `rounds` rounds of one side (a trainer); each side runs in `repetitions` processes.
     """
 
     sides: Sequence[str]
     model: str = HALF
     questions: int = 2
     group_size: int = 8
-    prompt: int = 150
+    prompt: int = 150  # tokens
     longest: int = 64
     method: Method = "full"
     precision: Precision = "float32"
@@ -39,11 +40,11 @@ class Cell:
     repetitions: int = 3
 
     @property
-    def training(self) -> Training:
-        return Training(self.method, self.precision, self.recompute)
+    def training(self) -> TrainingMode:
+        return TrainingMode(self.method, self.precision, self.recompute)
 
     @property
-    def answers(self) -> int:
+    def completions(self) -> int:
         return self.questions * self.group_size
 
     @property
@@ -51,8 +52,8 @@ class Cell:
         return replace(self, prompt=WARM_PROMPT, longest=WARM_LONGEST, skewed=False)
 
     @property
-    def words(self) -> str:
-        """The shape, as it must stand beside every ratio."""
+    def description(self) -> str:
+        """The shape in words, to be quoted beside every ratio."""
         lengths = f"{self.longest} tokens"
         if self.skewed:
             lengths = f"up to {lengths}, half of the groups without advantage,"
@@ -64,7 +65,7 @@ class Cell:
 LEAN = Cell(("waggle",), method="lean", precision="bfloat16", recompute=True, rounds=2, repetitions=1)
 LORA = replace(LEAN, method="lora")
 PAPER = replace(LEAN, questions=8, longest=256, rounds=1)  # 64 answers, as in the SAPO paper
-CELLS: dict[str, Cell] = {  # the first is worth most
+CELLS: dict[str, Cell] = {  # the most important first
     "tiny": Cell(ALL, STARTER, questions=9, prompt=100, rounds=3),
     "half-fp32": Cell(ALL),
     "half-bf16": Cell(ALL, precision="bfloat16"),
@@ -78,32 +79,32 @@ CELLS: dict[str, Cell] = {  # the first is worth most
     "paper-lora": replace(PAPER, method="lora"),
     "cuda": Cell(NO_GENRL, questions=8, longest=256, precision="bfloat16", device="cuda"),
 }
-EQUAL = "equal"  # not a round: the same loss and the same gradients as TRL
+EQUAL = "equal"  # not a round: compares loss and gradients with those of TRL
 
 
 def folder_of(model: str) -> Path:
-    """The transformers folder of a cell's model, made where it is not there yet; raises LabError."""
+    """The transformers folder of a cell's model, created if necessary; raises LabError."""
     return paths.starter() if model == STARTER else shapes.write(paths.cache() / "shapes", model)
 
 
 def prompts(cell: Cell, vocabulary: int) -> list[list[int]]:
-    """Token ids, none of them special in the models measured."""
+    """Token ids by question; none is a special token of the measured models."""
     noise = random.Random(0)
     return [[noise.randrange(2, min(vocabulary, 150_000)) for _ in range(cell.prompt)] for _ in range(cell.questions)]
 
 
 def lengths(cell: Cell) -> list[list[int]]:
-    """Tokens of each answer of each question."""
+    """The number of tokens of each completion, by question."""
     noise = random.Random(1)
 
-    def one() -> int:
+    def draw_length() -> int:
         return cell.longest if not cell.skewed or noise.random() < 0.3 else noise.randint(cell.longest // 8, cell.longest)
 
-    return [[one() for _ in range(cell.group_size)] for _ in range(cell.questions)]
+    return [[draw_length() for _ in range(cell.group_size)] for _ in range(cell.questions)]
 
 
 def rewards(cell: Cell) -> list[list[float]]:
-    """Half of the answers are right; where lengths are skewed, of every other question all are."""
+    """Rewards by question: every second completion is right; in skewed cells all completions of every second question are."""
     return [
         [1.0 if cell.skewed and question % 2 else float(answer % 2) for answer in range(cell.group_size)]
         for question in range(cell.questions)

@@ -1,4 +1,4 @@
-"""One side of one cell, in a process of its own: python -m waggle_lab.benchmark.child CELL SIDE; prints one JSON line."""
+"""Measure one side of one cell and print one JSON line: python -m waggle_lab.benchmark.child CELL SIDE."""
 
 import importlib
 import importlib.metadata
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import CELLS, EQUAL, STARTER, Cell
-from waggle_lab.benchmark.clock import Measured, peak_gib
+from waggle_lab.benchmark.clock import Measurement, peak_gib
 
 PACKAGES = {"trl": ("trl",), "genrl": ("gensyn-genrl",), "waggle": ()}
 
@@ -27,20 +27,20 @@ def main(name: str, side: str) -> None:
         return
     cell = CELLS[name]
     folder = cells.folder_of(cell.model)
-    found = _measured(side, cell, folder)
+    measurement = _measure(side, cell, folder)
     peak = peak_gib() if cell.device == "cpu" else torch.cuda.max_memory_allocated() / 2**30
     _print(
-        rounds=found.rounds, moved=found.moved, more=found.more, gib=peak,
+        rounds=measurement.rounds, moved=measurement.moved, more=measurement.more, gib=peak,
         limits=_limits(name) if side == "waggle" and cell.device == "cpu" else None,
         card="" if cell.device == "cpu" else torch.cuda.get_device_name(),
         versions={package: importlib.metadata.version(package) for package in ("torch", "transformers", *PACKAGES[side])},
     )  # fmt: skip
 
 
-def _measured(side: str, cell: Cell, folder: Path) -> Measured:
-    """By one of three modules that are alike."""
-    found: Measured = importlib.import_module(f"waggle_lab.bench_{side}").measure(cell, folder)
-    return found
+def _measure(side: str, cell: Cell, folder: Path) -> Measurement:
+    """Call `measure` of the side's module: `waggle`, `trl` or `genrl`."""
+    measurement: Measurement = importlib.import_module(f"waggle_lab.benchmark.{side}").measure(cell, folder)
+    return measurement
 
 
 def _limits(name: str) -> dict[str, float]:
@@ -50,13 +50,13 @@ def _limits(name: str) -> dict[str, float]:
 
 
 def _use_one_core() -> None:
-    """Where the system lets a process choose."""
+    """Pin this process to one core, on systems that allow it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-def _print(**what: object) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
+def _print(**fields: object) -> None:
+    sys.stdout.write(json.dumps(fields) + "\n")
 
 
 if __name__ == "__main__":

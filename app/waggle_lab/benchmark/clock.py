@@ -1,4 +1,4 @@
-"""The clock of the benchmark: seconds of CPU by phase, for a process that has one core and one thread."""
+"""The clock of the benchmark: CPU seconds by phase, for a process with one core and one thread."""
 
 import contextlib
 import os
@@ -10,16 +10,16 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
-ROUND = "round"  # the phase that holds all others
-SYSTEM = "system"  # no phase: the seconds of the update that the system took
+ROUND = "round"  # the phase around all others
+SYSTEM = "system"  # not a phase: the part of the update that was spent in the kernel
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What one process measured: the phases of each round, in seconds, and whether the weights moved at all."""
+class Measurement:
+    """What one process measured: seconds by phase for each round, and how far the weights moved."""
 
     rounds: list[dict[str, float]]
-    moved: float  # mean absolute change of some trained numbers since before the warm-up
+    moved: float  # mean absolute change of one trained weight matrix since before the warm-up
     more: dict[str, float] = field(default_factory=dict)
 
 
@@ -46,28 +46,31 @@ class Phases:
         return wrapped
 
     def take(self) -> dict[str, float]:
-        """The seconds so far; then begin again."""
-        taken, self._seconds = self._seconds, {}
-        return taken
+        """Return the seconds so far and start from zero."""
+        seconds, self._seconds = self._seconds, {}
+        return seconds
 
 
-def with_update(taken: dict[str, float]) -> dict[str, float]:
-    """What belongs to no other phase is the update's: that is where trainers spend it."""
-    return taken | {"update": taken[ROUND] - sum(seconds for phase, seconds in taken.items() if phase != ROUND)}
+def with_update(seconds_by_phase: dict[str, float]) -> dict[str, float]:
+    """Add the phase `update`: the part of a round outside all other phases, which a trainer spends on learning."""
+    return seconds_by_phase | {
+        "update": seconds_by_phase[ROUND]
+        - sum(phase_seconds for phase, phase_seconds in seconds_by_phase.items() if phase != ROUND)
+    }
 
 
 def clock_of(device: str) -> Callable[[], float]:
-    """What counts there."""
-    return time.process_time if device == "cpu" else _synchronised
+    """The clock for a device: CPU seconds, or wall-clock seconds of a GPU."""
+    return time.process_time if device == "cpu" else _seconds_of_gpu
 
 
-def of_system() -> float:
-    """The seconds that the process spent in the system: most of them to be given memory, page by page."""
+def system_seconds() -> float:
+    """CPU seconds of this process in the kernel, mostly for mapping memory page by page."""
     return os.times().system
 
 
-def _synchronised() -> float:
-    """Of a GPU the time on the wall counts, once it has done what it was told."""
+def _seconds_of_gpu() -> float:
+    """Wall-clock seconds, after the GPU has finished all queued work."""
     import torch
 
     torch.cuda.synchronize()
@@ -75,8 +78,9 @@ def _synchronised() -> float:
 
 
 def peak_gib() -> float:
-    """The most memory that this process ever had, loading included."""
+    """The peak memory of this process (GiB), including the loading of the model."""
     import resource
 
+    # ru_maxrss is in bytes on macOS and in KiB elsewhere
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30

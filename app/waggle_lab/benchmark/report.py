@@ -1,4 +1,4 @@
-"""What was measured, as a table for people and as the figures that documents may quote: medians of all rounds of a side."""
+"""The results of the benchmark as a table and as figures that documents may quote: medians over all rounds of a side."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ RATIOS = {  # figure -> (cell of Waggle, cell of the other, the other)
     "half_b_lora_vs_trl": ("half-lora", "half-lora", "trl"),
     "half_b_vs_genrl_fp32": ("half-fp32", "half-fp32", "genrl"),
     "half_b_vs_genrl_bf16": ("half-bf16", "half-bf16", "genrl"),
-    "half_b_bf16_vs_genrl_default": ("half-bf16", "half-fp32", "genrl"),  # it computes in fp32 unless told otherwise
+    "half_b_bf16_vs_genrl_default": ("half-bf16", "half-fp32", "genrl"),  # it computes in fp32 by default
     "half_b_skewed_vs_trl": ("half-skewed", "half-skewed", "trl"),
     "half_b_cuda_vs_trl": ("cuda", "cuda", "trl"),
 }
@@ -41,7 +41,7 @@ REACHED = {  # figure -> (cell, phase)
 
 @dataclass(frozen=True)
 class Run:
-    """One line of the book: one side of one cell in one process."""
+    """One line of runs.jsonl: one side of one cell in one process."""
 
     cell: str
     side: str
@@ -52,108 +52,110 @@ class Run:
     more: dict[str, float] = field(default_factory=dict)
     limits: Limits | None = None
     versions: dict[str, str] = field(default_factory=dict)
-    card: str = ""  # where it computed on one
+    card: str = ""  # the name of the GPU, if one was used
 
 
 def read(book: Path) -> list[Run]:
-    """All lines so far; raises LabError."""
+    """All runs so far; raises LabError."""
     return json_lines_file.read(book, Run, "a run of the benchmark", "--out")
 
 
-def of(runs: Sequence[Run], cell: str, side: str = "waggle") -> list[Run]:
-    return [one for one in runs if (one.cell, one.side) == (cell, side)]
+def runs_of(runs: Sequence[Run], cell: str, side: str = "waggle") -> list[Run]:
+    return [run for run in runs if (run.cell, run.side) == (cell, side)]
 
 
 def seconds(runs: Sequence[Run], phase: str = ROUND) -> float | None:
-    """The median of a phase; None where it was not measured."""
-    found = [taken[phase] for one in runs for taken in one.rounds if phase in taken]
-    return statistics.median(found) if found else None
+    """The median seconds of a phase; None if it was not measured."""
+    values = [phases[phase] for run in runs for phases in run.rounds if phase in phases]
+    return statistics.median(values) if values else None
 
 
 def reached(runs: Sequence[Run], cell: str, phase: str) -> float | None:
-    """The share of the limit: the seconds that a phase needs at the least, by those it took, each by its own process's limits."""
-    wanted = CELLS[cell]
-    need = bench_limits.needs(wanted, model_config.read(cells.folder_of(wanted.model))).get(phase)
-    found = [
-        need.seconds(one.limits) / taken[phase]
-        for one in of(runs, cell)
-        for taken in one.rounds
-        if need and one.limits and phase in taken
+    """The median share of the limit: the least seconds that a phase needs (by its own process's limits) over those it took."""
+    measured_cell = CELLS[cell]
+    need = bench_limits.needs(measured_cell, model_config.read(cells.folder_of(measured_cell.model))).get(phase)
+    shares = [
+        need.seconds(run.limits) / phases[phase]
+        for run in runs_of(runs, cell)
+        for phases in run.rounds
+        if need and run.limits and phase in phases
     ]
-    return statistics.median(found) if found else None
+    return statistics.median(shares) if shares else None
 
 
 def figures(runs: Sequence[Run]) -> dict[str, object]:
-    """Only what was measured, each with its shape."""
-    found: dict[str, object] = {}
+    """The figures of everything that was measured, with the shapes of the cells."""
+    values: dict[str, object] = {}
     for name, (ours, theirs, side) in RATIOS.items():
-        mine, other = seconds(of(runs, ours)), seconds(of(runs, theirs, side))
+        mine, other = seconds(runs_of(runs, ours)), seconds(runs_of(runs, theirs, side))
         if mine and other:
-            found[name] = round(other / mine, 2)
+            values[name] = round(other / mine, 2)
     for name, cell in PEAKS.items():
-        if peaks := of(runs, cell):
-            found[name] = round(max(one.gib for one in peaks), 2)
+        if peaks := runs_of(runs, cell):
+            values[name] = round(max(run.gib for run in peaks), 2)
     for name, (cell, phase) in REACHED.items():
         share = reached(runs, cell, phase)
         if share:
-            found[name] = round(share, 3)
-    if taken := [one[SYSTEM] / one["update"] for run in of(runs, "half-bf16") for one in run.rounds if SYSTEM in one]:
-        found["system_share_of_train"] = round(statistics.median(taken), 3)
-    if pauses := [one.more["pause_ms"] for name in PAUSES for one in of(runs, name)]:
-        found["pause_ms_half_b"] = round(max(pauses))
-    for one in of(runs, EQUAL):
-        found |= {f"trl_{name}_relative_error": one.more[name] for name in ("loss", "gradient")}
-    found["shapes"] = {name: CELLS[name].words for name in CELLS if of(runs, name)}
-    found["seconds"] = {name: _phases(runs, name) for name in CELLS if of(runs, name)}
-    found["limits"] = {name: limits for name in CELLS if (limits := _limits(of(runs, name)))}
-    found["commits"] = sorted({one.commit for one in runs})
-    found["cards"] = sorted({one.card for one in runs if one.card})
-    packages = sorted({package for one in runs for package in one.versions})
-    found["versions"] = {
-        name: ", ".join(sorted({one.versions[name] for one in runs if name in one.versions})) for name in packages
+            values[name] = round(share, 3)
+    if system_shares := [
+        phases[SYSTEM] / phases["update"] for run in runs_of(runs, "half-bf16") for phases in run.rounds if SYSTEM in phases
+    ]:
+        values["system_share_of_train"] = round(statistics.median(system_shares), 3)
+    if pauses := [run.more["pause_ms"] for name in PAUSES for run in runs_of(runs, name)]:
+        values["pause_ms_half_b"] = round(max(pauses))
+    for run in runs_of(runs, EQUAL):
+        values |= {f"trl_{name}_relative_error": run.more[name] for name in ("loss", "gradient")}
+    values["shapes"] = {name: CELLS[name].description for name in CELLS if runs_of(runs, name)}
+    values["seconds"] = {name: _phases(runs, name) for name in CELLS if runs_of(runs, name)}
+    values["limits"] = {name: limits for name in CELLS if (limits := _limits(runs_of(runs, name)))}
+    values["commits"] = sorted({run.commit for run in runs})
+    values["cards"] = sorted({run.card for run in runs if run.card})
+    packages = sorted({package for run in runs for package in run.versions})
+    values["versions"] = {
+        name: ", ".join(sorted({run.versions[name] for run in runs if name in run.versions})) for name in packages
     }
-    return found
+    return values
 
 
 def _limits(runs: Sequence[Run]) -> dict[str, float]:
-    """What the processor could do while a cell was measured: cells may have been measured on several."""
-    known = [one.limits for one in runs if one.limits]
+    """The limits of the processor while a cell was measured; cells may come from different processors."""
+    known = [run.limits for run in runs if run.limits]
     if not known:
         return {}
-    speed, bandwidth = (statistics.median(getattr(one, name) for one in known) for name in ("speed", "bandwidth"))
+    speed, bandwidth = (statistics.median(getattr(run, name) for run in known) for name in ("speed", "bandwidth"))
     return {"gflop_per_s": round(speed / 1e9, 1), "gb_per_s": round(bandwidth / 1e9, 1)}
 
 
 def _phases(runs: Sequence[Run], cell: str) -> dict[str, dict[str, float]]:
-    """Of every side the median seconds of every phase, its peak memory, the least that weights moved, and how many rounds."""
-    found: dict[str, dict[str, float]] = {}
+    """For every side: median seconds of each phase, peak memory (GiB), least movement of weights, number of rounds."""
+    by_side: dict[str, dict[str, float]] = {}
     for side in CELLS[cell].sides:
-        if played := of(runs, cell, side):
-            taken = {phase: seconds(played, phase) for phase in PHASES}
-            found[side] = {phase: round(value, 3) for phase, value in taken.items() if value is not None}
-            found[side] |= {
-                "gib": round(max(one.gib for one in played), 2),
-                "moved": min(one.moved for one in played),
-                "rounds": sum(len(one.rounds) for one in played),
+        if played := runs_of(runs, cell, side):
+            medians = {phase: seconds(played, phase) for phase in PHASES}
+            by_side[side] = {phase: round(value, 3) for phase, value in medians.items() if value is not None}
+            by_side[side] |= {
+                "gib": round(max(run.gib for run in played), 2),
+                "moved": min(run.moved for run in played),
+                "rounds": sum(len(run.rounds) for run in played),
             }
-    return found
+    return by_side
 
 
 def table(runs: Sequence[Run]) -> str:
-    """One block a cell: its shape, and a line a side."""
-    return "\n".join(line for name in CELLS if of(runs, name) for line in _block(runs, name))
+    """A block for each cell: its shape, and a line for each side."""
+    return "\n".join(line for name in CELLS if runs_of(runs, name) for line in _block(runs, name))
 
 
 def _block(runs: Sequence[Run], cell: str) -> Iterator[str]:
-    yield f"\n{cell}: {CELLS[cell].words}"
+    yield f"\n{cell}: {CELLS[cell].description}"
     yield "".join([f"{'':10}", *(f"{phase:>11}" for phase in (*PHASES, "GiB", "rounds"))])
-    for side, found in _phases(runs, cell).items():
-        columns = [*(found.get(phase) for phase in PHASES), found["gib"], found["rounds"]]
+    for side, values in _phases(runs, cell).items():
+        columns = [*(values.get(phase) for phase in PHASES), values["gib"], values["rounds"]]
         yield "".join([f"{side:10}", *(f"{'-' if value is None else f'{value:.4g}':>11}" for value in columns)])
     shares = [reached(runs, cell, phase) for phase in PHASES]
     yield "".join([f"{'of limit':10}", *(f"{'' if share is None else f'{share:.0%}':>11}" for share in shares)])
-    mine = seconds(of(runs, cell))
+    mine = seconds(runs_of(runs, cell))
     for side in CELLS[cell].sides[1:]:
-        other = seconds(of(runs, cell, side))
+        other = seconds(runs_of(runs, cell, side))
         if mine and other:
             yield f"waggle is {other / mine:.2f} times as fast as {side}"

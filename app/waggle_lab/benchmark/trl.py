@@ -1,4 +1,4 @@
-"""The same round in TRL's GRPOTrainer, tuned for a CPU: one pass a group, no recomputation, fused AdamW, no second forward."""
+"""Time the same round in TRL's GRPOTrainer, set for a CPU: one pass a group, no recomputation, fused AdamW, no second forward."""
 
 import tempfile
 from pathlib import Path
@@ -7,26 +7,25 @@ from typing import Any
 import torch
 from transformers import TrainerCallback
 
-from waggle_lab.benchmark import cells, others
+from waggle_lab.benchmark import cells, other_trainers
 from waggle_lab.benchmark.cells import Cell
-from waggle_lab.benchmark.clock import ROUND, Measured, Phases, clock_of, with_update
+from waggle_lab.benchmark.clock import ROUND, Measurement, Phases, clock_of, with_update
 
-RATE = 1e-6
-RANK = 16
+LEARNING_RATE = 1e-6
+LORA_RANK = 16
 
 
-def measure(cell: Cell, folder: Path) -> Measured:
-    """The timed rounds, after a short one."""
+def measure(cell: Cell, folder: Path) -> Measurement:
+    """Time the rounds of a cell, after a short round that is not timed."""
     phases, rounds = Phases(clock_of(cell.device)), list[dict[str, float]]()
-    model = others.load(folder, cell.training.stored_precision)
-    trainer, endings = make(cell, model)
-    before: torch.Tensor | None = None
+    model = other_trainers.load_model(folder, cell.training.stored_precision)
+    trainer, forced_lengths = make(cell, model)
 
-    class Steps(TrainerCallback):  # type: ignore[misc]
+    class PhaseTimer(TrainerCallback):  # type: ignore[misc]
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             now = cell if state.global_step else cell.warm_up
             trainer.generation_config.max_new_tokens = now.longest
-            endings.begin([length for row in cells.lengths(now) for length in row])
+            forced_lengths.begin([length for row in cells.lengths(now) for length in row])
             phases.take()
             self.round = phases.of(ROUND)
             self.round.__enter__()
@@ -43,40 +42,43 @@ def measure(cell: Cell, folder: Path) -> Measured:
             if state.global_step > 1:
                 rounds.append(with_update(phases.take()))
 
-    model.generate = _ending(phases.timed("sample", model.generate), endings)
+    model.generate = _with_forced_lengths(phases.timed("sample", model.generate), forced_lengths)
     trainer.accelerator.clip_grad_norm_ = phases.timed("optimiser", trainer.accelerator.clip_grad_norm_)
-    trainer.add_callback(Steps())
-    watched = _some_trained(trainer.model)
-    before = watched.detach().clone().float()
+    trainer.add_callback(PhaseTimer())
+    watched = _watched_weight(trainer.model)
+    weights_before = watched.detach().clone().float()
     trainer.train()
-    return Measured(rounds, float((watched.detach().float() - before).abs().mean()))
+    return Measurement(rounds, float((watched.detach().float() - weights_before).abs().mean()))
 
 
-def make(cell: Cell, model: Any) -> tuple[Any, others.Endings]:
-    """A trainer of as many steps as there are rounds and the one before them."""
+def make(cell: Cell, model: Any) -> tuple[Any, other_trainers.ForcedLengths]:
+    """A trainer with one step for each round, and one for the warm-up before them."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    asked = [cell.warm_up, *[cell] * cell.rounds]
-    rows = [{"prompt": text} for one in asked for text in others.texts(one, model.config.vocab_size)]
-    calls = iter(asked)
+    schedule = [cell.warm_up, *[cell] * cell.rounds]
+    rows = [
+        {"prompt": text} for step_cell in schedule for text in other_trainers.prompt_texts(step_cell, model.config.vocab_size)
+    ]
+    calls = iter(schedule)
 
-    def judge(completions: list[str], **_: Any) -> list[float]:
+    def rewards(completions: list[str], **_: Any) -> list[float]:
         return [reward for row in cells.rewards(next(calls)) for reward in row]
 
+    # As in Waggle: the loss of GRPO (arXiv 2402.03300) without KL, with the clip-higher bounds of DAPO (arXiv 2503.14476).
     config = GRPOConfig(
         output_dir=tempfile.mkdtemp(), per_device_train_batch_size=cell.group_size, gradient_accumulation_steps=cell.questions,
-        num_generations=cell.group_size, max_completion_length=cell.longest, shuffle_dataset=False, max_steps=len(asked),
+        num_generations=cell.group_size, max_completion_length=cell.longest, shuffle_dataset=False, max_steps=len(schedule),
         bf16=cell.precision == "bfloat16", gradient_checkpointing=cell.recompute, use_cpu=cell.device == "cpu",
-        optim="adamw_torch_fused", learning_rate=RATE, lr_scheduler_type="constant", beta=0.0, num_iterations=1,
+        optim="adamw_torch_fused", learning_rate=LEARNING_RATE, lr_scheduler_type="constant", beta=0.0, num_iterations=1,
         epsilon=0.2, epsilon_high=0.28, loss_type="grpo", save_strategy="no", report_to=[], logging_steps=1000,
         disable_tqdm=True, dataloader_pin_memory=False,
     )  # fmt: skip
     trainer = GRPOTrainer(
-        model=model, reward_funcs=judge, args=config, train_dataset=Dataset.from_list(rows),
-        processing_class=others.words(model.config), peft_config=_adapters(cell),
+        model=model, reward_funcs=rewards, args=config, train_dataset=Dataset.from_list(rows),
+        processing_class=other_trainers.word_tokenizer(model.config), peft_config=_adapters(cell),
     )  # fmt: skip
-    return trainer, others.Endings(model.config)
+    return trainer, other_trainers.ForcedLengths(model.config)
 
 
 def _adapters(cell: Cell) -> Any:
@@ -84,18 +86,20 @@ def _adapters(cell: Cell) -> Any:
         return None
     from peft import LoraConfig
 
-    return LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear", task_type="CAUSAL_LM")
+    return LoraConfig(r=LORA_RANK, lora_alpha=2 * LORA_RANK, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
-def _some_trained(model: Any) -> torch.Tensor:
-    found: dict[str, torch.Tensor] = {name: one for name, one in model.named_parameters() if one.requires_grad}
-    return next(one for name, one in found.items() if "q_proj" in name and "lora_A" not in name)
+def _watched_weight(model: Any) -> torch.Tensor:
+    trained: dict[str, torch.Tensor] = {
+        name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+    }
+    return next(parameter for name, parameter in trained.items() if "q_proj" in name and "lora_A" not in name)
 
 
-def _ending(generate: Any, endings: others.Endings) -> Any:
+def _with_forced_lengths(generate: Any, forced_lengths: other_trainers.ForcedLengths) -> Any:
     from transformers import LogitsProcessorList
 
     def wrapped(*arguments: Any, **named: Any) -> Any:
-        return generate(*arguments, **named, logits_processor=LogitsProcessorList([endings]))
+        return generate(*arguments, **named, logits_processor=LogitsProcessorList([forced_lengths]))
 
     return wrapped

@@ -1,4 +1,4 @@
-"""One round in Waggle, timed by phase."""
+"""Time one round in Waggle by phase."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from waggle.models.torch.policy import TorchPolicy
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle.rl.batch import Floats, GroupBatch, Ids, SampleParams, StepParams
+from waggle.rl.batch import Floats, Ids, SamplingParams, StepParams, TrainingGroup
 from waggle.rl.random_streams import uniforms
 from waggle.rl.update_rules import grpo
-from waggle.rl.update_rules.interface import Scored
+from waggle.rl.update_rules.interface import ScoredGroup
 from waggle_lab.benchmark import cells
 from waggle_lab.benchmark.cells import Cell
-from waggle_lab.benchmark.clock import ROUND, SYSTEM, Measured, Phases, clock_of, of_system
+from waggle_lab.benchmark.clock import ROUND, SYSTEM, Measurement, Phases, clock_of, system_seconds
 
-RATE = 1e-6
-STOP = 1  # written where a text should end, and nowhere else
+LEARNING_RATE = 1e-6
+STOP = 1  # the token that ends a completion; written at its given length and nowhere else
 
 
 class Pauses:
-    """How long whoever asks for a pause at the worst moment waits while answers are written, where nobody else computes."""
+    """The longest time between two pause points while completions are written: the delay of a pause on an idle computer."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -39,12 +39,12 @@ class Pauses:
         self.longest, self._last = max(self.longest, now - self._last), now
 
 
-def measure(cell: Cell, folder: Path) -> Measured:
-    """The timed rounds, after a short one."""
+def measure(cell: Cell, folder: Path) -> Measurement:
+    """Time the rounds of a cell, after a short round that is not timed."""
     policy, pauses = TorchPolicy(folder, device=cell.device, training=cell.training), Pauses()
-    phases, system = Phases(clock_of(cell.device)), Phases(of_system)
+    phases, system = Phases(clock_of(cell.device)), Phases(system_seconds)
     policy._gradient = phases.timed("update", system.timed(SYSTEM, policy._gradient))  # type: ignore[method-assign]
-    watched = _some_trained(policy)
+    watched = _watched_weight(policy)
     before = watched.detach().clone().float()
     _play(cell.warm_up, policy, phases, pauses)
     phases.take()
@@ -53,22 +53,22 @@ def measure(cell: Cell, folder: Path) -> Measured:
     for _ in range(cell.rounds):
         with phases.of(ROUND):
             _play(cell, policy, phases, pauses)
-        rounds.append(_phases(phases.take()) | system.take())
+        rounds.append(_with_remaining_phases(phases.take()) | system.take())
     moved = float((watched.detach().float() - before).abs().mean())
-    return Measured(rounds, moved, {"pause_ms": 1000 * pauses.longest})
+    return Measurement(rounds, moved, {"pause_ms": 1000 * pauses.longest})
 
 
-def _some_trained(policy: TorchPolicy) -> torch.Tensor:
-    """A weight that every step moves: of adapters B, which begins as zeros."""
-    return next(one for name, one in policy._parameters.items() if "q_proj" in name and "lora_A" not in name)
+def _watched_weight(policy: TorchPolicy) -> torch.Tensor:
+    """A weight that every step moves. Of an adapter that is B: B starts as zeros, so the first step does not move A."""
+    return next(parameter for name, parameter in policy._parameters.items() if "q_proj" in name and "lora_A" not in name)
 
 
-def _phases(taken: dict[str, float]) -> dict[str, float]:
-    """What is no phase of its own: making weights ready before answering, and all of a step but its gradient."""
-    taken["ready"] = taken["sample"] - taken["prefill"] - taken["decode"]
-    if "step" in taken:
-        taken["optimiser"] = taken.pop("step") - taken["update"]
-    return taken
+def _with_remaining_phases(seconds: dict[str, float]) -> dict[str, float]:
+    """Add the phases that no clock measures: preparing weights before sampling, and all of a step except its gradient."""
+    seconds["ready"] = seconds["sample"] - seconds["prefill"] - seconds["decode"]
+    if "step" in seconds:
+        seconds["optimiser"] = seconds.pop("step") - seconds["update"]
+    return seconds
 
 
 def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> None:
@@ -76,42 +76,42 @@ def _play(cell: Cell, policy: TorchPolicy, phases: Phases, pauses: Pauses) -> No
     prompts = [np.array(ids, np.int32) for ids in cells.prompts(cell, vocabulary)]
     noise = uniforms(0, "sample", 0, cell.questions, cell.group_size, cell.longest)
     pauses.begin()
-    usual = policy._rows
-    policy._rows = partial(Timed, np.array(cells.lengths(cell)).ravel(), phases, usual)
+    untimed_rows = policy._rows
+    policy._rows = partial(TimedRows, np.array(cells.lengths(cell)).ravel(), phases, untimed_rows)
     with phases.of("sample"):
-        answers = policy.sample(prompts, noise, SampleParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
+        groups = policy.sample(prompts, noise, SamplingParams(max_new=cell.longest, stop=STOP, pause_point=pauses.point))
     if policy._batch_size.rows is not None:
-        raise MemoryError("Answers were written a few at a time, so nothing was measured.")
-    policy._rows = usual
+        raise MemoryError("Memory ran short and completions were written in parts, so nothing was measured.")
+    policy._rows = untimed_rows
     pauses.point()
     if not cell.learns:
         return
-    batches = lessons(cell, prompts, [tuple(one.tokens for one in row) for row in answers])
+    batches = lessons(cell, prompts, [tuple(completion.tokens for completion in row) for row in groups])
     with phases.of("step"):
-        metrics = policy.step(batches, StepParams(learning_rate=RATE))
+        metrics = policy.step(batches, StepParams(learning_rate=LEARNING_RATE))
     if not metrics.applied:
-        raise ArithmeticError("The step was not taken, so nothing was measured.")
+        raise ArithmeticError("The optimizer step was not applied, so nothing was measured.")
 
 
-def lessons(cell: Cell, prompts: Sequence[Ids], answers: Sequence[tuple[Ids, ...]]) -> list[GroupBatch]:
-    """As a round makes them; groups without advantage are left out."""
-    made = []
-    for prompt, row, rewards in zip(prompts, answers, cells.rewards(cell), strict=True):
+def lessons(cell: Cell, prompts: Sequence[Ids], completions: Sequence[tuple[Ids, ...]]) -> list[TrainingGroup]:
+    """The batches that a round learns from: groups with an advantage, with the weights of GRPO."""
+    batches = []
+    for prompt, row, rewards in zip(prompts, completions, cells.rewards(cell), strict=True):
         lengths = tuple(map(len, row))
-        scored = Scored(tuple(rewards), lengths, cell.questions, 0, cell.longest, CRUMB_SPAN)
+        scored = ScoredGroup(tuple(rewards), lengths, cell.questions, 0, cell.longest, CRUMB_SPAN)
         teaching = grpo.RULE.teach(scored)
         if teaching.advantage.any():
-            made.append(GroupBatch(prompt, row, teaching.advantage, teaching.weight))
-    return made
+            batches.append(TrainingGroup(prompt, row, teaching.advantage, teaching.weight))
+    return batches
 
 
-class Timed:
-    """Rows that end where they should, and nowhere else: random weights know no end."""
+class TimedRows:
+    """Rows of a sampling pass, timed, that end at their given lengths; a model with random weights would not end by itself."""
 
-    def __init__(self, lengths: NDArray[np.int64], phases: Phases, usual: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, lengths: NDArray[np.int64], phases: Phases, untimed_rows: Callable[..., Any], *arguments: Any) -> None:
         self._lengths, self._phases, self._column = lengths, phases, 0
         with phases.of("prefill"):
-            self._rows = usual(*arguments)
+            self._rows = untimed_rows(*arguments)
         self.drop_below = self._rows.drop_below
 
     def pick(self, noise: Floats) -> tuple[NDArray[np.int64], Floats]:

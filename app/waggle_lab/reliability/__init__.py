@@ -1,1 +1,1 @@
-"""Kills, churn and long soaks."""
+"""Studies of reliability: kills, churn, pauses and long soaks."""

@@ -1,4 +1,4 @@
-"""A victim of torture: a real engine, or a real window with its engine, in processes of their own, and what they said so far."""
+"""A target of torture: a real engine, or a real window with its engine, as child processes, and the events they reported."""
 
 import contextlib
 import os
@@ -19,12 +19,12 @@ from waggle.core.errors import EngineError, LabError
 from waggle.protocol import commands, events, json_lines
 from waggle.protocol.state import AnyEvent, State, apply
 
-PATIENCE = 300.0  # seconds for what takes a few on an idle computer
-CHILDREN = {"p2pd": "p2pd", "verifier": "waggle.tasks.sandbox.verifier_process"}  # words of their command lines
+TIMEOUT_S = 300.0  # generous: everything waited for takes a few seconds on an idle computer
+CHILDREN = {"p2pd": "p2pd", "verifier": "waggle.tasks.sandbox.verifier_process"}  # part of their command lines
 
 
-class Victim:
-    """One node in a folder of its own. `windowed`: a window starts its engine, else we speak with it as a window would."""
+class TargetProcess:
+    """A node in a home folder of its own. If `windowed`, a window starts its engine; otherwise we talk to the engine directly."""
 
     def __init__(self, home: Path, settings: tuple[str, ...], *, windowed: bool) -> None:
         self.home, self.windowed = paths.Home(home), windowed
@@ -33,14 +33,14 @@ class Victim:
         self._changed = threading.Condition()
         self.process: subprocess.Popen[bytes] | None = None
         self.state = State()
-        self._before: Path | None = None  # the record of the life before
+        self._before: Path | None = None  # the recording of the process before this one
 
     def start(self) -> None:
-        words = [part for one in self._settings for part in ("--set", one)]
-        door = [] if self.windowed else ["engine", "--stdio"]
-        command = [sys.executable, "-m", "waggle", *door, "--home", str(self.home.root), *words]
+        setting_options = [part for setting in self._settings for part in ("--set", setting)]
+        subcommand = [] if self.windowed else ["engine", "--stdio"]
+        command = [sys.executable, "-m", "waggle", *subcommand, "--home", str(self.home.root), *setting_options]
         environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
-        self.state, self._before = State(), newest_record(self.home)
+        self.state, self._before = State(), newest_recording(self.home)
         log = (self.home.root.parent / f"{self.home.root.name}.log").open("ab")
         with log:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment)
@@ -49,83 +49,84 @@ class Victim:
 
     @property
     def engine(self) -> psutil.Process | None:
-        """The engine's process, where it lives."""
+        """The engine's process, if it is alive."""
         if self.process is None or self.process.poll() is not None:
             return None
         try:
-            me = psutil.Process(self.process.pid)
+            process = psutil.Process(self.process.pid)
             if not self.windowed:
-                return me
-            return next((child for child in me.children() if "engine" in child.cmdline()), None)
+                return process
+            return next((child for child in process.children() if "engine" in child.cmdline()), None)
         except psutil.NoSuchProcess:  # it has just ended
             return None
 
     def child(self, name: str) -> psutil.Process | None:
-        """p2pd or the verifier, where they live."""
+        """The engine's child `p2pd` or `verifier`, if it is alive."""
         engine = self.engine
         try:
-            found = engine.children() if engine else []
-            return next((one for one in found if any(CHILDREN[name] in part for part in one.cmdline())), None)
+            children = engine.children() if engine else []
+            return next((child for child in children if any(CHILDREN[name] in part for part in child.cmdline())), None)
         except psutil.NoSuchProcess:
             return None
 
     def kill(self) -> list[psutil.Process]:
-        """SIGKILL of the outermost process; the children it leaves behind."""
+        """Send SIGKILL to the outermost process; returns its orphaned children."""
         assert self.process is not None
-        left: list[psutil.Process] = []
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended by itself
-            left = psutil.Process(self.process.pid).children(recursive=True)
+        children: list[psutil.Process] = []
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended by itself
+            children = psutil.Process(self.process.pid).children(recursive=True)
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
-        return left
+        return children
 
     def stop(self) -> None:
-        """An orderly end."""
+        """End the process, the engine in good order, and wait for it."""
         if self.process is None or self.process.poll() is not None:
             return
         if self.windowed:
             self.process.kill()
         elif self.process.stdin is not None:
             self.process.stdin.close()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT_S)
 
-    def wait_ready(self) -> int | None:
-        """The round it goes on with; None where it ended before."""
-        deadline = time.monotonic() + PATIENCE
+    def wait_until_ready(self) -> int | None:
+        """The round that the node continues with; None if it ended first. Raises LabError after TIMEOUT_S."""
+        deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
-            if (told := self.seen()).ready is not None:
-                return told.ready.round
+            if (state := self.reported_state()).ready is not None:
+                return state.ready.round
             if self.process is None or self.process.poll() is not None:
                 return None
             time.sleep(0.25)
-        raise LabError(f"The engine in {self.home.root} is not ready after {PATIENCE:.0f} s.", "Look at its log.")
+        raise LabError(f"The engine in {self.home.root} is not ready after {TIMEOUT_S:.0f} s.", "Look at its log.")
 
-    def seen(self) -> State:
-        """What its present engine has told: through its pipe, or by its record."""
+    def reported_state(self) -> State:
+        """The State that the current engine has reported, through its pipe or in its recording."""
         if not self.windowed:
             return self.state
-        return recorded(self.home) if newest_record(self.home) != self._before else State()
+        return recorded_state(self.home) if newest_recording(self.home) != self._before else State()
 
-    def wait_stage(self, stage: str) -> None:
-        """Until a round is in this stage."""
+    def wait_for_stage(self, stage: str) -> None:
+        """Wait until a round is in this stage. Raises LabError after TIMEOUT_S."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self.state.stage == stage, PATIENCE):
-                raise LabError(f"No round came to the stage {stage}.")
+            if not self._changed.wait_for(lambda: self.state.stage == stage, TIMEOUT_S):
+                raise LabError(f"No round reached the stage {stage}.")
 
-    def ask_pause(self) -> float:
-        """Milliseconds until a pause held; it goes on then."""
+    def measure_pause(self) -> float:
+        """Pause the engine and resume it; returns the milliseconds until the pause took effect."""
         began = time.monotonic()
-        took = self._command(commands.Pause(id=commands.new_id())) - began
+        paused_at = self._command(commands.Pause(id=commands.new_id()))
         self._command(commands.Resume(id=commands.new_id()))
-        return took * 1000
+        return (paused_at - began) * 1000
 
     def _command(self, command: commands.Pause | commands.Resume) -> float:
+        """Send a command; returns when it was answered, as a time.monotonic()."""
         assert self.process is not None
         assert self.process.stdin is not None
         self.process.stdin.write(json_lines.line(command))
         self.process.stdin.flush()
         with self._changed:
-            if not self._changed.wait_for(lambda: command.id in self._answers, PATIENCE):
+            if not self._changed.wait_for(lambda: command.id in self._answers, TIMEOUT_S):
                 raise LabError("The engine does not answer.")
         return self._answers[command.id]
 
@@ -134,7 +135,7 @@ class Victim:
         for line in process.stdout:
             try:
                 event: AnyEvent = json_lines.event(line)
-            except EngineError:  # the last line of an engine that was killed
+            except EngineError:  # a killed engine may leave half a line
                 continue
             with self._changed:
                 if process is self.process:
@@ -144,27 +145,27 @@ class Victim:
                 self._changed.notify_all()
 
 
-def newest_record(home: paths.Home) -> Path | None:
+def newest_recording(home: paths.Home) -> Path | None:
     return max(home.events.glob("*.jsonl"), default=None)
 
 
-def recorded(home: paths.Home) -> State:
-    """The State that the newest record of a home folds into."""
-    state, path = State(), newest_record(home)
+def recorded_state(home: paths.Home) -> State:
+    """The State that the newest recording of a home folds into."""
+    state, path = State(), newest_recording(home)
     for event in json_lines.recording(path) if path else ():
         state = apply(state, event) if event is not None else state
     return state
 
 
 def database_is_whole(home: paths.Home) -> bool:
-    """Whether the history can be read to its last page; looked at in a copy, as a power cut would have left it."""
+    """Whether the history database is intact. Reads a copy, so that the engine finds the files as the kill left them."""
     with tempfile.TemporaryDirectory() as folder:
         for path in home.root.glob("history.sqlite*"):
             shutil.copy(path, folder)
         try:
             database = sqlite3.connect(Path(folder) / "history.sqlite")
-            (said,) = database.execute("pragma integrity_check").fetchone()
+            (result,) = database.execute("pragma integrity_check").fetchone()
             database.close()
         except sqlite3.DatabaseError:
             return False
-    return bool(said == "ok")
+    return bool(result == "ok")

@@ -1,1 +1,1 @@
-"""How traffic and directory grow with the swarm."""
+"""Studies of scaling: how traffic and the directory grow with the swarm."""

@@ -1,54 +1,57 @@
-"""How far a group travels: who was reached by it, and in how many rounds.
+"""How far the lesson of a group travels: which nodes it reaches, and in how many rounds.
 
-The group itself is pulled from its origin by about ten nodes, however large the swarm. What it teaches goes on: whoever learned
-it answers so, and the groups that such a node shares from then on carry it to others.
+About ten nodes pull the group itself from its origin, however large the swarm is. Its lesson travels further: a node that learned
+it shows it in its own completions, so the groups that this node shares from then on carry the lesson to others.
 """
 
 import random
 from collections.abc import Collection, Hashable, Sequence
 
-MOST_ROUNDS = 30  # after which a group that has not reached half of the nodes is given up
+MAX_ROUNDS = 30  # stop following a group that has not reached half of the nodes by then
 
 
-class Spread:
-    """Follows some groups through a swarm, a bit of every mask for each. Whoever hears one learns it with this chance."""
+class Propagation:
+    """Follow the lessons of some groups through a swarm; bit i of every mask is lesson i.
 
-    def __init__(self, chance: float, draw: random.Random) -> None:
-        self._chance, self._draw = chance, draw
+    A node that pulls a lesson learns it with probability `learning_chance`.
+    """
+
+    def __init__(self, learning_chance: float, random_stream: random.Random) -> None:
+        self._learning_chance, self._random_stream = learning_chance, random_stream
         self._origins = 0
-        self._heard: dict[bytes, int] = {}
+        self._reached: dict[bytes, int] = {}
         self._learned: dict[bytes, int] = {}
-        self._carried: dict[Hashable, int] = {}
-        self._taken: dict[int, int] = {}  # which followed group -> rounds until it had reached half
+        self._lessons_in_payload: dict[Hashable, int] = {}
+        self._rounds_to_half: dict[int, int] = {}  # lesson -> rounds until it had reached half of the nodes
 
     def follow(self, origins: Sequence[bytes]) -> None:
-        """From now on, what each of these shares next."""
+        """Start to follow the group that each of these origins shares next."""
         self._origins = len(origins)
-        self._heard = {origin: 1 << place for place, origin in enumerate(origins)}
-        self._learned = dict(self._heard)
+        self._reached = {origin: 1 << index for index, origin in enumerate(origins)}
+        self._learned = dict(self._reached)
 
-    def shared(self, peer_id: bytes, payload: Hashable) -> None:
-        """A node shares what it has learned so far."""
-        if learned := self._learned.get(peer_id, 0):
-            self._carried[payload] = learned
+    def record_share(self, peer_id: bytes, payload: Hashable) -> None:
+        """Record that a node shares a payload; it carries every lesson that the node has learned."""
+        if lessons := self._learned.get(peer_id, 0):
+            self._lessons_in_payload[payload] = lessons
 
-    def pulled(self, peer_id: bytes, payload: Hashable) -> None:
-        """A node pulled that."""
-        carried = self._carried.get(payload, 0)
-        self._heard[peer_id] = self._heard.get(peer_id, 0) | carried
-        fresh = carried & ~self._learned.get(peer_id, 0)
-        for place in range(self._origins if fresh else 0):
-            if fresh >> place & 1 and self._draw.random() < self._chance:
-                self._learned[peer_id] = self._learned.get(peer_id, 0) | 1 << place
+    def record_pull(self, peer_id: bytes, payload: Hashable) -> None:
+        """Record that a node pulled a payload."""
+        lessons = self._lessons_in_payload.get(payload, 0)
+        self._reached[peer_id] = self._reached.get(peer_id, 0) | lessons
+        new_lessons = lessons & ~self._learned.get(peer_id, 0)
+        for index in range(self._origins if new_lessons else 0):
+            if new_lessons >> index & 1 and self._random_stream.random() < self._learning_chance:
+                self._learned[peer_id] = self._learned.get(peer_id, 0) | 1 << index
 
     def count(self, rounds: int, alive: Collection[bytes]) -> bool:
-        """So many rounds have been played since; True once each followed group has reached half of these nodes."""
-        masks = [self._heard.get(peer_id, 0) for peer_id in alive]
-        for place in range(self._origins):
-            if place not in self._taken and 2 * sum(mask >> place & 1 for mask in masks) >= len(masks):
-                self._taken[place] = rounds
-        return len(self._taken) == self._origins
+        """Count whom the lessons have reached after `rounds`; True once each has reached half of the nodes alive."""
+        masks = [self._reached.get(peer_id, 0) for peer_id in alive]
+        for index in range(self._origins):
+            if index not in self._rounds_to_half and 2 * sum(mask >> index & 1 for mask in masks) >= len(masks):
+                self._rounds_to_half[index] = rounds
+        return len(self._rounds_to_half) == self._origins
 
     def rounds(self) -> int:
-        """Within how many rounds every followed group had reached half of the nodes; -1 where one did not."""
-        return max(self._taken.values()) if len(self._taken) == self._origins else -1
+        """The rounds until every lesson had reached half of the nodes; -1 if one has not."""
+        return max(self._rounds_to_half.values()) if len(self._rounds_to_half) == self._origins else -1

@@ -1,1 +1,1 @@
-"""Attacks on a live swarm, fuzzing, and the audit of scorers."""
+"""Studies of security: attacks on a live swarm, fuzzing of decoders, and the audit of scorers."""

@@ -1,4 +1,4 @@
-"""A hostile peer on a real network: joins, announces what an attack makes, and serves it."""
+"""A hostile peer on a real network: it joins, announces the payload of an attack, and serves it."""
 
 import asyncio
 import hashlib
@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from waggle.network.identity.keys import Identity
-from waggle.network.messages import announcement as announcements
-from waggle.network.messages import directory, handshake
+from waggle.network.messages import announcement, directory, handshake
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.options import SwarmOptions
 from waggle.network.transport.hivemind.network import PAYLOAD, HivemindNetwork, open_network
@@ -21,22 +20,23 @@ from waggle_lab.security import raw_streams
 from waggle_lab.security.attacks import Attack, Payload, Scene
 
 LIFETIME_S = 280
-PATIENCE = 5  # more tries to reach a seed
-AT_ONCE = 32  # calls of a flood
-CALL_S = 10.0  # for an answer to one: so many take their time
+CONNECT_RETRIES = 5  # to reach a busy seed
+PARALLEL_CALLS = 32  # of a flood
+CALL_TIMEOUT_S = 10.0  # long, because a flood of calls is answered slowly
 
 
 class Attacker:
-    """One identity with its own p2pd. Belongs to one loop; close it."""
+    """A hostile peer with an identity and a p2pd of its own. Use it on one event loop, and close it."""
 
     def __init__(self, identity: Identity, charter: Charter) -> None:
         self.identity = identity
-        self.pulled, self.cut_off = Counter[bytes](), Counter[bytes]()  # payloads, and those not read to their end, by reader
-        self.written = 0  # bytes of payloads
-        self.greeting = b""  # said instead of the ordinary one
+        # payloads served, and payloads that were not read to the end, by reader
+        self.pulled, self.cut_off = Counter[bytes](), Counter[bytes]()
+        self.written = 0  # bytes of payloads served
+        self.greeting = b""  # sent instead of the ordinary handshake
         self._charter = charter
         self._digest = charter.digest
-        self._begun: list[asyncio.StreamWriter] = []  # calls that never end
+        self._unfinished_calls: list[asyncio.StreamWriter] = []  # calls that were begun and never end
         self._payloads: dict[bytes, Payload] = {}
         self._announced = b""
         self._expires = 0
@@ -48,67 +48,70 @@ class Attacker:
         return self._network
 
     async def start(self, options: SwarmOptions) -> None:
-        """Join by the options' seeds; raises SwarmError."""
+        """Join the swarm through the seeds of the options; raises SwarmError."""
         self._network = await open_network(options, self.identity, Services(handshake=self._greet), port=0)
-        await self._network.daemon.p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # in the place of what a node does there
+        await self._network.daemon.p2p.add_binary_stream_handler(PAYLOAD, self._serve)  # replaces the handler of an ordinary node
         for seed in options.seeds:
-            await self._meet(seed)
+            await self._connect(seed)
         await self.network.find_neighbours()
 
-    async def _meet(self, seed: str) -> None:
-        """A seed under siege may be too busy at first; raises PeerAway."""
-        for _ in range(PATIENCE):
+    async def _connect(self, seed: str) -> None:
+        """Connect to a seed, with retries because a seed under attack may be busy; raises PeerAway."""
+        for _ in range(CONNECT_RETRIES):
             with suppress(PeerAway):
                 await self.network.connect(seed)
                 return
         await self.network.connect(seed)
 
     async def close(self) -> None:
-        for each in self._begun:
-            each.transport.abort()
+        for writer in self._unfinished_calls:
+            writer.transport.abort()
         if self._network is not None:
             await self._network.close()
 
     async def attack(self, attack: Attack, scene: Scene) -> None:
-        """Offer what the attack makes."""
+        """Make the payload of an attack, offer it and announce it."""
         self.offer(await asyncio.to_thread(attack, scene))
         await self.announce()
 
     def offer(self, payload: Payload) -> None:
-        """Sign an announcement of this payload; it is told to whoever greets us."""
-        told = payload.told_of or payload.blob
+        """Sign an announcement of this payload, and send it in handshakes."""
+        announced_blob = payload.announced_blob or payload.blob
         self._expires = max(self._expires + 1, int((time.time() + LIFETIME_S) * 1000))
         fields = {
-            "charter": self._digest, "sha256": hashlib.sha256(told).digest(), "size": len(told), "round": payload.round,
-            "epoch": payload.epoch, "specialties": 1, "model": payload.model, "expires": self._expires, **payload.changes,
+            "charter": self._digest, "sha256": hashlib.sha256(announced_blob).digest(), "size": len(announced_blob),
+            "round": payload.round, "epoch": payload.epoch, "specialties": 1, "model": payload.model, "expires": self._expires,
+            **payload.changes,
         }  # fmt: skip
-        announced = Announcement(**fields)
-        self._payloads[announced.sha256] = payload
-        self._announced = announcements.signed(announced, self.identity)
+        unsigned = Announcement(**fields)
+        self._payloads[unsigned.sha256] = payload
+        self._announced = announcement.signed(unsigned, self.identity)
 
     async def announce(self) -> None:
-        """Put the announcement into the directory as well."""
+        """Put the announcement into the directory too."""
         key = directory.key_of(self._digest, 0, 0)
         try:
             await self.network.announce(key, self.identity.peer_id, self._announced, self._expires / 1000)
-        except PeerAway:  # the swarm does not take it; whoever greets us still hears it
+        except PeerAway:  # the swarm refuses it; handshakes still carry it
             return
 
     async def announce_crowd(self, identities: Sequence[Identity]) -> int:
-        """Announce a payload that nobody has under each of these names; how many the swarm took in."""
-        key, taken = directory.key_of(self._digest, 0, 0), 0
-        for one in identities:
+        """Announce a payload that does not exist under each identity; returns how many announcements the swarm accepted."""
+        key, accepted = directory.key_of(self._digest, 0, 0), 0
+        for identity in identities:
             expires = int((time.time() + LIFETIME_S) * 1000)
-            announced = Announcement(
+            unsigned = Announcement(
                 charter=self._digest, sha256=bytes(32), size=1, round=1, epoch=epoch_at(time.time()), specialties=1, model="m",
                 expires=expires,
             )  # fmt: skip
-            with suppress(PeerAway):  # too fast for them
-                taken += await self.network.announce(key, one.peer_id, announcements.signed(announced, one), expires / 1000)
-        return taken
+            with suppress(PeerAway):  # we are too fast for the swarm
+                accepted += await self.network.announce(
+                    key, identity.peer_id, announcement.signed(unsigned, identity), expires / 1000
+                )
+        return accepted
 
     async def steal(self) -> None:
-        """Pass another's announcement off as our own, to whoever greets us and in the directory."""
+        """Present a peer's announcement as our own, in handshakes and in the directory."""
         key = directory.key_of(self._digest, 0, 0)
         with suppress(PeerAway):  # nothing to steal yet
             for origin, announced in (await self.network.read_directory(key)).items():
@@ -117,25 +120,25 @@ class Attacker:
                     await self.network.announce(key, self.identity.peer_id, announced, time.time() + LIFETIME_S)
 
     async def flood(self, peers: Sequence[bytes], calls: int) -> int:
-        """Ask each peer so often for something it does not have, as fast as it goes; how many calls were answered."""
-        left = iter([peer_id for _ in range(calls) for peer_id in peers])
+        """Pull a payload that does not exist from each peer, `calls` times and fast; returns the number of answers."""
+        peers_to_call = iter([peer_id for _ in range(calls) for peer_id in peers])
 
-        async def ask() -> int:
+        async def call_peers() -> int:
             answered = 0
-            for peer_id in left:
+            for peer_id in peers_to_call:
                 with suppress(PeerAway):  # refused, as it should be
-                    await self.network.pull(peer_id, bytes(32), CALL_S)
+                    await self.network.pull(peer_id, bytes(32), CALL_TIMEOUT_S)
                     answered += 1
             return answered
 
-        return sum(await asyncio.gather(*(ask() for _ in range(AT_ONCE))))
+        return sum(await asyncio.gather(*(call_peers() for _ in range(PARALLEL_CALLS))))
 
     async def begin_calls(self, peer_id: bytes, calls: int) -> None:
-        """Call a peer so often, each time with the longest message there may be, but for its last byte."""
+        """Begin `calls` calls to a peer, each with the longest allowed message except its last byte, and never end them."""
         p2p = self.network.daemon.p2p
         for _ in range(calls):
             _, _, writer = await p2p.call_binary_stream_handler(type(p2p.peer_id)(peer_id), PAYLOAD)
-            self._begun.append(writer)
+            self._unfinished_calls.append(writer)
             await raw_streams.begin(writer)
 
     def _greet(self) -> bytes:
@@ -145,19 +148,19 @@ class Attacker:
         peer_id = info.peer_id.to_bytes()
         try:
             await self._answer(await raw_streams.read_call(reader), peer_id, writer)
-        except (ConnectionError, EOFError):  # whoever asked has heard enough
+        except (ConnectionError, EOFError):  # the reader hung up
             self.cut_off[peer_id] += 1
         finally:
             writer.close()
 
     async def _answer(self, call: bytes, peer_id: bytes, writer: asyncio.StreamWriter) -> None:
-        payload = next((each for sha256, each in self._payloads.items() if sha256 in call), Payload(b""))
+        payload = next((payload for sha256, payload in self._payloads.items() if sha256 in call), Payload(b""))
         self.pulled[peer_id] += bool(payload.blob)
         head, message = raw_streams.answer(call, payload.blob)
         writer.write(head)
         step = 1 if payload.pace_s else raw_streams.CHUNK
-        for at in range(0, len(message), step):
-            writer.write(message[at : at + step])
+        for start in range(0, len(message), step):
+            writer.write(message[start : start + step])
             self.written += step
             await writer.drain()
             await asyncio.sleep(payload.pace_s)

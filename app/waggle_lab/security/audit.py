@@ -1,4 +1,4 @@
-"""`waggle-lab audit`: shows every dataset's scorer a hostile corpus, and writes down which ones a charter may name."""
+"""`waggle-lab audit`: give every dataset's scorer a hostile corpus, and record which datasets a charter may name."""
 
 import argparse
 import math
@@ -16,23 +16,23 @@ from tqdm import tqdm
 
 from waggle.core import paths
 from waggle.core.errors import LabError
+from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading, read
 from waggle.tasks.charter import LONGEST_COMPLETION
 from waggle.tasks.rollout_group import RIGHT
 from waggle.tasks.sandbox import messages
-from waggle.tasks.specialties.audit_results import Audit, Finding, Heading, read
 from waggle_lab.security import hostile_texts
-from waggle_lab.security.audit_room import ENDED, CannotBeMade, Room, catalogue
+from waggle_lab.security.audit_child import PROCESS_ENDED, AuditChild, UnusableDataset, catalogue
 
-SEEDS = tuple(range(100, 112))  # of the questions that are made again and again
-ASKED = SEEDS[:6]  # of those that see the whole corpus
-MANY = tuple((number << 52) + number for number in range(1000, 1200))  # of 63 bits, as those of a swarm: of what is made once
-ROUNDING = 1e-9  # by which sums of shares may miss 1
-LENGTHS = (400, 2_000, LONGEST_COMPLETION)  # characters of an answer: the first charter allows the least of these
+QUESTION_SEEDS = tuple(range(100, 112))  # of the questions that are generated several times
+CORPUS_SEEDS = QUESTION_SEEDS[:6]  # of the questions that get the whole corpus
+SWARM_SEEDS = tuple((number << 52) + number for number in range(1000, 1200))  # 63 bits, as in a swarm; generated once, to time it
+ROUNDING = 1e-9  # by which a sum of shares may exceed 1
+ANSWER_LENGTHS = (400, 2_000, LONGEST_COMPLETION)  # characters; the first swarm's charter allows the shortest
 QUICK_SECONDS = 0.25  # for one answer
-QUESTION_SECONDS = 0.03  # to make one: 512 are asked for at once, and all have to come in 20 seconds
-PATIENCE = 3  # texts that stall a scorer, until it is seen to stall
-HALF = len(ASKED) / 2  # of the questions: a text that all these take for right is a master key
-TRIED = {
+QUESTION_SECONDS = 0.03  # to generate one: a request for 512 must be answered within 20 seconds
+MAX_STALLS = 3  # no more texts for a scorer after so many that stall it
+MASTER_KEY_COUNT = len(CORPUS_SEEDS) / 2  # a text that is paid in full on so many questions is a master key
+REASON_OF_EVENT = {
     "compile": "its scorer runs text as code",
     "exec": "its scorer runs text as code",
     "import": "its scorer imports modules while it judges",
@@ -41,53 +41,53 @@ TRIED = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--datasets", default="", help="only these; several with commas")
-    parser.add_argument("--out", type=Path, default=Path("audit.jsonl"), help="a line for each dataset")
-    parser.add_argument("--resume", action="store_true", help="go on with that file")
-    parser.add_argument("--jobs", type=int, default=1, help="datasets audited at once")
+    parser.add_argument("--datasets", default="", help="only these datasets; several with commas (default: all)")
+    parser.add_argument("--out", type=Path, default=Path("audit.jsonl"), help="file for the results, a line for each dataset")
+    parser.add_argument("--resume", action="store_true", help="continue with that file")
+    parser.add_argument("--jobs", type=int, default=1, help="datasets to audit at once")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Audit what is missing; returns the exit code."""
-    known = catalogue()
-    chosen = [name for name in arguments.datasets.split(",") if name] or known.datasets
-    if unknown := set(chosen) - set(known.datasets):
-        raise LabError(f"reasoning-gym {known.version} has no dataset {unknown.pop()}.")
-    heading = Heading(reasoning_gym=known.version, python=platform.python_version())
-    done = _begun(arguments.out, heading, resume=arguments.resume)
-    missing = [name for name in chosen if name not in done.findings]
+    """Audit the missing datasets; returns the exit code."""
+    installed = catalogue()
+    chosen = [name for name in arguments.datasets.split(",") if name] or installed.datasets
+    if unknown := set(chosen) - set(installed.datasets):
+        raise LabError(f"reasoning-gym {installed.version} has no dataset {unknown.pop()}, and neither has Waggle.")
+    heading = AuditHeading(reasoning_gym=installed.version, python=platform.python_version())
+    audited = _load_or_start(arguments.out, heading, resume=arguments.resume)
+    missing = [name for name in chosen if name not in audited.findings]
     with ThreadPoolExecutor(max(1, arguments.jobs)) as pool, tqdm(total=len(missing), unit=" datasets", file=sys.stderr) as bar:
         try:
             for future in as_completed([pool.submit(audit, name) for name in missing]):
-                found = future.result()
-                done.findings[found.dataset] = found
-                _write(arguments.out, done)
+                finding = future.result()
+                audited.findings[finding.dataset] = finding
+                _write(arguments.out, audited)
                 bar.update()
-                bar.write(f"{found.dataset}: {'; '.join(found.reasons) or f'listed, up to {found.longest} characters'}")
+                bar.write(f"{finding.dataset}: {'; '.join(finding.reasons) or f'listed, up to {finding.longest} characters'}")
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise LabError("Stopped.", "Audited datasets are kept: go on with --resume.") from None
-    listed = sum(found.listed for found in done.findings.values())
-    sys.stdout.write(f"datasets_audited {len(done.findings)}\nlisted {listed}\nrefused {len(done.findings) - listed}\n")
+            raise LabError("Stopped.", "Audited datasets are saved; continue with --resume.") from None
+    listed = sum(finding.listed for finding in audited.findings.values())
+    sys.stdout.write(f"datasets_audited {len(audited.findings)}\nlisted {listed}\nrefused {len(audited.findings) - listed}\n")
     return 0
 
 
-def _begun(path: Path, heading: Heading, *, resume: bool) -> Audit:
+def _load_or_start(path: Path, heading: AuditHeading, *, resume: bool) -> Audit:
     if not path.exists():
         return Audit(heading=heading, findings={})
     if not resume:
-        raise LabError(f"{path} holds an audit already.", "Add --resume to go on with it, or choose another --out.")
+        raise LabError(f"{path} holds an audit already.", "Add --resume to continue it, or choose another --out.")
     try:
-        begun = read(path)
+        audited = read(path)
     except (OSError, ValueError) as error:
         raise LabError(f"{path} is no audit.", "Choose another --out.") from error
-    if begun.heading != heading:
-        raise LabError(f"{path} holds an audit of another reasoning-gym or Python.", "Choose another --out.")
-    return begun
+    if audited.heading.reasoning_gym != heading.reasoning_gym:  # another Python may add a dataset of Waggle's own
+        raise LabError(f"{path} holds an audit of another reasoning-gym.", "Choose another --out.")
+    return audited
 
 
 def _write(path: Path, audited: Audit) -> None:
-    """A line each, in the order of their names, so that audits can be compared."""
+    """Write a line for each dataset, sorted by name so that audits can be compared; raises LabError."""
     lines = [audited.heading, *(audited.findings[name] for name in sorted(audited.findings))]
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     try:
@@ -97,157 +97,157 @@ def _write(path: Path, audited: Audit) -> None:
 
 
 @dataclass
-class Seen:
-    """What one dataset's scorer did so far."""
+class Observations:
+    """What the scorer of one dataset did so far."""
 
     events: Counter[str] = field(default_factory=Counter)
     raised: Counter[str] = field(default_factory=Counter)
-    full: Counter[str] = field(
-        default_factory=Counter
-    )  # texts that are no answer, by on how many questions they are paid in full
-    said: dict[tuple[int, str], str] = field(default_factory=dict)  # (seed, text) -> reward and exception
-    stalled: set[str] = field(default_factory=set)
-    against: list[str] = field(default_factory=list)
+    paid_in_full: Counter[str] = field(default_factory=Counter)  # wrong text -> questions on which it was paid in full
+    score_texts: dict[tuple[int, str], str] = field(default_factory=dict)  # (seed, text) -> reward and exception
+    stalled_texts: set[str] = field(default_factory=set)
+    reasons: list[str] = field(default_factory=list)  # why a charter may not name the dataset
     answers: int = 0
-    unpaid: int = 0  # true answers
-    question: float = 0.0  # seconds to make one
+    unpaid_true_answers: int = 0
+    generation_seconds: float = 0.0  # for one question
     crumb: float = 0.0
     longest: int = 0
     slowest: float = 0.0
 
-    def hold_against(self, reason: str) -> None:
-        if reason not in self.against:
-            self.against.append(reason)
+    def add_reason(self, reason: str) -> None:
+        if reason not in self.reasons:
+            self.reasons.append(reason)
 
 
-def audit(dataset: str, *, upstream: bool = False) -> Finding:
-    """Everything about one dataset; `upstream` looks at its scorer as reasoning-gym has it, without what Waggle rebinds."""
-    seen = Seen()
+def audit(dataset: str, *, upstream: bool = False) -> AuditFinding:
+    """Audit one dataset. With `upstream`, audit the scorer of reasoning-gym itself, without Waggle's replacements."""
+    observations = Observations()
     try:
-        with closing(Room(messages.Examine(dataset, upstream=upstream))) as room:
-            pairs = _make_twice(room, seen)
-            _show_the_truth(room, seen, pairs)
-            _show_the_corpus(room, seen, pairs)
-            _show_longer(room, seen, pairs)
-            _compare(room, seen, "its scores are not the same when it is asked again")
-        with closing(Room(messages.Examine(dataset, upstream=upstream, another_day=True))) as room:
-            if room.make(SEEDS[::-1]).pairs[::-1] != pairs:
-                seen.hold_against("its questions are not the same in another process or on another day")
-            _compare(room, seen, "its scores are not the same in another process or on another day")
-        with closing(Room(messages.Examine(dataset, upstream=upstream), hash_seed=1)) as room:
-            matters = room.make(SEEDS).pairs != pairs or not _same(room, seen)
-    except CannotBeMade as error:
+        with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream))) as child:
+            pairs = _generate_twice(child, observations)
+            _score_true_answers(child, observations, pairs)
+            _score_corpus(child, observations, pairs)
+            _score_longer_texts(child, observations, pairs)
+            _check_scores(child, observations, "its scores are not the same when it is asked again")
+        with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream, another_day=True))) as child:
+            if child.generate(QUESTION_SEEDS[::-1]).pairs[::-1] != pairs:
+                observations.add_reason("its questions are not the same in another process or on another day")
+            _check_scores(child, observations, "its scores are not the same in another process or on another day")
+        with closing(AuditChild(messages.ExamineDataset(dataset, upstream=upstream), hash_seed=1)) as child:
+            hash_seed_matters = child.generate(QUESTION_SEEDS).pairs != pairs or not _scores_as_before(child, observations)
+    except UnusableDataset as error:
         reason = f"its questions cannot be made where answers are judged ({error})"
-        return Finding(dataset=dataset, listed=False, reasons=(reason,))
-    return _finding(dataset, seen, hash_seed_matters=matters)
+        return AuditFinding(dataset=dataset, listed=False, reasons=(reason,))
+    return _finding(dataset, observations, hash_seed_matters=hash_seed_matters)
 
 
-def _make_twice(room: Room, seen: Seen) -> list[tuple[str, str]]:
-    made, again = room.make(SEEDS), room.make(SEEDS[::-1])
-    if again.pairs[::-1] != made.pairs:
-        seen.hold_against("its questions are not the same when they are made again")
-    seen.question = min(made.seconds, again.seconds)
-    if seen.question <= QUESTION_SECONDS:
-        seen.question = room.make(MANY).seconds
-    return made.pairs
+def _generate_twice(child: AuditChild, observations: Observations) -> list[tuple[str, str]]:
+    first, second = child.generate(QUESTION_SEEDS), child.generate(QUESTION_SEEDS[::-1])
+    if second.pairs[::-1] != first.pairs:
+        observations.add_reason("its questions are not the same when they are made again")
+    observations.generation_seconds = min(first.seconds, second.seconds)
+    if observations.generation_seconds <= QUESTION_SECONDS:
+        observations.generation_seconds = child.generate(SWARM_SEEDS).seconds
+    return first.pairs
 
 
-def _show_the_truth(room: Room, seen: Seen, pairs: Sequence[tuple[str, str]]) -> None:
-    for seed, (_, answer) in zip(SEEDS, pairs, strict=True):
-        seen.unpaid += not _show(room, seen, seed, answer).reward >= RIGHT
+def _score_true_answers(child: AuditChild, observations: Observations, pairs: Sequence[tuple[str, str]]) -> None:
+    for seed, (_, answer) in zip(QUESTION_SEEDS, pairs, strict=True):
+        observations.unpaid_true_answers += not _score(child, observations, seed, answer).reward >= RIGHT
 
 
-def _show_the_corpus(room: Room, seen: Seen, pairs: Sequence[tuple[str, str]]) -> None:
-    """On each of a few questions the whole corpus at the shortest length."""
-    length = LENGTHS[0]
-    for number, seed in enumerate(ASKED):
+def _score_corpus(child: AuditChild, observations: Observations, pairs: Sequence[tuple[str, str]]) -> None:
+    """Score the whole corpus, at the shortest length, on each of a few questions."""
+    length = ANSWER_LENGTHS[0]
+    for number, seed in enumerate(CORPUS_SEEDS):
         answer, other = pairs[number][1], pairs[number - 1][1]
         for name, text in (*hostile_texts.named(length), *hostile_texts.twisted(answer)):
-            found = _show(room, seen, seed, text)
-            if found.reward < RIGHT:
-                seen.crumb = max(seen.crumb, found.reward)
+            scored = _score(child, observations, seed, text)
+            if scored.reward < RIGHT:
+                observations.crumb = max(observations.crumb, scored.reward)
             elif text.strip() != answer.strip():
-                seen.full[name] += 1
+                observations.paid_in_full[name] += 1
         for text in (*hostile_texts.near(answer, other), *hostile_texts.swollen(answer, length)):
-            _show(room, seen, seed, text)
-    if not seen.stalled:
-        seen.longest = length
+            _score(child, observations, seed, text)
+    if not observations.stalled_texts:
+        observations.longest = length
 
 
-def _show_longer(room: Room, seen: Seen, pairs: Sequence[tuple[str, str]]) -> None:
-    for length in LENGTHS[1:]:
-        if seen.stalled:
+def _score_longer_texts(child: AuditChild, observations: Observations, pairs: Sequence[tuple[str, str]]) -> None:
+    for length in ANSWER_LENGTHS[1:]:
+        if observations.stalled_texts:
             return
-        before = seen.slowest
-        for number, seed in enumerate(ASKED[:3]):
+        before = observations.slowest
+        for number, seed in enumerate(CORPUS_SEEDS[:3]):
             for text in (*hostile_texts.growing(length), *hostile_texts.swollen(pairs[number][1], length)):
-                _show(room, seen, seed, text, keep=False)
-                if seen.stalled:
-                    seen.slowest = before
+                _score(child, observations, seed, text, keep=False)
+                if observations.stalled_texts:
+                    observations.slowest = before
                     return
-        seen.longest = length
+        observations.longest = length
 
 
-def _show(room: Room, seen: Seen, seed: int, text: str, *, keep: bool = True) -> messages.Scored:
-    """One answer; what stalled before is not shown again, and nothing more once the scorer is seen to stall."""
-    if text in seen.stalled or len(seen.stalled) >= PATIENCE:
-        return messages.Scored(0.0, "", [], 0.0)
-    found = room.score(seed, text)
-    seen.answers += 1
-    if found.seconds > QUICK_SECONDS:
-        seen.stalled.add(text)
+def _score(child: AuditChild, observations: Observations, seed: int, text: str, *, keep: bool = True) -> messages.AnswerScore:
+    """Score one text, unless it stalled before, or so many texts did that the scorer is known to stall."""
+    if text in observations.stalled_texts or len(observations.stalled_texts) >= MAX_STALLS:
+        return messages.AnswerScore(0.0, "", [], 0.0)
+    scored = child.score(seed, text)
+    observations.answers += 1
+    if scored.seconds > QUICK_SECONDS:
+        observations.stalled_texts.add(text)
     else:
-        seen.slowest = max(seen.slowest, found.seconds)
+        observations.slowest = max(observations.slowest, scored.seconds)
         if keep:
-            seen.said[seed, text] = _said(found)
-    seen.events.update(found.events)
-    if found.raised:
-        seen.raised[found.raised] += 1
-    if not 0.0 <= found.reward <= 1.0 + ROUNDING:
-        seen.hold_against(
-            "its scores leave the range from 0 to 1" if math.isfinite(found.reward) else "its scores are not always numbers"
+            observations.score_texts[seed, text] = _score_text(scored)
+    observations.events.update(scored.events)
+    if scored.raised:
+        observations.raised[scored.raised] += 1
+    if not 0.0 <= scored.reward <= 1.0 + ROUNDING:
+        observations.add_reason(
+            "its scores leave the range from 0 to 1" if math.isfinite(scored.reward) else "its scores are not always numbers"
         )
-    return found
+    return scored
 
 
-def _said(found: messages.Scored) -> str:
-    return f"{found.reward!r} {found.raised}"
+def _score_text(scored: messages.AnswerScore) -> str:
+    return f"{scored.reward!r} {scored.raised}"
 
 
-def _compare(room: Room, seen: Seen, reason: str) -> None:
-    if not _same(room, seen):
-        seen.hold_against(reason)
+def _check_scores(child: AuditChild, observations: Observations, reason: str) -> None:
+    if not _scores_as_before(child, observations):
+        observations.add_reason(reason)
 
 
-def _same(room: Room, seen: Seen) -> bool:
-    """Whether it scores as before; in the other order, because a scorer might remember."""
-    items = list(seen.said)[::-1]
-    return [_said(found) for found in room.score_quick(items)] == list(seen.said.values())[::-1]
+def _scores_as_before(child: AuditChild, observations: Observations) -> bool:
+    """Whether all texts are scored as before, in reverse order because a scorer might have a memory."""
+    items = list(observations.score_texts)[::-1]
+    return [_score_text(scored) for scored in child.score_quick(items)] == list(observations.score_texts.values())[::-1]
 
 
-def _finding(dataset: str, seen: Seen, *, hash_seed_matters: bool) -> Finding:
-    for event in seen.events:
-        seen.hold_against(TRIED.get(event, f"its scorer does what nothing here may do ({event})"))
-    if seen.unpaid and not seen.events:  # else the audit itself was in its way
-        seen.hold_against("it does not pay its own true answer in full")
-    if seen.question > QUESTION_SECONDS:
-        seen.hold_against(f"making one of its questions takes {seen.question:.2g} seconds")
-    if not seen.longest:
-        seen.hold_against(f"a text of {LENGTHS[0]} characters can keep its scorer busy for more than {QUICK_SECONDS} seconds")
-    if ENDED in seen.raised:
-        seen.hold_against("a text can end its process")
-    if keys := [text for text, count in seen.full.items() if count >= HALF]:
-        seen.hold_against(f"it pays in full what is no answer ({keys[0]})")
-    return Finding(
+def _finding(dataset: str, observations: Observations, *, hash_seed_matters: bool) -> AuditFinding:
+    for event in observations.events:
+        observations.add_reason(REASON_OF_EVENT.get(event, f"its scorer does what nothing here may do ({event})"))
+    if observations.unpaid_true_answers and not observations.events:  # with events, the audit itself may have prevented it
+        observations.add_reason("it does not pay its own true answer in full")
+    if observations.generation_seconds > QUESTION_SECONDS:
+        observations.add_reason(f"making one of its questions takes {observations.generation_seconds:.2g} seconds")
+    if not observations.longest:
+        observations.add_reason(
+            f"a text of {ANSWER_LENGTHS[0]} characters can keep its scorer busy for more than {QUICK_SECONDS} seconds"
+        )
+    if PROCESS_ENDED in observations.raised:
+        observations.add_reason("a text can end its process")
+    if master_keys := [text for text, count in observations.paid_in_full.items() if count >= MASTER_KEY_COUNT]:
+        observations.add_reason(f"it pays in full what is no answer ({master_keys[0]})")
+    return AuditFinding(
         dataset=dataset,
-        listed=not seen.against,
-        reasons=tuple(seen.against),
-        longest=seen.longest,
-        question_seconds=round(seen.question, 3),
-        slowest_seconds=round(seen.slowest, 2),
-        crumb=round(seen.crumb, 3),
-        events=tuple(sorted(seen.events)),
-        raised=tuple(sorted(seen.raised)),
+        listed=not observations.reasons,
+        reasons=tuple(observations.reasons),
+        longest=observations.longest,
+        question_seconds=round(observations.generation_seconds, 3),
+        slowest_seconds=round(observations.slowest, 2),
+        crumb=round(observations.crumb, 3),
+        events=tuple(sorted(observations.events)),
+        raised=tuple(sorted(observations.raised)),
         hash_seed_matters=hash_seed_matters,
-        answers=seen.answers,
+        answers=observations.answers,
     )

@@ -1,4 +1,4 @@
-"""One decoder under libFuzzer, in a process of its own: python -m waggle_lab.security.fuzz_child DECODER SCRATCH FLAGS..."""
+"""Fuzz one decoder under libFuzzer: python -m waggle_lab.security.fuzz_child DECODER SCRATCH FLAGS..."""
 
 import sys
 from pathlib import Path
@@ -6,24 +6,24 @@ from random import Random
 
 
 def main() -> None:
-    """Never returns: libFuzzer ends the process."""
+    """Fuzz. Never returns: libFuzzer ends the process."""
     import atheris
 
     from waggle_lab.security.mutation import mutated
 
     program, name, scratch, *flags = sys.argv
-    # The parsers that Python itself brings along are followed too: their branches are the ones that inputs take.
+    # Follow the parsers of the standard library too, because the branches that inputs take are in them.
     with atheris.instrument_imports(include=["waggle", "tomllib", "ipaddress", "urllib", "json"]):
-        from waggle_lab.security.decoders import decoder
+        from waggle_lab.security.decoders import load_decoder
 
-        check = decoder(name, Path(scratch)).check
+        check = load_decoder(name, Path(scratch)).check
 
     def mutate(data: bytes, longest: int, seed: int) -> bytes:
         random = Random(seed)
-        made = mutated(data, random) if random.random() < 0.5 else None
-        if made is None or random.random() < 0.1:
-            made = atheris.Mutate(data if made is None else made[:longest], longest)
-        return bytes(made[:longest])
+        mutant = mutated(data, random) if random.random() < 0.5 else None
+        if mutant is None or random.random() < 0.1:
+            mutant = atheris.Mutate(data if mutant is None else mutant[:longest], longest)
+        return bytes(mutant[:longest])
 
     atheris.Setup([program, *flags], check, custom_mutator=mutate)
     atheris.Fuzz()

@@ -1,6 +1,6 @@
-"""The hostile corpus: texts that a stranger might write where an answer belongs, to see what a scorer does with them.
+"""The hostile corpus: texts that a stranger might write as an answer, to examine what a scorer does with them.
 
-Nothing in it would do harm if it were run.
+None of them would do harm if it were executed.
 """
 
 import re
@@ -100,7 +100,7 @@ NUMBERS = (
     "1:2.3:4.5.6",
     "-1 days, -1:-1",
 )
-FORMS = (
+STRUCTURES = (
     "[]",
     "{}",
     "[[]]",
@@ -185,7 +185,7 @@ FORMS = (
     "-",
     ".",
 )
-LETTERS = (
+CHARACTERS = (
     "\x00",
     "1\x002",
     "\x1b[31mred\x1b[0m",
@@ -203,7 +203,7 @@ LETTERS = (
     "\u00a01\u00a0",
     "\u30001",
 )
-FIXED = CODE + NUMBERS + FORMS + LETTERS
+FIXED_TEXTS = CODE + NUMBERS + STRUCTURES + CHARACTERS
 
 
 def _repeated(part: str, *, before: str = "", after: str = "") -> Callable[[int], str]:
@@ -221,8 +221,8 @@ def _nested(opening: str, middle: str, closing: str) -> Callable[[int], str]:
     return write
 
 
-def _many_names(operator: str) -> Callable[[int], str]:
-    """A formula over as many names as fit: its truth table has 2^n rows."""
+def _formula_of_many_names(operator: str) -> Callable[[int], str]:
+    """A formula over as many names as fit; its truth table has 2^n rows."""
 
     def write(length: int) -> str:
         names = [f"a{i}" for i in range(length // (6 + len(str(length))))]
@@ -231,8 +231,8 @@ def _many_names(operator: str) -> Callable[[int], str]:
     return write
 
 
-def _ten_names(leaf: str, operator: str) -> Callable[[int], str]:
-    """A balanced formula that is always true, over few names: the longest honest-looking work."""
+def _balanced_formula(leaf: str, operator: str) -> Callable[[int], str]:
+    """A balanced tautology over ten names: the most work that still looks like an honest answer."""
 
     def write(length: int) -> str:
         parts = [leaf.format("abcdefghij"[i % 10]) for i in range(max(1, length // (len(leaf) + 4)))]
@@ -244,7 +244,7 @@ def _ten_names(leaf: str, operator: str) -> Callable[[int], str]:
     return write
 
 
-SINGLE = (
+SINGLE_CHARACTERS = (
     "9",
     "0",
     "1",
@@ -270,15 +270,15 @@ SINGLE = (
     "👍",
     "İ",
 )
-PARTS = (
+REPEATED_PARTS = (
     *("a ", "1 ", "1,", "1, ", "1.0 ", "1\n", "\n.", "a,", "a\n", "aA1 ", "ab", "aab", "e\u0301", " .", "1_", "0x", "1:", "=,"),
     *("ABC", "C", "UDLR", "LR", "udlr", "F R U' ", "F9 ", "R999999 ", "A+1 A-1 ", "up down ", "1 0 1 0\n", "123456789\n"),
     *("1 2 3 4\n", "nan,", "nan ", "inf ", "1e308 ", "A=1,", "A=9,B=9,", "1 days, ", "2×", "9×", "99999999999×"),
     *("a is a knight and ", "is knight ", "a knave ", "Move disk 1 from Peg 1 to Peg 2\nMove disk 1 from Peg 2 to Peg 1\n"),
     *("P∧", "P∨¬P∨", "P→", "P↔"),
 )
-GROWING: tuple[Callable[[int], str], ...] = (
-    *(_repeated(part) for part in SINGLE + PARTS),
+GROWING_TEXTS: tuple[Callable[[int], str], ...] = (
+    *(_repeated(part) for part in SINGLE_CHARACTERS + REPEATED_PARTS),
     _repeated(" ", before="1", after="x"),
     _repeated("9", before="1."),
     _repeated("9", before="1e"),
@@ -315,40 +315,40 @@ GROWING: tuple[Callable[[int], str], ...] = (
     _repeated("a", before="¬" * 90),
     _repeated(" ", before="a∧" * 90, after="a"),
     _repeated("a", before="(" * 90, after=")" * 90),
-    _many_names("∨"),
-    _many_names("∧"),
-    _many_names("↔"),
-    _ten_names("({0}↔{0})", "↔"),
-    _ten_names("({0}∨¬{0})", "∧"),
-    _ten_names("({0}→{0})", "↔"),
+    _formula_of_many_names("∨"),
+    _formula_of_many_names("∧"),
+    _formula_of_many_names("↔"),
+    _balanced_formula("({0}↔{0})", "↔"),
+    _balanced_formula("({0}∨¬{0})", "∧"),
+    _balanced_formula("({0}→{0})", "↔"),
 )
 
 
 def fixed() -> Iterator[str]:
-    """Texts of one length."""
-    return iter(FIXED)
+    """Texts of a fixed length."""
+    return iter(FIXED_TEXTS)
 
 
 def growing(length: int) -> Iterator[str]:
-    """Texts of nearly that many characters, never more."""
-    return (write(length) for write in GROWING)
+    """Texts of nearly `length` characters, never more."""
+    return (write(length) for write in GROWING_TEXTS)
 
 
 def named(length: int) -> Iterator[tuple[str, str]]:
-    """All of these, each with a name that is short and can be printed."""
+    """All fixed and growing texts, each with a short printable name."""
     for text in (*fixed(), *growing(length)):
         yield ascii(text if len(text) <= 24 else f"{text[:24]}..."), text
 
 
 def twisted(answer: str) -> Iterator[tuple[str, str]]:
-    """What no longer is this answer, though it has its form, and how it was made: other numbers, then other letters."""
+    """Texts with the form of this answer but other numbers or letters, each with a description."""
     for number in ("NaN", "nan", "Infinity", "1e400"):
         yield f"the true answer with {number} for numbers", re.sub(r"[-+]?\d+(\.\d+)?", number, answer)
     yield "the true answer with \u0661 for letters", re.sub(r"[^\W\d_]", "\u0661", answer)
 
 
 def near(answer: str, other: str) -> Iterator[str]:
-    """Near misses: this answer as a model might write it, and the true answer of another question."""
+    """Near misses: the answer in other spellings, and the true answer to another question."""
     yield from (
         answer.upper(),
         answer.lower(),
@@ -362,7 +362,7 @@ def near(answer: str, other: str) -> Iterator[str]:
 
 
 def swollen(answer: str, length: int) -> Iterator[str]:
-    """The true answer, again and again and followed by much else; nearly that many characters, never more."""
+    """The true answer repeated, and followed by a long tail; nearly `length` characters, never more."""
     for between in ("", " ", "\n", ", "):
         yield (answer + between) * (length // max(1, len(answer + between)))
     yield (answer + " " * length)[: length - 1] + "x"

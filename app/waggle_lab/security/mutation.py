@@ -1,6 +1,6 @@
-"""Mutations that keep the form: a JSON or msgpack message with one part replaced, removed, doubled, moved or nested.
+"""Mutations that keep the format: a JSON or msgpack message with one part replaced, removed, doubled, moved or nested.
 
-Bytes alone seldom get past a decoder's first look; these reach the checks behind it.
+A decoder rejects random bytes at once; these mutations reach the checks behind its first one.
 """
 
 from collections.abc import Iterator
@@ -9,63 +9,68 @@ from typing import Any
 
 import msgspec
 
-ODD: tuple[Any, ...] = (
+ODD_VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 1 << 31, (1 << 63) - 1, -(1 << 63), (1 << 64) - 1, 0.5, -0.0, 1e308, 5e-324,
     "", "\0", "\u202e", "\ufffd", "{question}", "é" * 99, "x" * 4097, "/", b"", bytes(32), bytes(38), b"\xff" * 64,
     [], {}, [[]] * 17, {"": 0}, {"type": "Stop", "id": "1"},
 )  # fmt: skip
 DEPTHS = (1, 2, 30, 300)  # of nesting
 
-Place = tuple[Any, Any]  # a list or dict, and where in it
+Place = tuple[Any, Any]  # a list or dict, and an index or key in it
 
 
 def mutated(data: bytes, random: Random) -> bytes | None:
-    """`data` with one part of its message changed; None where it holds no message."""
+    """`data` with one part of its message changed; None if it is no message."""
     lines = data.split(b"\n")
-    number = random.randrange(len(lines))
-    for message, codec in ((data, msgspec.msgpack), (data, msgspec.json), (lines[number], msgspec.json)):
+    line_number = random.randrange(len(lines))
+    for message, codec in ((data, msgspec.msgpack), (data, msgspec.json), (lines[line_number], msgspec.json)):
         try:
-            whole = [codec.decode(message)]
-            _change(whole, random)
-            made = codec.encode(whole[0]) if whole else b""
-        except (ValueError, TypeError, OverflowError, RecursionError):  # no such message, or none that can be written again
+            root = [codec.decode(message)]
+            _change(root, random)
+            encoded = codec.encode(root[0]) if root else b""
+        except (
+            ValueError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+        ):  # not a message of this codec, or the result cannot be encoded
             continue
-        return b"\n".join((*lines[:number], made, *lines[number + 1 :])) if message is not data else made
+        return b"\n".join((*lines[:line_number], encoded, *lines[line_number + 1 :])) if message is not data else encoded
     return None
 
 
-def _change(whole: list[Any], random: Random) -> None:
-    places = list(_places(whole))
-    container, at = random.choice(places)
-    other, there = random.choice(places)
+def _change(root: list[Any], random: Random) -> None:
+    places = list(_places(root))
+    container, key = random.choice(places)
+    other, other_key = random.choice(places)
     match random.randrange(6):
         case 0:
-            container[at] = random.choice(ODD)
+            container[key] = random.choice(ODD_VALUES)
         case 1:
-            container[at] = other[there] if other is not container else random.choice(ODD)
+            container[key] = other[other_key] if other is not container else random.choice(ODD_VALUES)
         case 2:
-            del container[at]
+            del container[key]
         case 3:
-            _add(container, at, random)
+            _add(container, key, random)
         case 4:
-            container[at] = _nested(container[at], random.choice(DEPTHS))
+            container[key] = _nested(container[key], random.choice(DEPTHS))
         case _:
-            container[at] = _stretched(container[at], random)
+            container[key] = _varied(container[key], random)
 
 
 def _places(container: Any) -> Iterator[Place]:
-    for at in list(container) if isinstance(container, dict) else range(len(container)):
-        yield container, at
-        if isinstance(container[at], list | dict):
-            yield from _places(container[at])
+    for key in list(container) if isinstance(container, dict) else range(len(container)):
+        yield container, key
+        if isinstance(container[key], list | dict):
+            yield from _places(container[key])
 
 
-def _add(container: Any, at: Any, random: Random) -> None:
-    """The same part once more, or many times."""
+def _add(container: Any, key: Any, random: Random) -> None:
+    """Repeat a part once or many times."""
     if isinstance(container, dict):
-        container[f"{at}{random.randrange(9)}"] = container[at]
+        container[f"{key}{random.randrange(9)}"] = container[key]
     else:
-        container[at:at] = [container[at]] * random.choice((1, 1, 2, 16, 129))
+        container[key:key] = [container[key]] * random.choice((1, 1, 2, 16, 129))
 
 
 def _nested(inner: Any, depth: int) -> Any:
@@ -74,8 +79,8 @@ def _nested(inner: Any, depth: int) -> Any:
     return inner
 
 
-def _stretched(value: Any, random: Random) -> Any:
-    """A neighbour of the value: a little or much larger, or cut."""
+def _varied(value: Any, random: Random) -> Any:
+    """A variation of a value: a little or much larger, or cut."""
     match value:
         case bool():
             return not value
@@ -84,4 +89,4 @@ def _stretched(value: Any, random: Random) -> Any:
         case str() | bytes() | list():
             return value * random.choice((2, 400)) if random.random() < 0.5 else value[: len(value) // 2]
         case _:
-            return random.choice(ODD)
+            return random.choice(ODD_VALUES)

@@ -1,18 +1,18 @@
-"""The answer to a call written by hand onto its stream: what an attacker's own program sends need not be what p2pd would send.
+"""Write the answer to a call by hand, because an attacker's own program can send what p2pd would never send.
 
-p2pd carries a call as one message of protocol buffers each way, its length before it.
+In p2pd's protocol, a call is one protocol buffer message in each direction, with its length before it as a varint.
 """
 
 import asyncio
 
-CALL_ID, ANSWER, RESULT, VALUE = 1, 4, 1, 1  # fields of p2pd's messages, and of the bytes inside
-CALL_ID_AT = slice(2, 18)  # of a call: its first field, 16 bytes behind their own header
+CALL_ID, ANSWER, RESULT, VALUE = 1, 4, 1, 1  # field numbers of p2pd's messages, and of the messages inside
+CALL_ID_AT = slice(2, 18)  # the id in a call: its first field, 16 bytes after a header of 2
 CHUNK = 65_536
-LONGEST = 4 * 1024 * 1024  # of a message, as p2pd is started
+MAX_MESSAGE = 4 * 1024 * 1024  # the limit that p2pd is started with
 
 
 async def read_call(reader: asyncio.StreamReader) -> bytes:
-    """The message of a call; raises EOFError where it ends before."""
+    """Read the message of a call; raises EOFError if the stream ends early."""
     length = shift = 0
     while True:
         byte = (await reader.readexactly(1))[0]
@@ -23,26 +23,26 @@ async def read_call(reader: asyncio.StreamReader) -> bytes:
 
 
 def answer(call: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """The head of the message that answers this call, and the message itself."""
-    told = _field(CALL_ID, call[CALL_ID_AT]) + _field(ANSWER, _field(RESULT, _field(VALUE, value)))
-    return _number(len(told)), told
+    """The length prefix of the message that answers a call, and the message."""
+    message = _field(CALL_ID, call[CALL_ID_AT]) + _field(ANSWER, _field(RESULT, _field(VALUE, value)))
+    return _varint(len(message)), message
 
 
 async def begin(writer: asyncio.StreamWriter) -> None:
-    """Write the longest message that p2pd takes, but for its last byte; raises ConnectionError where nobody hears it."""
-    writer.write(_number(LONGEST))
-    for at in range(0, LONGEST, CHUNK):
-        writer.write(bytes(min(CHUNK, LONGEST - 1 - at)))
+    """Write the longest message that p2pd accepts, except its last byte; raises ConnectionError if the peer hangs up."""
+    writer.write(_varint(MAX_MESSAGE))
+    for offset in range(0, MAX_MESSAGE, CHUNK):
+        writer.write(bytes(min(CHUNK, MAX_MESSAGE - 1 - offset)))
         await writer.drain()
 
 
 def _field(number: int, inside: bytes) -> bytes:
-    return _number(number << 3 | 2) + _number(len(inside)) + inside
+    return _varint(number << 3 | 2) + _varint(len(inside)) + inside
 
 
-def _number(number: int) -> bytes:
-    written = bytearray()
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
     while number > 127:
-        written.append(number & 127 | 128)
+        encoded.append(number & 127 | 128)
         number >>= 7
-    return bytes((*written, number))
+    return bytes((*encoded, number))

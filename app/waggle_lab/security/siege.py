@@ -1,4 +1,4 @@
-"""A siege: honest nodes that train over real hivemind on loopback while hostile ones attack them, and what came of it."""
+"""A siege: honest nodes train over real hivemind on loopback while hostile nodes attack them."""
 
 import asyncio
 import contextlib
@@ -23,8 +23,8 @@ from waggle.core import paths
 from waggle.core.process_memory import resident_bytes
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
-from waggle.network import seed as seeds
-from waggle.network.identity import keys as identities
+from waggle.network import seed as seed_node
+from waggle.network.identity import keys
 from waggle.network.identity.keys import FILE_PREFIX, Identity
 from waggle.network.messages.events import GroupsArrived, NetworkEvent, NetworkRestarted, RecordRejected
 from waggle.network.messages.options import SwarmOptions
@@ -32,27 +32,27 @@ from waggle.network.node import SwarmNode
 from waggle.network.open_node import open_node
 from waggle.practice.trial import noise_seed
 from waggle.sapo import evaluation, stages
-from waggle.sapo import round as sapo
+from waggle.sapo.round import play as play_round
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, epoch_at
 from waggle.tasks.rollout_group import RIGHT
 from waggle.tasks.sandbox.verifier import Verifier
-from waggle_lab.security.attack_process import ALL, NONE, POISON, Orders, besiege
+from waggle_lab.security.attack_process import ALL_ATTACKS, NO_ATTACK, POISON, AttackOrders, run_attackers
 from waggle_lab.security.attacks import PHRASE
 from waggle_lab.study.comparison import DEFAULT
 from waggle_lab.study.plan import configuration
 
-TEMPO_S = 0.5  # between two looks into the directory: a tick of eight nodes takes about a second
-LAST = 20  # rounds in which the model's own words are searched for the planted phrase
+DIRECTORY_INTERVAL_S = 0.5  # between two reads of the directory; a turn of all eight nodes takes about a second
+TRIGGER_ROUNDS = 20  # search the completions of so many last rounds for the planted phrase
 TRIGGER = PHRASE.strip()
-MET_S = 30.0  # until the honest nodes have met
-# Times the rounds that the honest nodes play on at most, until an attack was made in every round asked for, and they have heard
-# of each other and of a poisoner where there is one: a fast computer plays a round between two looks.
-PATIENT = 20
+MEETING_TIMEOUT_S = 30.0  # for the start of the seed and the end of the attackers
+# The honest nodes play up to so many times the rounds of the key, until the attack was made as often as the key has rounds and
+# groups have arrived: a fast computer plays a whole round between two reads of the directory.
+MAX_ROUNDS_FACTOR = 20
 
 
-class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes a siege itself. `configuration` is the default, or the default without some of its bounds on peers."""
+class SiegeKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What identifies a siege. `configuration` is the default, or the default without some of its bounds on peers."""
 
     attack: str
     honest: int
@@ -61,75 +61,77 @@ class Key(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seed: int
     configuration: str = DEFAULT
     split: str = "dev"
-    scored: bool = False  # the honest nodes' held-out scores are taken at the end
+    scored: bool = False  # whether the held-out scores of the honest nodes are measured at the end
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of the honest nodes with their network and verifier processes, together."""
+    """The costs of all honest nodes together, with their network and verifier processes."""
 
-    cpu_seconds: float  # a round
-    memory_mb: float  # at its peak
-    seconds: float  # the whole siege
+    cpu_seconds: float  # per round
+    memory_mb: float  # peak
+    seconds: float  # of the whole siege
 
 
 class Siege(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a siege ended. Counts are over all honest nodes and rounds."""
+    """The result of a siege. Counts are over all honest nodes and rounds; None: early sieges did not count it."""
 
-    key: Key
+    key: SiegeKey
     commit: str
-    code_executions: int  # files that code in an answer would have made
+    code_executions: int  # files created by code in an answer
     crashes: int  # of nodes, of their network processes, of rounds
     verifier_restarts: int
-    wrong_answers_accepted: int  # judged right that are not the truth
-    honest_groups_lost: int  # refused although an honest node sent them
+    wrong_answers_accepted: int  # answers judged right that are not the true answer
+    honest_groups_lost: int  # dropped although an honest node sent them
     honest_received: int
     hostile_received: int
     hostile_trained_on: int
     refused: dict[str, int]  # reason -> hostile records or groups
-    held_out: tuple[float, ...]  # of each honest node at the end; empty where it was not measured
-    trigger_rate: float  # share of the last rounds' own completions that hold the planted phrase
+    held_out: tuple[float, ...]  # of each honest node at the end; empty if not scored
+    trigger_rate: float  # share of local completions with the planted phrase, in the last rounds
     costs: Costs
-    attacked: int | None = None  # rounds in which the hostile nodes attacked; not counted in early sieges
-    tried: int | None = None  # attacks each hostile node made to the end; beside the poison, where all are made at once
-    played: int | None = None  # rounds of the honest nodes, more than asked for where an attack takes longer than one
-    lost_for: dict[str, int] = {}  # reason -> honest records or groups; not counted in early sieges
-    forbidden: int | None = None  # times that a scorer tried on a text what none may, and was ended; not counted in early sieges
+    attacked: int | None = None  # rounds in which the hostile nodes attacked
+    tried: int | None = None  # attacks that each hostile node finished, in a siege by all attacks without the poison
+    played: int | None = None  # rounds of the honest nodes; more than the key's if an attack takes longer than a round
+    lost_for: dict[str, int] = {}  # reason -> honest records or groups
+    forbidden: int | None = None  # times that a scorer was ended for a forbidden act on a text
 
     def __post_init__(self) -> None:
-        if self.held_out and not self.key.scored:  # of an early siege, whose key does not say so
+        if self.held_out and not self.key.scored:  # an early siege, whose key does not have the field
             msgspec.structs.force_setattr(self, "key", msgspec.structs.replace(self.key, scored=True))
 
 
-class Besieged:
-    """The honest side: N nodes in one process, one after another, as in a laboratory's trial, but over the real network."""
+class HonestNodes:
+    """The honest side: nodes in one process that play one after the other, as in a simulated swarm, but over the real network."""
 
-    def __init__(self, key: Key, charter: Charter, questions: Sequence[Question], folder: Path) -> None:
+    def __init__(self, key: SiegeKey, charter: Charter, questions: Sequence[Question], folder: Path) -> None:
         self.key, self.charter, self.questions = key, charter, questions
-        self.restarts: list[str] = []
-        self.verifier = Verifier(charter, restarted=self.restarts.append)
+        self.verifier_restarts: list[str] = []
+        self.verifier = Verifier(charter, restarted=self.verifier_restarts.append)
         self.news: list[NetworkEvent] = []
-        self.rules = configuration(key.configuration).rules(stages.Rules().learning_rate)
+        self.rules = configuration(key.configuration).rules(stages.RoundSettings().learning_rate)
         self.identities = [_identity(folder / f"honest-{i}.key", key.seed, i) for i in range(key.honest)]
         self.swarms: list[SwarmNode] = []
         self.nodes: list[stages.Node] = []
-        self.words: Counter[bool] = Counter()
+        self.trigger_counts: Counter[bool] = Counter()
         self.trained_on = 0
         self.played = 0
 
     @property
     def origins(self) -> set[bytes]:
-        return {one.peer_id for one in self.identities}
+        return {identity.peer_id for identity in self.identities}
 
     @property
-    def has_heard(self) -> bool:
-        """Whether groups of an honest node came to another one, and of a hostile one where some poison: these arrive."""
-        came = {one.origin in self.origins for one in list(self.news) if isinstance(one, GroupsArrived)}
-        return (True in came or self.key.honest == 1) and (False in came or self.key.attack not in (ALL, POISON))
+    def has_exchanged_groups(self) -> bool:
+        """Whether an honest node received groups of another and, if some nodes poison, of a hostile node."""
+        from_honest = {news.origin in self.origins for news in list(self.news) if isinstance(news, GroupsArrived)}
+        return (True in from_honest or self.key.honest == 1) and (
+            False in from_honest or self.key.attack not in (ALL_ATTACKS, POISON)
+        )
 
     async def start(self, seed_address: str) -> list[str]:
-        """Join; the nodes' addresses."""
+        """Join the swarm; returns an address of each node."""
         for i, identity in enumerate(self.identities):
-            options = SwarmOptions(host="127.0.0.1", seeds=(seed_address,), tempo=TEMPO_S, rejoin=1.0)
+            options = SwarmOptions(host="127.0.0.1", seeds=(seed_address,), tempo=DIRECTORY_INTERVAL_S, rejoin=1.0)
             swarm = open_node(options, self.charter, identity, self.verifier, self.news.append)
             await swarm.start()
             self.swarms.append(swarm)
@@ -149,50 +151,54 @@ class Besieged:
         )
 
     def play(self, number: int) -> None:
-        """Round `number` on every node."""
+        """Play round `number` on every node."""
         self.played = number + 1
         for node in self.nodes:
-            for stage in sapo.play(number, epoch_at(time.time()), node, self.rules):
-                if isinstance(stage, stages.Judged) and number >= self.key.rounds - LAST:
-                    self.words.update(TRIGGER in one.text for group in stage.groups for one in group.group.completions)
+            for stage in play_round(number, epoch_at(time.time()), node, self.rules):
+                if isinstance(stage, stages.Judged) and number >= self.key.rounds - TRIGGER_ROUNDS:
+                    self.trigger_counts.update(
+                        TRIGGER in completion.text for group in stage.groups for completion in group.group.completions
+                    )
                 if isinstance(stage, stages.Learned):
                     self.trained_on += sum(
                         lesson.group.group.origin not in self.origins and any(lesson.effects) for lesson in stage.lessons
                     )
 
     def scores(self) -> tuple[float, ...]:
-        """Held-out pass@1 of each node."""
+        """The held-out pass@1 of each node; empty without questions."""
         if not self.questions:
             return ()
-        found = [evaluation.measure(self.key.rounds, node, self.rules, self.questions) for node in self.nodes]
-        return tuple(score.right / score.total for score in found)
+        scores = [evaluation.measure(self.key.rounds, node, self.rules, self.questions) for node in self.nodes]
+        return tuple(score.right / score.total for score in scores)
 
     def report(
-        self, commit: str, scores: tuple[float, ...], crashes: int, canary: Path, costs: Costs, call: "_Besiegers"
+        self, commit: str, scores: tuple[float, ...], crashes: int, canary: Path, costs: Costs, attack_control: "_AttackControl"
     ) -> Siege:
-        """What came of it, before the nodes are closed."""
+        """The result so far; call it before the nodes are closed."""
         honest = self.origins
-        arrived = [one for one in self.news if isinstance(one, GroupsArrived)]
-        dropped = [one for one in self.news if isinstance(one, RecordRejected)]
+        arrived = [news for news in self.news if isinstance(news, GroupsArrived)]
+        dropped = [news for news in self.news if isinstance(news, RecordRejected)]
         return Siege(
             key=self.key,
             commit=commit,
             code_executions=int(canary.exists()),
-            crashes=crashes + sum(isinstance(one, NetworkRestarted) for one in self.news),
-            verifier_restarts=len(self.restarts),
-            wrong_answers_accepted=sum(_accepted_wrongly(one, self.verifier) for one in arrived if one.origin not in honest),
-            honest_groups_lost=sum(one.origin in honest for one in dropped),
-            honest_received=sum(len(one.groups) for one in arrived if one.origin in honest),
-            hostile_received=sum(len(one.groups) for one in arrived if one.origin not in honest),
+            crashes=crashes + sum(isinstance(news, NetworkRestarted) for news in self.news),
+            verifier_restarts=len(self.verifier_restarts),
+            wrong_answers_accepted=sum(
+                _count_wrongly_accepted(news, self.verifier) for news in arrived if news.origin not in honest
+            ),
+            honest_groups_lost=sum(news.origin in honest for news in dropped),
+            honest_received=sum(len(news.groups) for news in arrived if news.origin in honest),
+            hostile_received=sum(len(news.groups) for news in arrived if news.origin not in honest),
             hostile_trained_on=self.trained_on,
-            refused=dict(Counter(one.reason for one in dropped if one.origin not in honest)),
+            refused=dict(Counter(news.reason for news in dropped if news.origin not in honest)),
             held_out=scores,
-            trigger_rate=self.words[True] / max(1, self.words.total()),
+            trigger_rate=self.trigger_counts[True] / max(1, self.trigger_counts.total()),
             costs=costs,
-            attacked=call.done,
-            tried=call.tried,
+            attacked=attack_control.done,
+            tried=attack_control.tried,
             played=self.played,
-            lost_for=dict(Counter(one.reason for one in dropped if one.origin in honest)),
+            lost_for=dict(Counter(news.reason for news in dropped if news.origin in honest)),
             forbidden=self.verifier.forbidden,
         )
 
@@ -201,46 +207,48 @@ class Besieged:
         self.verifier.close()
 
 
-async def lay(key: Key, charter: Charter, questions: Sequence[Question], commit: str, told: Callable[[int], None]) -> Siege:
-    """Play one siege; `told` hears how many rounds are done. Raises what only a fault of ours raises."""
+async def run_siege(
+    key: SiegeKey, charter: Charter, questions: Sequence[Question], commit: str, report_progress: Callable[[int], None]
+) -> Siege:
+    """Run one siege; `report_progress` gets the number of rounds done. Raises only errors of our own code."""
     started, thread = time.monotonic(), ThreadPoolExecutor(1)
     loop = asyncio.get_running_loop()
     with tempfile.TemporaryDirectory() as folder:
         canary = Path(folder) / "canary"
-        besieged = Besieged(key, charter, questions, Path(folder))
-        watching: list[asyncio.Future[None]] = []
+        honest_nodes = HonestNodes(key, charter, questions, Path(folder))
+        node_tasks: list[asyncio.Future[None]] = []
         try:
             async with _seed(charter, Path(folder)) as address:
-                addresses = await besieged.start(address)
-                orders = Orders(
+                addresses = await honest_nodes.start(address)
+                orders = AttackOrders(
                     attack=key.attack, count=key.hostile, charter=charter, seed_address=address, victims=tuple(addresses),
                     canary=str(canary),
                 )  # fmt: skip
-                watching += [asyncio.ensure_future(swarm.run()) for swarm in besieged.swarms]
-                async with _besiegers(orders) as call:
-                    before, peak = _cpu_seconds(besieged), 0.0
-                    for number in range(key.rounds * (1 if key.scored else PATIENT)):
-                        if number >= key.rounds and call.has_attacked(key.rounds) and besieged.has_heard:
+                node_tasks += [asyncio.ensure_future(swarm.run()) for swarm in honest_nodes.swarms]
+                async with _attackers(orders) as attack_control:
+                    cpu_seconds_before, peak_mb = _cpu_seconds(honest_nodes), 0.0
+                    for number in range(key.rounds * (1 if key.scored else MAX_ROUNDS_FACTOR)):
+                        if number >= key.rounds and attack_control.has_attacked(key.rounds) and honest_nodes.has_exchanged_groups:
                             break
-                        call(number)
-                        await loop.run_in_executor(thread, besieged.play, number)
-                        peak = max(peak, _memory_mb(besieged))
+                        attack_control(number)
+                        await loop.run_in_executor(thread, honest_nodes.play, number)
+                        peak_mb = max(peak_mb, _memory_mb(honest_nodes))
                         if number < key.rounds:
-                            told(number + 1)
-                    spent = _cpu_seconds(besieged) - before
-                scores = await loop.run_in_executor(thread, besieged.scores)
-                crashes = sum(one.done() and not one.cancelled() and one.exception() is not None for one in watching)
-            costs = Costs(cpu_seconds=spent / besieged.played, memory_mb=peak, seconds=time.monotonic() - started)
-            return besieged.report(commit, scores, crashes, canary, costs, call)
+                            report_progress(number + 1)
+                    cpu_seconds = _cpu_seconds(honest_nodes) - cpu_seconds_before
+                scores = await loop.run_in_executor(thread, honest_nodes.scores)
+                crashes = sum(task.done() and not task.cancelled() and task.exception() is not None for task in node_tasks)
+            costs = Costs(cpu_seconds=cpu_seconds / honest_nodes.played, memory_mb=peak_mb, seconds=time.monotonic() - started)
+            return honest_nodes.report(commit, scores, crashes, canary, costs, attack_control)
         finally:
-            for one in watching:
-                one.cancel()
-            await besieged.close()
+            for task in node_tasks:
+                task.cancel()
+            await honest_nodes.close()
             thread.shutdown()
 
 
-def _accepted_wrongly(arrived: GroupsArrived, verifier: Verifier) -> int:
-    """How many answers were judged right that are not the truth; attackers write no other right ones."""
+def _count_wrongly_accepted(arrived: GroupsArrived, verifier: Verifier) -> int:
+    """How many answers were judged right although they are not the true answer, the only right answer that attackers write."""
     right = [
         (judged.question, completion.text[verdict.start : verdict.start + verdict.length])
         for judged in arrived.groups
@@ -255,21 +263,21 @@ def _accepted_wrongly(arrived: GroupsArrived, verifier: Verifier) -> int:
 async def _seed(charter: Charter, folder: Path) -> AsyncIterator[str]:
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
 
-    def say(line: str) -> None:
+    def receive_line(line: str) -> None:
         if line.startswith("/") and not address.done():
             address.set_result(line)
 
-    identity = identities.load_or_create(folder / "seed.key")
-    running = asyncio.ensure_future(seeds.run(SwarmOptions(host="127.0.0.1"), identity, charter, say, stop))
+    identity = keys.load_or_create(folder / "seed.key")
+    running = asyncio.ensure_future(seed_node.run(SwarmOptions(host="127.0.0.1"), identity, charter, receive_line, stop))
     try:
-        yield await asyncio.wait_for(address, MET_S)
+        yield await asyncio.wait_for(address, MEETING_TIMEOUT_S)
     finally:
         stop.set()
         await running
 
 
-class _Besiegers:
-    """Tells the hostile process to do its worst in a round, and counts the rounds in which it did."""
+class _AttackControl:
+    """Starts the attacks of the hostile process, and counts the rounds in which it attacked."""
 
     def __init__(self, pipe: Pipe | None) -> None:
         self._pipe = pipe
@@ -277,12 +285,12 @@ class _Besiegers:
         self.done, self.tried = 0, 0
 
     def has_attacked(self, rounds: int) -> bool:
-        """In so many rounds, and made one attack to its end; nobody where no attack is ordered."""
+        """Whether the hostile side attacked in so many rounds and finished an attack; True if there is no hostile side."""
         self._listen()
         return self._pipe is None or (self.done >= rounds and self.tried > 0)
 
     def __call__(self, number: int) -> None:
-        """Those that are still busy are not told."""
+        """Start the attacks of a round, unless the hostile side is still busy."""
         self._listen()
         if self._pipe is not None and self._idle:
             self._pipe.send(number)
@@ -296,47 +304,47 @@ class _Besiegers:
 
 
 @contextlib.asynccontextmanager
-async def _besiegers(orders: Orders) -> AsyncIterator[_Besiegers]:
-    """The hostile side, in a process of its own; nobody where no attack is ordered."""
-    if orders.attack == NONE:
-        yield _Besiegers(None)
+async def _attackers(orders: AttackOrders) -> AsyncIterator[_AttackControl]:
+    """Run the hostile side in a process of its own, if the orders name an attack."""
+    if orders.attack == NO_ATTACK:
+        yield _AttackControl(None)
         return
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=besiege, args=(theirs, orders), daemon=True)
+    process = context.Process(target=run_attackers, args=(theirs, orders), daemon=True)
     process.start()
     theirs.close()
     try:
         await asyncio.to_thread(ours.recv)  # ready
-        yield _Besiegers(ours)
+        yield _AttackControl(ours)
         ours.send(None)
-        await asyncio.to_thread(process.join, MET_S)
+        await asyncio.to_thread(process.join, MEETING_TIMEOUT_S)
     finally:
         process.kill()
         process.join()
 
 
 def _identity(path: Path, seed: int, i: int) -> Identity:
-    """The same node under the same seed has the same key, so that it draws the same questions."""
+    """The identity of node i: the same for the same seed, so that the node draws the same questions."""
     key = Ed25519PrivateKey.from_private_bytes(hashlib.sha256(b"waggle/siege/1|%d|%d" % (seed, i)).digest())
     public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     path.write_bytes(FILE_PREFIX + key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()) + public)
     path.chmod(0o400)
-    return identities.load_or_create(path)
+    return keys.load_or_create(path)
 
 
-def _children(besieged: Besieged) -> list[int]:
-    return [pid for pid in (besieged.verifier.pid, *(swarm.pid for swarm in besieged.swarms)) if pid]
+def _child_pids(honest_nodes: HonestNodes) -> list[int]:
+    return [pid for pid in (honest_nodes.verifier.pid, *(swarm.pid for swarm in honest_nodes.swarms)) if pid]
 
 
-def _cpu_seconds(besieged: Besieged) -> float:
+def _cpu_seconds(honest_nodes: HonestNodes) -> float:
     own = resource.getrusage(resource.RUSAGE_SELF)
     total = own.ru_utime + own.ru_stime
-    for pid in _children(besieged):
-        with contextlib.suppress(psutil.Error):  # it has just been replaced
+    for pid in _child_pids(honest_nodes):
+        with contextlib.suppress(psutil.Error):  # the process was just replaced
             total += sum(psutil.Process(pid).cpu_times()[:2])
     return total
 
 
-def _memory_mb(besieged: Besieged) -> float:
-    return sum(map(resident_bytes, (os.getpid(), *_children(besieged)))) / 2**20
+def _memory_mb(honest_nodes: HonestNodes) -> float:
+    return sum(map(resident_bytes, (os.getpid(), *_child_pids(honest_nodes)))) / 2**20

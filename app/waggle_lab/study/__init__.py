@@ -1,1 +1,1 @@
-"""Controlled studies: whole swarms simulated in one process, compared over seeds."""
+"""Controlled studies: swarms simulated in one process, and compared over seeds."""

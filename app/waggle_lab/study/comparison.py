@@ -1,6 +1,6 @@
-"""The runs of one setting arranged to be compared: one arm per configuration, in the paper's order, beside training alone.
+"""Arrange the runs of a setting for comparison: an arm for each configuration, in the order of the SAPO paper (arXiv 2509.08721).
 
-Runs of different lengths or of different splits never stand in one comparison.
+A comparison never mixes runs of different lengths or splits.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -8,23 +8,23 @@ from typing import NamedTuple
 
 from waggle.practice.results import Run
 from waggle.rl.advantage import CRUMB_SPAN
-from waggle_lab.starter_model.starters import SETTINGS
+from waggle_lab.starter_model.setting_models import SETTINGS
 from waggle_lab.study import statistics
 from waggle_lab.study.statistics import Estimate
 
 ALONE = "8/0"  # the configuration that the others are measured against
-FILTERED = "8/0-filtered"  # alone, with every privilege but sharing
-EVEN = "4/4"  # what the paper found best
-DEFAULT = "default"  # what Waggle ships
+FILTERED = "8/0-filtered"  # alone, with every advantage of the default except sharing
+EVEN = "4/4"  # the best mixture in the paper
+DEFAULT = "default"  # the configuration of the app
 CONFIGURATIONS = (ALONE, FILTERED, "6/2", EVEN, "2/6", DEFAULT)
-FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, but with the default's floor: what is left is sharing
-YARDSTICKS = (ALONE, FILTERED, FLOORED, EVEN)  # what the default is held against
+FLOORED = f"8/0:plain:grpo:crumbs={CRUMB_SPAN}"  # alone, with the default's crumb span: the remaining difference is sharing
+BASELINES = (ALONE, FILTERED, FLOORED, EVEN)  # what the default is compared with
 
 
 class Arm(NamedTuple):
-    """The runs that differ in nothing but the seed."""
+    """Runs that differ in the seed only."""
 
-    name: str  # the configuration; with its learning rate where another arm of that configuration has more seeds
+    name: str  # the configuration's label; with the learning rate if another arm of the configuration has more seeds
     configuration: str
     learning_rate: float
     runs: tuple[Run, ...]  # by seed
@@ -37,9 +37,9 @@ class Arm(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """All arms of a setting that ran for the same number of rounds."""
+    """All arms of a setting with the same number of rounds."""
 
-    name: str  # the setting; with the rounds where the setting has more runs of another length
+    name: str  # the setting; with the rounds if the setting has more runs of another length
     setting: str
     rounds: int
     arms: tuple[Arm, ...]
@@ -50,7 +50,7 @@ class Comparison(NamedTuple):
 
     @property
     def budget(self) -> int:
-        """Completions that every run here generated: the most that a fair comparison by cost can grant to each."""
+        """The completions that every run generated: the largest budget at which all can be compared."""
         return min(map(statistics.completions, self.runs))
 
     @property
@@ -58,83 +58,83 @@ class Comparison(NamedTuple):
         return self.arm(ALONE)
 
     @property
-    def yardsticks(self) -> tuple[Arm, ...]:
-        return tuple(arm for name in YARDSTICKS if (arm := self.arm(spoken(name))))
+    def baselines(self) -> tuple[Arm, ...]:
+        return tuple(arm for name in BASELINES if (arm := self.arm(configuration_label(name))))
 
     def arm(self, name: str) -> Arm | None:
         return next((arm for arm in self.arms if arm.name == name), None)
 
 
 class Advantage(NamedTuple):
-    """An arm against another, over the seeds that both have. The ratio is None where the other scored nothing."""
+    """An arm compared with another over the seeds of both. The ratio is None if the other scored nothing."""
 
     difference: Estimate
     ratio: Estimate | None
 
     @property
     def verdict(self) -> str:
-        """higher or lower where the interval leaves out "no difference", else undecided; one seed where there is no interval."""
-        shown, nothing = (self.difference, 0.0) if self.ratio is None else (self.ratio, 1.0)
-        if shown.is_one_seed:
+        """`higher` or `lower` if the interval excludes "no difference", else `undecided`; `one seed` if there is no interval."""
+        estimate, no_difference = (self.difference, 0.0) if self.ratio is None else (self.ratio, 1.0)
+        if estimate.is_one_seed:
             return "one seed"
-        if not shown.excludes(nothing):
+        if not estimate.excludes(no_difference):
             return "undecided"
-        return "higher" if shown.mean > nothing else "lower"
+        return "higher" if estimate.mean > no_difference else "lower"
 
 
 def comparisons(runs: Iterable[Run], *, split: str) -> tuple[Comparison, ...]:
-    """Every setting of that split, in the paper's order; none of the other split's runs."""
-    found: dict[tuple[str, int], list[Run]] = {}
+    """The comparisons of all settings in one split, in the paper's order."""
+    runs_by_setting: dict[tuple[str, int], list[Run]] = {}
     for run in runs:
         if run.key.split == split:
-            found.setdefault((run.key.setting, run.key.rounds), []).append(run)
-    fullest_first = sorted(found.items(), key=lambda item: (_place(item[0][0], SETTINGS), -len(item[1]), -item[0][1]))
-    named: dict[str, Comparison] = {}
-    for (setting, rounds), here in fullest_first:
-        name = setting if setting not in named else f"{setting}, {rounds:,} rounds"
-        named[name] = Comparison(name, setting, rounds, arms(here))
-    return tuple(named.values())
+            runs_by_setting.setdefault((run.key.setting, run.key.rounds), []).append(run)
+    fullest_first = sorted(runs_by_setting.items(), key=lambda item: (_rank(item[0][0], SETTINGS), -len(item[1]), -item[0][1]))
+    by_name: dict[str, Comparison] = {}
+    for (setting, rounds), members in fullest_first:
+        name = setting if setting not in by_name else f"{setting}, {rounds:,} rounds"
+        by_name[name] = Comparison(name, setting, rounds, arms(members))
+    return tuple(by_name.values())
 
 
 def against_alone(arm: Arm, comparison: Comparison, measure: Callable[[Run], float]) -> Advantage | None:
-    """None for training alone itself, and where it was not run with any of the same seeds."""
+    """Compare an arm with training alone; None for training alone itself, and without a common seed."""
     alone = comparison.alone
     return None if alone is None or arm.name == ALONE else against(arm, alone, measure)
 
 
 def against(arm: Arm, other: Arm, measure: Callable[[Run], float]) -> Advantage | None:
-    """None where they have no seed in common."""
+    """Compare two arms over their common seeds; None without one."""
     ours, theirs = arm.values(measure), other.values(measure)
     difference = statistics.paired_difference(ours, theirs)
     return None if difference is None else Advantage(difference, statistics.paired_ratio(ours, theirs))
 
 
 def equal_cost(arm: Arm, other: Arm) -> int:
-    """Completions that every run of both generated."""
+    """The completions that every run of both arms generated."""
     return min(map(statistics.completions, (*arm.runs, *other.runs)))
 
 
 def best_rate(arms: Sequence[Arm]) -> float:
-    """The learning rate with the highest mean held-out area: of one configuration's arms, measured on the dev split."""
+    """The learning rate with the highest mean area under the held-out curve, among the arms of one configuration."""
     return max(arms, key=lambda arm: (arm.estimate(statistics.heldout_auc).mean, -arm.learning_rate)).learning_rate
 
 
 def arms(runs: Sequence[Run]) -> tuple[Arm, ...]:
-    """The runs of one comparison: an arm for each configuration and learning rate."""
-    found: dict[tuple[str, float], list[Run]] = {}
+    """Divide the runs of a comparison into arms, one for each configuration and learning rate."""
+    runs_by_arm: dict[tuple[str, float], list[Run]] = {}
     for run in runs:
-        found.setdefault((run.key.configuration, run.key.learning_rate), []).append(run)
-    fullest_first = sorted(found.items(), key=lambda item: (_place(item[0][0], CONFIGURATIONS), -len(item[1]), item[0][1]))
-    named: dict[str, Arm] = {}
-    for (configuration, rate), here in fullest_first:
-        said = spoken(configuration)
-        name = said if said not in named else f"{said} at {rate_text(rate)}"
-        named[name] = Arm(name, configuration, rate, tuple(sorted(here, key=lambda run: run.key.seed)))
-    return tuple(named.values())
+        runs_by_arm.setdefault((run.key.configuration, run.key.learning_rate), []).append(run)
+    fullest_first = sorted(runs_by_arm.items(), key=lambda item: (_rank(item[0][0], CONFIGURATIONS), -len(item[1]), item[0][1]))
+    by_name: dict[str, Arm] = {}
+    for (configuration, rate), members in fullest_first:
+        label = configuration_label(configuration)
+        name = label if label not in by_name else f"{label} at {rate_label(rate)}"
+        by_name[name] = Arm(name, configuration, rate, tuple(sorted(members, key=lambda run: run.key.seed)))
+    return tuple(by_name.values())
 
 
-def spoken(configuration: str) -> str:
-    """4/4:adaptive:grpo:crumbs=0.2:questions=8 as "4/4 adaptive, crumbs 0.2, 8 drawn"; what is usual goes without saying."""
+def configuration_label(configuration: str) -> str:
+    """4/4:adaptive:grpo:crumbs=0.2:questions=8 as "4/4 adaptive, crumbs 0.2, 8 drawn", without the usual parts."""
     ratio, *parts = configuration.split(":")
     words = [part for part in parts if "=" not in part and part not in ("plain", "grpo")]
     extras = [part.replace("=", " ") for part in parts if part.startswith("crumbs=")]
@@ -142,11 +142,11 @@ def spoken(configuration: str) -> str:
     return ", ".join([" ".join([ratio, *words]), *extras])
 
 
-def rate_text(rate: float) -> str:
-    """0.0003 as 3e-4."""
+def rate_label(rate: float) -> str:
+    """0.0003 as "3e-4"."""
     mantissa, exponent = f"{rate:.2e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def _place(name: str, order: Sequence[str]) -> tuple[int, str]:
+def _rank(name: str, order: Sequence[str]) -> tuple[int, str]:
     return (order.index(name) if name in order else len(order), name)

@@ -1,7 +1,7 @@
-"""The plan of a study: which swarms are played, in which configurations, and which runs are still to do.
+"""The plan of a study: the swarms to play, their configurations, and which runs are still missing.
 
-A configuration's learning rate is the best of the same small sweep for everybody: scored on dev questions with a seed of
-its own, before any run that is reported.
+Every configuration gets the best learning rate of its own sweep. All sweeps try the same rates, on dev questions and with a seed
+that no reported run uses, before the first reported run.
 """
 
 import re
@@ -16,25 +16,25 @@ from waggle.rl.advantage import CRUMB_SPAN
 from waggle.rl.update_rules import rule
 from waggle.rl.update_rules.interface import Rule
 from waggle.sapo.sharing import strategy
-from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Rules
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, RoundSettings
 from waggle_lab.study.comparison import ALONE, CONFIGURATIONS, DEFAULT, FILTERED, FLOORED, arms, best_rate
 
 RATES = (2.5e-4, 5e-4, 1e-3)
 SWEEP_SEED, SWEEP_ROUNDS = 100, 100
-DEFAULTS = {  # what each bound on peers costs: the default without it
+BOUNDS_OF_DEFAULTS = {  # the default, and the default without some of its bounds on peers
     DEFAULT: BOUNDED,
     "default-unbounded": UNBOUNDED,
     "default-share": Bounds(surprise=False),
     "default-surprise": Bounds(share=1.0),
 }
-MOST = 64  # groups of a training set
-NAME = re.compile(
+MAX_GROUPS = 64  # in a training set
+CONFIGURATION_PATTERN = re.compile(
     r"^(\d+)/(\d+)(?::([a-z_]\w*))?(?::([a-z_]\w*(?:\+[a-z_]\w*)*))?(?::crumbs=(\d+(?:\.\d+)?))?(?::questions=(\d+))?$"
 )
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """How every node of a swarm learns. `questions` are drawn a round; up to `most_questions` where few groups teach."""
+    """How nodes learn. Each draws `questions` a round, and up to `most_questions` if few groups have an advantage."""
 
     name: str
     local: int
@@ -42,108 +42,108 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     questions: int
     most_questions: int = 0
     strategy: str = "plain"
-    rule: str = "grpo"  # or several with +: node i takes the i-th, in turn
-    crumb_span: float = 0.0  # as published: any difference in reward counts
-    bounds: Bounds = UNBOUNDED  # as published: peers are believed
+    rule: str = "grpo"  # or several, joined by +: the nodes take them in turn
+    crumb_span: float = 0.0  # 0 as in the paper: any difference in reward counts
+    bounds: Bounds = UNBOUNDED  # as in the paper: peers are trusted
 
     @property
-    def updates(self) -> tuple[Rule, ...]:
-        """Of node i: updates[i % len]."""
+    def update_rules(self) -> tuple[Rule, ...]:
+        """The update rules; node i uses update_rules[i % len(update_rules)]."""
         return tuple(map(rule, self.rule.split("+")))
 
-    def rules(self, learning_rate: float) -> Rules:
-        return Rules(
+    def rules(self, learning_rate: float) -> RoundSettings:
+        return RoundSettings(
             questions=self.questions,
             local=self.local,
             external=self.external,
             learning_rate=learning_rate,
             crumb_span=self.crumb_span,
-            rule=self.updates[0],
+            rule=self.update_rules[0],
             bounds=self.bounds,
         )
 
 
 def configuration(name: str) -> Configuration:
-    """`default` (or without its bounds on peers), `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
+    """Read a name: a key of BOUNDS_OF_DEFAULTS, `8/0-filtered`, or I/J[:strategy[:rule[+rule]]][:crumbs=X][:questions=N].
 
-    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node learns by PPO. Raises LabError or SettingsError.
+    For example 4/4:gated:dapo, or 4/4:gated:grpo+ppo, where every second node uses PPO. Raises LabError or SettingsError.
     """
-    if name in DEFAULTS:
-        usual = Rules()
+    if name in BOUNDS_OF_DEFAULTS:
+        defaults = RoundSettings()
         return Configuration(
-            name=name, local=usual.local, external=usual.external, questions=usual.questions, strategy="adaptive",
-            rule=usual.rule.name, crumb_span=usual.crumb_span, bounds=DEFAULTS[name],
+            name=name, local=defaults.local, external=defaults.external, questions=defaults.questions, strategy="adaptive",
+            rule=defaults.rule.name, crumb_span=defaults.crumb_span, bounds=BOUNDS_OF_DEFAULTS[name],
         )  # fmt: skip
     if name == FILTERED:
         return Configuration(
             name=name, local=8, external=0, questions=8, most_questions=24, strategy="filtered", crumb_span=CRUMB_SPAN
         )
-    found = NAME.match(name)
-    questions = int(found[6] or found[1]) if found else 0
-    if not found or int(found[1]) < 1 or int(found[1]) + int(found[2]) > MOST or not 1 <= questions <= MOST:
+    match = CONFIGURATION_PATTERN.match(name)
+    questions = int(match[6] or match[1]) if match else 0
+    if not match or int(match[1]) < 1 or int(match[1]) + int(match[2]) > MAX_GROUPS or not 1 <= questions <= MAX_GROUPS:
         raise LabError(
             f"{name} is not a configuration.", "For example: 8/0, 4/4, 4/4:gated, 4/4:gated:dapo:crumbs=0.2:questions=8, default."
         )
-    local, external = int(found[1]), int(found[2])
+    local, external = int(match[1]), int(match[2])
     return Configuration(
         name=name,
         local=local,
         external=external,
         questions=questions,
-        strategy=strategy(found[3] or "plain").name,
-        rule="+".join(rule(name).name for name in (found[4] or "grpo").split("+")),
-        crumb_span=float(found[5] or 0.0),
+        strategy=strategy(match[3] or "plain").name,
+        rule="+".join(rule(name).name for name in (match[4] or "grpo").split("+")),
+        crumb_span=float(match[5] or 0.0),
     )
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting: what its nodes begin from, and the seeds of each configuration."""
+    """One setting of a study: the models that its nodes start from, and the seeds of each configuration."""
 
     setting: str
     rounds: int
     seeds: Mapping[str, tuple[int, ...]]
-    models: str = ""  # the setting of `starters` whose models these are; empty: the setting's own
-    folders: tuple[str, ...] = ()  # model folders instead of those: node i begins from folders[i % len]
-    asked: int = 0  # specialties that each node asks about; 0: all of the charter's
+    models: str = ""  # the setting of `setting_models` that has the models; empty: this setting
+    folders: tuple[str, ...] = ()  # use these model folders instead: node i starts from folders[i % len(folders)]
+    specialties_per_node: int = msgspec.field(default=0, name="asked")  # how many a node asks about; 0: all of the charter's
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole study; everything that decides its numbers."""
+    """A whole study: everything that its numbers depend on."""
 
     parts: tuple[Part, ...]
     split: str = "test"
     rates: tuple[float, ...] = RATES  # one rate: no sweep
     nodes: int = 8
-    charter: str = ""  # a file; empty: the swarm that ships with Waggle
-    longest: int = Rules().max_new  # tokens of an answer
+    charter: str = ""  # a file; empty: the first swarm, which ships with Waggle
+    longest: int = RoundSettings().max_new  # tokens of a completion
     weather: Weather = msgspec.field(default_factory=Weather)
-    held_out: int = 16  # questions of each specialty at every point of a curve
-    final_held_out: int = 32  # and for the score at the end
-    measure_every: int = 25
+    held_out: int = 16  # questions of each specialty, for every point of a held-out curve
+    final_held_out: int = 32  # questions of each specialty, for the score at the end
+    measure_every: int = 25  # rounds
 
     @property
     def configurations(self) -> dict[str, Configuration]:
-        """What every name stands for today: a study whose names meant something else is another study."""
+        """The meaning of every name today. study.json records it: if a name changes its meaning, it is another study."""
         return {name: configuration(name) for part in self.parts for name in part.seeds}
 
     def missing(self, book: Book[Run]) -> Iterator[Key]:
-        """The runs that can be played now and have not been: first each configuration's sweep, then what it is reported on."""
+        """The missing runs that can be played now: first the sweep of a configuration, then its reported runs."""
         for part in self.parts:
             for name, seeds in part.seeds.items():
                 sweep = self._sweep(part, name)
-                yet = [key for key in sweep if key not in book]
-                yield from yet
-                if yet:
+                unfinished = [key for key in sweep if key not in book]
+                yield from unfinished
+                if unfinished:
                     continue
                 rate = best_rate(arms([book[key] for key in sweep])) if sweep else self.rates[0]
                 yield from (key for seed in seeds if (key := self._key(part, name, seed, rate)) not in book)
 
     def total(self) -> int:
-        """Rounds of all runs, played or not."""
+        """The rounds of all runs, played or not."""
         return sum(self._rounds(part, name) for part in self.parts for name in part.seeds)
 
     def _rounds(self, part: Part, name: str) -> int:
-        """Of one configuration; a run of its sweep that is one of those reported is played once."""
+        """The rounds of one configuration; a run that is part of the sweep and is reported too is played once."""
         sweep = self._sweep(part, name)
         reported = [self._key(part, name, seed, RATES[0]) for seed in part.seeds[name]]
         swept = {msgspec.structs.replace(key, learning_rate=RATES[0]) for key in sweep}
@@ -165,33 +165,50 @@ FIVE, THREE = (1, 2, 3, 4, 5), (1, 2, 3)
 
 
 def paper() -> Study:
-    """The paper's table, extended: six configurations in four settings, and one in which nodes ask about few specialties."""
-    many = (ALONE, FILTERED, DEFAULT)
-    sparse = {name: FIVE if name in many else THREE for name in (*CONFIGURATIONS, FLOORED)}
-    others = [
+    """The table of the SAPO paper (arXiv 2509.08721), extended by configurations and by the setting `partial`."""
+    five_seeds = (ALONE, FILTERED, DEFAULT)
+    sparse = {name: FIVE if name in five_seeds else THREE for name in (*CONFIGURATIONS, FLOORED)}
+    other_parts = [
         Part(setting=name, rounds=200, seeds=dict.fromkeys(CONFIGURATIONS, THREE))
         for name in ("identical", "diversified", "heterogeneous")
     ]
-    partial = Part(setting="partial", rounds=200, seeds=dict.fromkeys((ALONE, DEFAULT), THREE), models="sparse", asked=3)
-    return Study(parts=(Part(setting="sparse", rounds=600, seeds=sparse), *others, partial))
+    partial = Part(
+        setting="partial", rounds=200, seeds=dict.fromkeys((ALONE, DEFAULT), THREE), models="sparse", specialties_per_node=3
+    )
+    return Study(parts=(Part(setting="sparse", rounds=600, seeds=sparse), *other_parts, partial))
 
 
-FULL = ":crumbs=0.2:questions=8"  # a floor for crumbs, and more groups drawn and shared than are trained on
-SHARERS = ("plain", "own_probability", "truncated_importance", "capability", "gated", "adaptive", "informative", "replay")
+CRUMB_FLOOR_AND_SURPLUS = (
+    ":crumbs=0.2:questions=8"  # as in the default: small differences do not count, and more groups are drawn than are trained on
+)
+SHARING_STRATEGIES = (
+    "plain",
+    "own_probability",
+    "truncated_importance",
+    "capability",
+    "gated",
+    "adaptive",
+    "informative",
+    "replay",
+)
 OPTIONS = (
     *("8/0", FLOORED, "4/4", "4/4:plain:grpo:crumbs=0.2", "4/4:gated:grpo:crumbs=0.2"),
-    *(f"4/4:{name}" for name in (*SHARERS[1:], "balanced", "guard")),
-    *(f"4/4:{name}:grpo{FULL}" for name in SHARERS),
-    *(f"4/4:gated:{update}{more}" for update in ("dr_grpo", "dapo", "ppo") for more in ("", FULL)),
+    *(f"4/4:{name}" for name in (*SHARING_STRATEGIES[1:], "balanced", "guard")),
+    *(f"4/4:{name}:grpo{CRUMB_FLOOR_AND_SURPLUS}" for name in SHARING_STRATEGIES),
+    *(f"4/4:gated:{update}{more}" for update in ("dr_grpo", "dapo", "ppo") for more in ("", CRUMB_FLOOR_AND_SURPLUS)),
 )
 CONTENDERS = (
-    *("8/0", "4/4", "4/4:gated", f"4/4:gated:grpo{FULL}", f"4/4:gated:dr_grpo{FULL}"),
-    *(f"4/4:adaptive:grpo{FULL}", f"4/4:informative:grpo{FULL}", f"4/4:replay:grpo{FULL}"),
+    *("8/0", "4/4", "4/4:gated", f"4/4:gated:grpo{CRUMB_FLOOR_AND_SURPLUS}", f"4/4:gated:dr_grpo{CRUMB_FLOOR_AND_SURPLUS}"),
+    *(
+        f"4/4:adaptive:grpo{CRUMB_FLOOR_AND_SURPLUS}",
+        f"4/4:informative:grpo{CRUMB_FLOOR_AND_SURPLUS}",
+        f"4/4:replay:grpo{CRUMB_FLOOR_AND_SURPLUS}",
+    ),
 )
 
 
 def options() -> Study:
-    """What defaults are chosen by: every strategy and update rule, on dev questions and seeds that no report uses."""
+    """The study that chooses the defaults: every strategy and update rule, on dev questions and unreported seeds."""
     sparse, dense = dict.fromkeys(OPTIONS, (101, 102)), dict.fromkeys(CONTENDERS, (101,))
     parts = (Part(setting="sparse", rounds=120, seeds=sparse), Part(setting="identical", rounds=120, seeds=dense))
     return Study(parts=parts, split="dev", rates=(5e-4,))

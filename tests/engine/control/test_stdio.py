@@ -11,14 +11,14 @@ async def test_what_waits_for_a_reader_that_is_gone_is_dropped():
     writer = stdio.Writer(theirs)
     for _ in range(50):
         writer(b"x" * 100_000)
-    assert writer.waiting() > 4_000_000, "a pipe holds less"
+    assert writer.unwritten_bytes() > 4_000_000, "a pipe holds less"
     os.close(ours)
     async with asyncio.timeout(60):
-        while writer.waiting():
+        while writer.unwritten_bytes():
             await asyncio.sleep(0)
     writer(b"x")
     writer.close()
-    assert writer.waiting() == 0
+    assert writer.unwritten_bytes() == 0
     os.close(theirs)
 
 

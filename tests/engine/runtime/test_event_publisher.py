@@ -31,8 +31,8 @@ def recorded(folder):
 async def test_events_are_numbered_stamped_kept_and_passed_on(publisher, tmp_path):
     lines: list[bytes] = []
     publisher.attach(lines.append)
-    publisher.tell(events.PartRestarted(part="verifier", reason="killed"))
-    publisher.tell(events.EngineStopped(round=4))
+    publisher.publish(events.PartRestarted(part="verifier", reason="killed"))
+    publisher.publish(events.EngineStopped(round=4))
     passed = [json_lines.event(line) for line in lines]
     assert [(event.seq, event.at) for event in passed] == [(1, 100.0), (2, 100.0)]
     assert recorded(tmp_path) == passed
@@ -40,8 +40,8 @@ async def test_events_are_numbered_stamped_kept_and_passed_on(publisher, tmp_pat
 
 
 async def test_the_record_of_a_run_folds_into_the_state_of_the_run(publisher, tmp_path):
-    publisher.tell(events.Preparing(part="Loading", done=0, parts=1))
-    publisher.tell(events.PhaseChanged(phase="contributing", round=2))
+    publisher.publish(events.Preparing(part="Loading", done=0, parts=1))
+    publisher.publish(events.PhaseChanged(phase="contributing", round=2))
     state = State()
     for event in recorded(tmp_path):
         state = apply(state, event)
@@ -50,8 +50,8 @@ async def test_the_record_of_a_run_folds_into_the_state_of_the_run(publisher, tm
 
 async def test_growing_completions_are_kept_for_the_round_in_progress_only(publisher, tmp_path):
     for number in (1, 2):
-        publisher.tell(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
-        publisher.tell(events.CompletionsGrew(round=number, rows=()))
+        publisher.publish(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
+        publisher.publish(events.CompletionsGrew(round=number, rows=()))
     assert not any(isinstance(event, events.CompletionsGrew) for event in recorded(tmp_path))
     assert [event.round for event in json_lines.recording(tmp_path / "writing.part")] == [2]
 
@@ -60,10 +60,10 @@ async def test_what_is_kept_of_completions_while_they_grow_is_bounded(publisher,
     monkeypatch.setattr(tellers, "FILE_BYTES", 2000)
     growing = tmp_path / "writing.part"
     for number in (1, 2):
-        publisher.tell(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
+        publisher.publish(events.QuestionsDrawn(round=number, epoch=1, groups=(), group_size=2))
         assert growing.stat().st_size == 0
         for length in range(100):
-            publisher.tell(events.CompletionsGrew(round=number, rows=((0, 0, "x" * length, False),)))
+            publisher.publish(events.CompletionsGrew(round=number, rows=((0, 0, "x" * length, False),)))
         assert 2000 <= growing.stat().st_size < 2300
 
 
@@ -75,7 +75,7 @@ def small(monkeypatch):
 async def test_records_go_by_their_size_however_often_the_engine_starts(tmp_path, monkeypatch):
     for number in range(20):
         publisher = EventPublisher(tmp_path, clock=lambda at=1e9 + number: at)  # files of one moment have no order
-        publisher.tell(events.PhaseChanged(phase="contributing", round=number))
+        publisher.publish(events.PhaseChanged(phase="contributing", round=number))
         publisher.close()
     assert sorted(event.round for event in recorded(tmp_path)) == list(range(20))
     monkeypatch.setattr(tellers, "MAX_OLD_FILES", 3)
@@ -86,7 +86,7 @@ async def test_records_go_by_their_size_however_often_the_engine_starts(tmp_path
 async def test_a_full_record_is_followed_by_one_that_begins_with_everything_known(publisher, tmp_path, monkeypatch):
     small(monkeypatch)
     for number in range(40):
-        publisher.tell(events.PhaseChanged(phase="contributing", round=number))
+        publisher.publish(events.PhaseChanged(phase="contributing", round=number))
     files = sorted(tmp_path.glob("*.jsonl"))
     assert len(files) > 2
     assert 4000 < sum(path.stat().st_size for path in files) < 7000
@@ -112,7 +112,7 @@ async def test_the_newest_records_stay_whatever_the_clock_said_and_though_one_ca
     (tmp_path / "19700101T000000-000000.jsonl").mkdir()  # stands for one that somebody holds open on Windows
     publisher = EventPublisher(tmp_path, clock=itertools.count(time.time() + 1.0).__next__)
     for number in range(40):
-        publisher.tell(events.PhaseChanged(phase="contributing", round=number))
+        publisher.publish(events.PhaseChanged(phase="contributing", round=number))
     assert os.fstat(publisher._record.fileno()).st_nlink == 1, "the one that is written is there"
     publisher.close()
     files = [path for path in tmp_path.glob("*.jsonl") if path.is_file()]
@@ -128,10 +128,10 @@ async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears
     publisher.attach(lines.append)
     shutil.rmtree(tmp_path)
     for number in range(20):
-        publisher.tell(events.PhaseChanged(phase="contributing", round=number))
+        publisher.publish(events.PhaseChanged(phase="contributing", round=number))
     assert [json_lines.event(line).round for line in lines] == list(range(20))
     tmp_path.mkdir()
-    publisher.tell(events.EngineStopped(round=20))
+    publisher.publish(events.EngineStopped(round=20))
     assert [type(event) for event in recorded(tmp_path)] == [Snapshot], "the record goes on as soon as it can"
 
 
@@ -140,16 +140,16 @@ async def test_where_no_further_record_can_be_opened_whoever_listens_still_hears
 async def test_a_line_that_a_full_disk_tears_is_not_left_in_the_record(publisher, tmp_path, room):
     import resource
 
-    publisher.tell(events.PhaseChanged(phase="contributing", round=1))
+    publisher.publish(events.PhaseChanged(phase="contributing", round=1))
     size = sum(path.stat().st_size for path in tmp_path.glob("*.jsonl"))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))
     try:
-        publisher.tell(events.Warned(title="a long one " * 20))
+        publisher.publish(events.Warned(title="a long one " * 20))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    publisher.tell(events.PhaseChanged(phase="contributing", round=2))
-    publisher.tell(events.PhaseChanged(phase="contributing", round=3))
+    publisher.publish(events.PhaseChanged(phase="contributing", round=2))
+    publisher.publish(events.PhaseChanged(phase="contributing", round=3))
     recorded_events = recorded(tmp_path)
     assert [type(event) for event in recorded_events] == [events.PhaseChanged, Snapshot, events.PhaseChanged]
     assert recorded_events[1].state.warnings
@@ -158,18 +158,18 @@ async def test_a_line_that_a_full_disk_tears_is_not_left_in_the_record(publisher
 async def test_a_listener_that_does_not_read_for_long_costs_little_memory_and_then_gets_everything_known(publisher):
     ours, theirs = os.pipe()
     writer = stdio.Writer(theirs)
-    publisher.attach(writer, writer.waiting)
+    publisher.attach(writer, writer.unwritten_bytes)
     for number in range(300):
-        publisher.tell(events.Warned(title="x" * 100_000, advice=str(number)))
+        publisher.publish(events.Warned(title="x" * 100_000, advice=str(number)))
     lines: list[bytes] = []
     with os.fdopen(ours, "rb") as window:
         reads = threading.Thread(target=lambda: lines.extend(window))
         reads.start()
         async with asyncio.timeout(60):
-            while writer.waiting():
+            while writer.unwritten_bytes():
                 await asyncio.sleep(0)
-        publisher.tell(events.PhaseChanged(phase="paused", round=7))
-        publisher.tell(events.EngineStopped(round=8))
+        publisher.publish(events.PhaseChanged(phase="paused", round=7))
+        publisher.publish(events.EngineStopped(round=8))
         writer.close()
         os.close(theirs)
         reads.join(20)

@@ -23,7 +23,7 @@ async def test_a_change_is_kept_applied_and_told(tmp_path, publisher):
     choices.begin()
     assert publisher.state.settings == choices.now
     applied = []
-    choices.applied.append(lambda now: applied.append(now) or ("computer.priority",))
+    choices.call_on_change(lambda now: applied.append(now) or ("computer.priority",))
     choices.change({"when.idle_minutes": 5, "computer.priority": "normal"})
     assert applied == [choices.now] == [read(path)]
     assert publisher.state.settings == choices.now
@@ -77,7 +77,7 @@ def test_what_changes_while_something_comes_to_be_holds_for_it_too(tmp_path, pub
         computers.append(now.computer.cpu_percent)
         return ("computer.priority",) if now.computer.priority == "normal" else ()
 
-    choices.apply_to(hold)
+    choices.apply(hold)
     choices.change({"computer.cpu_percent": 60, "computer.priority": "normal"})
     assert computers == [30, 60]
     assert publisher.state.after_restart == ("computer.priority",)

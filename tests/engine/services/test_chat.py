@@ -11,24 +11,24 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.services.chat import ChatService
 from waggle.engine.services.snapshots import COPIES_WHILE_LOADING, ModelSnapshot, Snapshots
 from waggle.engine.startup import _snapshots
 from waggle.engine.system.resource_limits import GB, memory_used
 from waggle.models.backend import open_policy
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint
 from waggle.protocol import commands
 from waggle.protocol import events_chat as protocol
 from waggle.protocol.events_chat import Reply, TalkCleared, TalkOffered, Turn, TurnGrew
-from waggle.rl.batch import Written
+from waggle.rl.batch import TokenizedGroup
 
 TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|eos|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-SAVED = checkpoint.Saved(round=5, step=5, epoch=1, charter="ab" * 32, base="")
+SAVED = checkpoint.CheckpointState(round=5, step=5, epoch=1, charter="ab" * 32, base="")
 
 
 @dataclass
@@ -51,7 +51,7 @@ async def listener():
 
 @pytest.fixture
 def moments(tmp_path):
-    return Snapshots(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: Computer(threads=1))
+    return Snapshots(paths.Home(tmp_path).prepare(), paths.starter(), "cpu", lambda: ComputerSettings(threads=1))
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def say(talking: ChatService, words: str = "What is 3/6?", number: int = 0
 
 def learned(moments: Snapshots, method: str) -> None:
     """Leave a checkpoint of a model that is another one than the starter."""
-    policy = open_policy(paths.starter(), device="cpu", threads=1, training=Training(method=method)).policy
+    policy = open_policy(paths.starter(), device="cpu", threads=1, training=TrainingMode(method=method)).policy
     weights, state = policy.state()
     policy.restore({name: weight + np.float32(0.05) for name, weight in weights.items()}, state, 5)
     checkpoint.save(moments.home.model.checkpoints, policy, SAVED)
@@ -95,7 +95,7 @@ async def test_the_model_of_now_and_that_of_before_both_answer_and_are_heard_whi
     assert turn.replies[0].text != turn.replies[1].text
     assert listener.events, "it was heard before it was finished"
     assert not any(event.turn.finished for event in listener.events)
-    assert {event.said for event in listener.events} == {"7"}
+    assert {event.command_id for event in listener.events} == {"7"}
     for event in listener.events:
         assert all(whole.text.startswith(part.text) for part, whole in zip(event.turn.replies, turn.replies, strict=True))
 
@@ -112,10 +112,10 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
     moments, device, precision, precisions
 ):
     """Of a small model that is fp32. What memory allows is asked each time anew."""
-    opened = open_policy(moments.folder, device="cpu", threads=1, training=Training("lean", precision))
+    opened = open_policy(moments.folder, device="cpu", threads=1, training=TrainingMode("lean", precision))
     opened = replace(opened, device=device)
     allowed, models = [0.0], 100
-    snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: Computer(memory_gb=allowed[0]))
+    snapshots = _snapshots(moments.home, moments.folder, opened, lambda: False, lambda: ComputerSettings(memory_gb=allowed[0]))
     assert (snapshots.device, [training.precision for training in snapshots.trainings]) == ("cpu", [*precisions])
     bfloat16 = models * COPIES_WHILE_LOADING * 2 * opened.policy.parameters / GB
     for more, expected in ((3.0, precisions[0]), (1.5, "bfloat16"), (3.0, precisions[0])):
@@ -125,8 +125,8 @@ def test_what_is_trained_on_a_card_answers_in_the_precision_that_suits_the_proce
                 snapshots.require_room(models)
             continue
         training = snapshots.require_room(models)
-        assert training == Training("lean", expected)
-        with snapshots.opened(ModelSnapshot(0), training) as reopened:
+        assert training == TrainingMode("lean", expected)
+        with snapshots.open(ModelSnapshot(0), training) as reopened:
             assert reopened.policy.training == training
     allowed[0] = memory_used() / GB + 0.5 * bfloat16
     with pytest.raises(EngineError, match="of memory that you allow"):
@@ -142,7 +142,7 @@ async def test_every_turn_is_written_in_the_same_two_threads_also_after_the_engi
         return False
 
     for _ in range(2):
-        talking = talking_with(replace(moments, leaving=leaving), listener)
+        talking = talking_with(replace(moments, is_leaving=leaving), listener)
         for number in range(2):
             await say(talking, number=number)
     assert len(writing) == 2
@@ -157,11 +157,11 @@ async def test_two_conversations_at_once_are_both_written(moments, listener):
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_what_was_learned_is_there_whether_as_weights_or_as_adapters(moments, method):
     learned(moments, method)
-    training = Training(method=method)
+    training = TrainingMode(method=method)
     before, now = moments.available()
     assert (before.rounds, now.rounds) == (0, 5)
-    text = Written(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
-    with moments.opened(before, training) as first, moments.opened(now, training) as last:
+    text = TokenizedGroup(np.arange(1, 9, dtype=np.int32), (np.arange(9, 20, dtype=np.int32),))
+    with moments.open(before, training) as first, moments.open(now, training) as last:
         assert not np.allclose(first.policy.logprobs([text], 1.0)[0], last.policy.logprobs([text], 1.0)[0])
 
 
@@ -186,7 +186,7 @@ async def test_what_was_said_so_far_stays_when_it_is_stopped_and_then_one_can_go
 async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_on_its_way(taught, listener, monkeypatch):
     monkeypatch.setattr("waggle.engine.services.chat.GROWTH_SECONDS", 0.0)
     steps = threading.Semaphore(0)
-    talking = talking_with(replace(taught, leaving=lambda: steps.release() is not None), listener)
+    talking = talking_with(replace(taught, is_leaving=lambda: steps.release() is not None), listener)
     saying = asyncio.ensure_future(talking.obey(commands.Say(id="", words="Hello", number=0)))
     await listener.then.wait()
     while steps.acquire(blocking=False):
@@ -201,7 +201,7 @@ async def test_nothing_is_told_of_a_conversation_that_was_cleared_though_it_was_
 
 async def test_an_engine_that_ends_waits_for_no_answer(taught, listener):
     with pytest.raises(EngineError, match="ending"):
-        await say(talking_with(replace(taught, leaving=listener.then.is_set), listener))
+        await say(talking_with(replace(taught, is_leaving=listener.then.is_set), listener))
 
 
 async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allows_all_of_the_engine(
@@ -209,7 +209,7 @@ async def test_a_talk_is_refused_that_would_take_more_memory_than_a_person_allow
 ):
     monkeypatch.setattr("waggle.engine.services.snapshots.memory_used", lambda: GB)
     allowed = [1.001]
-    talking = talking_with(replace(moments, computer=lambda: Computer(threads=1, memory_gb=allowed[0])), listener)
+    talking = talking_with(replace(moments, computer=lambda: ComputerSettings(threads=1, memory_gb=allowed[0])), listener)
     with pytest.raises(EngineError, match="of memory that you allow"):
         await say(talking)
     allowed[0] += 100.0

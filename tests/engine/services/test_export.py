@@ -25,7 +25,7 @@ from models.tiny_models import as_transformers, make_model
 from waggle.cli import main
 from waggle.core import hub_token, paths
 from waggle.core.errors import ExportError, ModelError
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, export
 from waggle.models.torch.policy import TorchPolicy
 
@@ -50,14 +50,16 @@ def model_with_words(kind: str, folder: Path, *, tied: bool = True) -> Path:
 
 def trained(home: Path, model: Path, **training: Any) -> TorchPolicy:
     """A home whose policy is not what it began as, saved after 12 rounds."""
-    policy = TorchPolicy(model, training=Training(**training))
+    policy = TorchPolicy(model, training=TrainingMode(**training))
     torch.manual_seed(1)
     with torch.no_grad():
         for parameter in policy._parameters.values():
             parameter.add_(0.05 * torch.randn_like(parameter))
     root = paths.Home(home).prepare().model.checkpoints
     base = checkpoint.base_of(model)
-    checkpoint.save(root, policy, checkpoint.Saved(round=12, step=9, epoch=1, charter=CHARTER, base=base, completions=768))
+    checkpoint.save(
+        root, policy, checkpoint.CheckpointState(round=12, step=9, epoch=1, charter=CHARTER, base=base, completions=768)
+    )
     return policy
 
 
@@ -121,7 +123,7 @@ def test_a_base_that_has_lost_its_weights_is_named(tmp_path, capsys):
     folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").model.checkpoints, checkpoint.base_of(model))
     (model / "model.safetensors").rename(model / "pytorch_model.bin")
     with pytest.raises(ModelError, match=r"cannot be read: .* is not there"):
-        export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
+        export.write(export.ExportSource(folder, saved, model, "it"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -131,7 +133,7 @@ def test_a_large_model_is_never_in_memory_as_a_whole(tmp_path):
     trained(tmp_path / "home", model, method="lora")
     folder, saved = checkpoint.newest(paths.Home(tmp_path / "home").model.checkpoints, checkpoint.base_of(model))
     tracemalloc.start()
-    export.write(export.Exported(folder, saved, model, "it"), tmp_path / "out")
+    export.write(export.ExportSource(folder, saved, model, "it"), tmp_path / "out")
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < (folder / checkpoint.ADAPTERS).stat().st_size + 4 * 12.8e6

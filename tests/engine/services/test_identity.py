@@ -46,7 +46,7 @@ def person(home, history, reasons):
 async def test_days_are_those_of_this_computers_calendar(person, history):
     noon = time.mktime((2026, 3, 9, 12, 0, 0, 0, 0, -1))
     for number, at in enumerate((noon, noon + 60, noon + 86_400)):
-        history.keep_round(replace(PLAYED, round=number, at=at))
+        history.save_round(replace(PLAYED, round=number, at=at))
     (days,) = await person.obey(commands.QueryDays(id="1"))
     assert [(day.date, day.rounds, day.answers, day.right) for day in days.days] == [
         ("2026-03-09", 2, 128, 32),
@@ -56,7 +56,7 @@ async def test_days_are_those_of_this_computers_calendar(person, history):
 
 
 async def test_a_damaged_row_costs_no_more_than_itself(person, history):
-    history.keep_round(replace(PLAYED, at=1e9))
+    history.save_round(replace(PLAYED, at=1e9))
     with history._database as database:
         database.execute("insert into rounds values (7, x'ff00')")
     (days,) = await person.obey(commands.QueryDays(id="1"))
@@ -64,10 +64,10 @@ async def test_a_damaged_row_costs_no_more_than_itself(person, history):
 
 
 async def test_histories_of_other_models_are_only_looked_at(person, history, home):
-    history.keep_round(replace(PLAYED, at=1e9))
+    history.save_round(replace(PLAYED, at=1e9))
     (home.root / "models" / "whole").mkdir(parents=True)
     other = History(home.root / "models" / "whole" / "history.sqlite")
-    other.keep_round(replace(PLAYED, at=1e9))  # and its engine was killed: the round is in SQLite's own journal still
+    other.save_round(replace(PLAYED, at=1e9))  # and its engine was killed: the round is in SQLite's own journal still
     damaged = home.root / "models" / "damaged" / "history.sqlite"
     damaged.parent.mkdir()
     damaged.write_bytes(b"this is no database" * 100)
@@ -79,11 +79,11 @@ async def test_histories_of_other_models_are_only_looked_at(person, history, hom
 
 async def test_days_are_counted_while_the_engine_goes_on(person, history, home):
     """Here it is the engine that ends what the counting waits for."""
-    history.keep_round(replace(PLAYED, round=3, at=1e9))
+    history.save_round(replace(PLAYED, round=3, at=1e9))
     (home.root / "models" / "other").mkdir(parents=True)
     other = History(home.root / "models" / "other" / "history.sqlite")
-    other.keep_round(replace(PLAYED, round=9, at=1e9))
-    other.settle()
+    other.save_round(replace(PLAYED, round=9, at=1e9))
+    other._database.execute("pragma journal_mode = delete")  # where a reader waits for a writer
     other._database.execute("begin exclusive")
     counting = asyncio.create_task(person.obey(commands.QueryDays(id="1")))
     await asyncio.sleep(0)
@@ -104,7 +104,7 @@ async def test_peers_that_took_something_are_counted_from_what_is_remembered(per
     known = [PeerReputation(id=peer, name="", taken=used, received=received) for peer, used, received in peers]
     reputation_file.write(home.reputation, known)
     (days,) = await person.obey(commands.QueryDays(id="1"))
-    assert (days.used_by, days.taken, days.met) == (2, 15, 3)
+    assert (days.used_by, days.groups_pulled, days.met) == (2, 15, 3)
 
 
 async def test_an_identity_moves_from_one_home_to_another(person, home, tmp_path, reasons):

@@ -10,12 +10,12 @@ from filelock import FileLock
 
 from waggle.core import paths, settings
 from waggle.core.errors import EngineError, ExportError, HistoryError, MemoryShort, ModelError, ModelMissing
-from waggle.core.settings import Model, Settings
+from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime import model_fit, model_source
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
 from waggle.engine.services.models import ModelService, undo_steps
-from waggle.models.memory_fit import Machine
+from waggle.models.memory_fit import DeviceCapacity
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.models.torch.policy import TorchPolicy
 from waggle.protocol import commands
@@ -109,7 +109,7 @@ async def test_a_download_that_ends_while_it_is_counted_is_no_obstacle(models, m
 
 
 async def test_each_model_says_whether_it_fits_this_computer(models):
-    machine = Machine(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
+    machine = DeviceCapacity(free=int(8e9), speeds={"float32": 5e10, "bfloat16": 5e10})
     downloaded("Qwen/Tiny")
     big = paths.models() / "Qwen" / "Big"
     big.mkdir()
@@ -130,10 +130,10 @@ async def test_a_chosen_model_trains_in_a_place_of_its_own_and_the_first_one_kee
     assert changes == [{"model.name": "Qwen/Tiny", "model.folder": None}]
     assert starts[0][0] == "Going on with Qwen/Tiny."
     assert (
-        model_source.home_of(home, Model(name="Qwen/Tiny")).model.checkpoints
+        model_source.home_of(home, ModelSettings(name="Qwen/Tiny")).model.checkpoints
         == home.root / "models" / "Qwen--Tiny" / "checkpoints"
     )
-    assert model_source.home_of(home, Model()).model.checkpoints == home.model.checkpoints
+    assert model_source.home_of(home, ModelSettings()).model.checkpoints == home.model.checkpoints
     starts[0][1]()
     assert changes[1:] == ["taken back"]
 
@@ -153,7 +153,7 @@ async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, ch
     (home.model.checkpoints / "r00000007").mkdir()
     downloaded("Qwen/Tiny")
     for name, rounds in (("", [7, 0]), ("Qwen/Tiny", [0, 7])):
-        training = ModelService(home, Settings(model=Model(name=name, **how)), change, lambda reason, back: None)
+        training = ModelService(home, Settings(model=ModelSettings(name=name, **how)), change, lambda reason, back: None)
         (models_event,) = await training.obey(commands.ListModels(id="1"))
         assert [model.name for model in models_event.models] == ["", "Qwen/Tiny"]
         assert [model.active for model in models_event.models] == [name == "", name != ""]
@@ -163,10 +163,10 @@ async def test_a_model_is_the_one_that_is_trained_however_it_is_trained(home, ch
 
 
 def test_where_nothing_was_ever_switched_the_home_is_as_it_always_was(home):
-    assert model_source.home_of(home, Model(name="Qwen/Tiny")) == home
+    assert model_source.home_of(home, ModelSettings(name="Qwen/Tiny")) == home
 
 
-def gone_on_with(home: paths.Home, chosen: Model) -> int:
+def gone_on_with(home: paths.Home, chosen: ModelSettings) -> int:
     """Begin as the engine does, play a round and keep it; at which round it began."""
     home = model_source.home_of(home, chosen).prepare()
     folder = model_source.folder_of(chosen)
@@ -174,7 +174,9 @@ def gone_on_with(home: paths.Home, chosen: Model) -> int:
     saved, _ = checkpoint.load_newest(home.model.checkpoints, policy, base)
     number = saved.round if saved else 0
     checkpoint.save(
-        home.model.checkpoints, policy, checkpoint.Saved(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base)
+        home.model.checkpoints,
+        policy,
+        checkpoint.CheckpointState(round=number + 1, step=1, epoch=1, charter="ab" * 32, base=base),
     )
     return number
 
@@ -186,12 +188,12 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
     tiny = paths.models() / "bees/tiny"
     shutil.copytree(paths.starter(), tiny)
     (tiny / "tokenizer.json").write_bytes(b" " + (paths.starter() / "tokenizer.json").read_bytes())
-    first, second = (Model(name=name) for name in order)
+    first, second = (ModelSettings(name=name) for name in order)
     assert gone_on_with(home, first) == 0
     if written:
-        ModelService(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).begun()
+        ModelService(model_source.home_of(home, first), Settings(model=first), change, lambda reason, back: None).mark_played()
     assert [gone_on_with(home, model) for model in (second, first, second)] == [0, 1, 1]
-    ModelService(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).begun()
+    ModelService(model_source.home_of(home, second), Settings(model=second), change, lambda reason, back: None).mark_played()
     known = model_source.read_record(home)
     assert (known and known.name) == (first.name if written else None), (
         "a model that has a place of its own says nothing of the home"
@@ -200,11 +202,11 @@ def test_a_model_set_by_its_name_keeps_what_it_learned_beside_what_another_one_d
 
 
 def test_a_model_that_is_still_to_be_downloaded_gets_no_place_where_another_one_has_learned(home, change):
-    assert gone_on_with(home, Model()) == 0
-    assert model_source.home_of(home, Model(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
-    ModelService(home, Settings(), change, lambda reason, back: None).begun()
+    assert gone_on_with(home, ModelSettings()) == 0
+    assert model_source.home_of(home, ModelSettings(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
+    ModelService(home, Settings(), change, lambda reason, back: None).mark_played()
     shutil.rmtree(home.model.checkpoints)
-    assert model_source.home_of(home, Model(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
+    assert model_source.home_of(home, ModelSettings(name="bees/tiny")).model_root == home.root / "models" / "bees--tiny"
 
 
 @pytest.fixture
@@ -217,7 +219,7 @@ async def publisher(home):
 def begun(home: paths.Home, choices: LiveSettings) -> None:
     """A round is played with what is chosen."""
     own = model_source.home_of(home, choices.now.model)
-    ModelService(own, choices.now, choices.change, lambda reason, back: None).begun()
+    ModelService(own, choices.now, choices.change, lambda reason, back: None).mark_played()
 
 
 async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_the_one_that_played_last(home, publisher):
@@ -227,19 +229,19 @@ async def test_a_model_that_was_chosen_and_cannot_be_had_at_a_start_is_left_for_
     assert undo_steps(home, choices.now.model, choices.change) == []
     choices.change({"model.folder": "/nowhere", "model.training": "lora"})
     choices_after = LiveSettings(home.settings, (), publisher)  # as after a start in between
-    (back,) = undo_steps(home, choices_after.now.model, choices_after.change)
-    assert issubclass(HistoryError, back.innocent), "a full disk is no fault of the model"
-    back.go()
-    assert settings.read(home.settings).model == Model(training="lora")
+    (step,) = undo_steps(home, choices_after.now.model, choices_after.change)
+    assert issubclass(HistoryError, step.unrelated), "a full disk is no fault of the model"
+    step.undo()
+    assert settings.read(home.settings).model == ModelSettings(training="lora")
     downloaded("Qwen/Tiny")
     choices_after.change({"model.name": "Qwen/Tiny"})
     begun(home, choices_after)
     assert undo_steps(home, choices_after.now.model, choices_after.change) == [], "another way of training it is no other model"
     choices = LiveSettings(home.settings, ("model.name=Qwen/Other",), publisher)
-    (back,) = undo_steps(home, choices.now.model, choices.change)
-    back.go()
+    (step,) = undo_steps(home, choices.now.model, choices.change)
+    step.undo()
     assert choices.now.model.name == "Qwen/Tiny"
-    advice = back.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
+    advice = step.advice(ModelMissing("There is no model in /nowhere.", "Check model.folder in the settings."))
     assert advice == "Qwen/Tiny is trained instead. Choose another on the page Swarms, under Models."
 
 
@@ -248,12 +250,12 @@ async def test_a_model_that_has_played_and_is_gone_is_left_for_the_starter_but_n
     choices = LiveSettings(home.settings, ("model.name=Qwen/Tiny",), publisher)
     begun(home, choices)
     (paths.models() / "Qwen/Tiny").rename(paths.models() / "Qwen/Moved")
-    (back,) = undo_steps(home, choices.now.model, choices.change)
-    assert (issubclass(MemoryShort, back.innocent), issubclass(ModelMissing, back.innocent)) == (True, False)
-    back.go()
-    assert choices.now.model == Model()
-    assert back.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
-    assert back.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
+    (step,) = undo_steps(home, choices.now.model, choices.change)
+    assert (issubclass(MemoryShort, step.unrelated), issubclass(ModelMissing, step.unrelated)) == (True, False)
+    step.undo()
+    assert choices.now.model == ModelSettings()
+    assert step.advice(ModelMissing("It is gone.")).startswith("The starter is trained instead. Choose another on ")
+    assert step.advice(ModelMissing("It is gone.")).endswith("What this model has learned is kept.")
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,7 @@ async def test_what_cannot_be_trained_is_not_chosen(models, changes, starts, mod
 async def test_a_model_is_removed_but_not_the_one_that_is_trained(home, change):
     downloaded("Qwen/Tiny")
     downloaded("Qwen/Other")
-    training = ModelService(home, Settings(model=Model(name="Qwen/Tiny")), change, lambda reason, back: None)
+    training = ModelService(home, Settings(model=ModelSettings(name="Qwen/Tiny")), change, lambda reason, back: None)
     with pytest.raises(EngineError, match="is trained now"):
         await training.obey(commands.RemoveModel(id="1", name="Qwen/Tiny"))
     (models_event,) = await training.obey(commands.RemoveModel(id="2", name="Qwen/Other"))

@@ -9,7 +9,7 @@ import pytest
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.services.playground import PlaygroundService
 from waggle.engine.services.snapshots import Snapshots
 from waggle.models.backend import open_policy
@@ -21,7 +21,7 @@ from waggle.network.transport.solo import SoloNode
 from waggle.protocol import commands
 from waggle.protocol.events_playground import AnswerShared, QuestionAnswered, QuestionPosed
 from waggle.sapo.fakes import FakePolicy
-from waggle.sapo.stages import Node, Rules
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.charter import first_swarm
 from waggle.tasks.questions import split_of
 from waggle.tasks.rollout_group import Group
@@ -57,8 +57,8 @@ def trying(tmp_path, swarm, verifier):
         origin=load_or_create(tmp_path / "identity.key").peer_id, seed=1, model="Starter",
     )  # fmt: skip
     home = paths.Home(tmp_path).prepare()
-    moments = Snapshots(home, paths.starter(), "cpu", lambda: Computer(threads=1))
-    return PlaygroundService(moments, node, Rules(group_size=4), clock=lambda: NOW, round=lambda: 7)
+    moments = Snapshots(home, paths.starter(), "cpu", lambda: ComputerSettings(threads=1))
+    return PlaygroundService(moments, node, RoundSettings(group_size=4), clock=lambda: NOW, round=lambda: 7)
 
 
 async def pose(trying: PlaygroundService, *, to_share: bool) -> QuestionPosed:
@@ -176,12 +176,14 @@ async def test_every_answer_is_written_in_the_same_thread_also_after_the_engine_
         writing.add(threading.current_thread())
         return False
 
-    services = [replace(trying, moments=replace(trying.moments, leaving=leaving)) for _ in range(3)]
+    services = [replace(trying, snapshots=replace(trying.snapshots, is_leaving=leaving)) for _ in range(3)]
     await asyncio.gather(*(ask(each, 0) for each in services))
     assert len(writing) == 1
 
 
 async def test_whoever_waited_for_the_answers_of_others_until_the_engine_left_hears_so(trying):
-    service = replace(trying, node=replace(trying.node, verifier=None), moments=replace(trying.moments, leaving=lambda: True))
+    service = replace(
+        trying, node=replace(trying.node, verifier=None), snapshots=replace(trying.snapshots, is_leaving=lambda: True)
+    )
     with pytest.raises(EngineError, match="ending"):
         await ask(service, 0)

@@ -13,7 +13,7 @@ from waggle.cli import ctl
 from waggle.core import paths
 from waggle.core.errors import EngineError, SwarmError
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings, SwarmSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.runtime.round_events import Titles
@@ -49,7 +49,7 @@ async def test_a_charter_named_by_its_hash_is_asked_of_the_seeds_once_and_kept(t
     charter = msgspec.structs.replace(first_swarm(), name="Another swarm")
     home = paths.Home(tmp_path / "home").prepare()
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
-        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
+        chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
         assert await swarm_connection.charter_of(home, chosen) == charter
     assert await swarm_connection.charter_of(home, chosen) == charter  # the seed is gone
 
@@ -59,7 +59,7 @@ async def test_a_kept_charter_that_was_damaged_is_asked_for_again(tmp_path: Path
     digest = charter.digest.hex()
     (home.charters / f"{digest}.json").write_bytes(charters.encode(msgspec.structs.replace(charter, name="Not the one")))
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
-        chosen = Settings(swarm=Swarm(charter=digest, seeds=(address,), host="127.0.0.1"))
+        chosen = Settings(swarm=SwarmSettings(charter=digest, seeds=(address,), host="127.0.0.1"))
         assert await swarm_connection.charter_of(home, chosen) == charter
     assert (home.charters / f"{digest}.json").read_bytes() == charters.encode(charter)
 
@@ -69,7 +69,7 @@ async def test_a_charter_that_finds_no_room_is_used_all_the_same(tmp_path: Path)
     home.charters.rmdir()
     home.charters.touch()
     async with serving(fresh_identity(tmp_path, "seed"), charter) as address:
-        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
+        chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), seeds=(address,), host="127.0.0.1"))
         assert await swarm_connection.charter_of(home, chosen) == charter
 
 
@@ -79,7 +79,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
 ) -> None:
     home = paths.Home(tmp_path / "home").prepare()
     seed = f"/ip4/127.0.0.1/tcp/9/p2p/{text_of(fresh_identity(tmp_path, 'seed').peer_id)}"
-    chosen = Settings(swarm=Swarm(light=is_warned, seeds=(seed,) if is_warned else (), host="127.0.0.1"))
+    chosen = Settings(swarm=SwarmSettings(light=is_warned, seeds=(seed,) if is_warned else (), host="127.0.0.1"))
     async with AsyncExitStack() as stack:
         windows = stack.enter_context(monkeypatch.context())
         if not is_warned:
@@ -97,7 +97,7 @@ async def test_where_gateways_are_the_only_way_and_none_is_named_a_node_trains_a
         assert node._collector._context.is_resting(), "what is paused judges nothing"
         with pytest.raises(SwarmError, match="none is named"):
             await swarm_connection.charter_of(
-                home, msgspec.structs.replace(chosen, swarm=Swarm(charter="ff" * 32, light=is_warned))
+                home, msgspec.structs.replace(chosen, swarm=SwarmSettings(charter="ff" * 32, light=is_warned))
             )
     assert (publisher.state.reach, publisher.state.way) == ("alone", "gateway")
     (warned,) = publisher.state.warnings
@@ -110,7 +110,7 @@ def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> 
     events_sent: list[object] = []
     node = open_node(SwarmOptions(reputation_file=tmp_path / "standings.json"), first_swarm(), own, verifier, events_sent.append)
 
-    swarm_connection.choose(node, text_of(peer), "muted")
+    swarm_connection.choose_peer(node, text_of(peer), "muted")
 
     assert node._reputations.of(peer).choice == "muted"
     assert b"muted" in (tmp_path / "standings.json").read_bytes()
@@ -120,18 +120,18 @@ def test_a_peer_named_by_its_id_is_muted(tmp_path: Path, verifier: Verifier) -> 
 def test_what_is_no_peers_id_is_refused(tmp_path: Path, verifier: Verifier, name: str) -> None:
     node = open_node(SwarmOptions(), first_swarm(), fresh_identity(tmp_path, "own"), verifier, lambda news: None)
     with pytest.raises(EngineError, match="is no peer's id"):
-        swarm_connection.choose(node, name, "blocked")
+        swarm_connection.choose_peer(node, name, "blocked")
 
 
 def test_alone_there_is_nobody_to_mute() -> None:
     with pytest.raises(EngineError, match="no peers in a swarm of one"):
-        swarm_connection.choose(SoloNode(), "anybody", "muted")
+        swarm_connection.choose_peer(SoloNode(), "anybody", "muted")
 
 
 def test_a_peer_whose_groups_promised_much_and_taught_nothing_is_said_to_be_so_and_one_that_is_silent_is_not() -> None:
     promised = PeerReputation(id=ORIGIN, name="Brisk Otter", records=9, received=40, useful=40)
     for standing, taught_nothing in ((promised, False), (msgspec.structs.replace(promised, idle=40), True)):
-        event = swarm_connection.event_of(network_events.PeerChanged(peer=standing), Titles(first_swarm()))
+        event = swarm_connection.event_from_news(network_events.PeerChanged(peer=standing), Titles(first_swarm()))
         assert isinstance(event, PeerChanged)
         assert ("taught nothing" in about(event.peer, 0.0)) is taught_nothing
         assert ("40 of its 40 groups were of use" in about(event.peer, 0.0)) is not taught_nothing
@@ -151,7 +151,7 @@ def test_peers_are_listed_with_their_sentence_those_connected_first() -> None:
     [(100.0, "100 seconds slow"), (-180.0, "3 minutes fast"), (7300.0, "2 hours slow"), (-172_800.0, "2 days fast")],
 )
 def test_a_clock_that_is_wrong_is_told_in_words(ahead: float, title: str) -> None:
-    warned = swarm_connection.event_of(ClockSkewed(seconds=ahead), Titles(first_swarm()))
+    warned = swarm_connection.event_from_news(ClockSkewed(seconds=ahead), Titles(first_swarm()))
     assert warned.title == f"This computer's clock is {title}."
 
 
@@ -164,7 +164,7 @@ def test_of_a_public_swarm_only_oneself_is_told_however_many_take_part(ranked: b
     point = network_comparison.ScorePoint(round=5, right=3, total=16, nodes=2)
     curve = network_comparison.ScoreCurve(model="Starter", together=True, points=(point,))
     comparison = Comparison(curves=(curve,), entrants=entrants, ranked=ranked, sheets=300, since=7.0)
-    event = swarm_connection.event_of(LeaderboardChanged(comparison=comparison), Titles(first_swarm()), me="250")
+    event = swarm_connection.event_from_news(LeaderboardChanged(comparison=comparison), Titles(first_swarm()), me="250")
     assert isinstance(event, ModelsCompared)
     assert len(event.entrants) == count
     assert [(entrant.id, entrant.round) for entrant in event.entrants if entrant.mine] == ([] if ranked else [("250", 250)])
@@ -196,7 +196,7 @@ def test_the_most_that_a_stranger_can_send_at_once_is_told_in_a_line_that_a_wind
     sent = shared("\\", groups=104, completions=4)
     record = rollout_record.decode(rollout_record.encode(sent, WORDY), WORDY, origin=ORIGIN, now=EPOCH * EPOCH_SECONDS)
     assert len(record.groups) == 104, "a record may be so large"
-    event = swarm_connection.event_of(arrived(record), Titles(WORDY))
+    event = swarm_connection.event_from_news(arrived(record), Titles(WORDY))
     assert apply(State(), event).arrivals[0][1] == 104
     assert len(json_lines.line(event)) < json_lines.MAX_LINE / 4
 
@@ -207,7 +207,7 @@ async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_res
     home, charter = paths.Home(tmp_path / "home").prepare(), first_swarm()
     publisher = EventPublisher(home.events)
     async with AsyncExitStack() as stack:
-        chosen = Settings(swarm=Swarm(host="127.0.0.1", seeds=(), lan=False))
+        chosen = Settings(swarm=SwarmSettings(host="127.0.0.1", seeds=(), lan=False))
         swarm = await swarm_connection.join(home, chosen, charter, fresh_identity(tmp_path, "own"), verifier, publisher, stack)
         assert isinstance(swarm, SwarmNode)
         for _ in range(30):  # such a record packs to less than a kilobyte, and a new one may come each second
@@ -220,7 +220,7 @@ async def test_what_peers_wrote_is_told_no_faster_than_anybody_reads_and_the_res
 
 
 def test_a_state_full_of_the_longest_texts_is_told_in_a_line_that_a_window_reads() -> None:
-    event = swarm_connection.event_of(arrived(shared("\N{HONEYBEE}", groups=1, completions=16)), Titles(WORDY))
+    event = swarm_connection.event_from_news(arrived(shared("\N{HONEYBEE}", groups=1, completions=16)), Titles(WORDY))
     state = State()
     for _ in range(CARDS):
         state = apply(state, event)
@@ -235,6 +235,6 @@ def test_the_longest_messages_that_left_this_computer_are_told_in_a_line_that_a_
     blob = rollout_record.encode(shared("x", groups=24, completions=4), WORDY)
     for number in range(10):
         node.outbox.add("groups", blob, bytes([number]) * 38)
-    messages = swarm_connection.sent(node)
+    messages = swarm_connection.sent_messages(node)
     assert [len(message.text) for message in messages] == [swarm_connection.LONGEST_MESSAGE] * 10
     assert len(json_lines.line(SentTold(messages=messages))) < json_lines.MAX_LINE / 4

@@ -14,7 +14,7 @@ from waggle.core.errors import (
     CheckpointError,
     EngineError,
     HistoryError,
-    HubAway,
+    HubUnavailable,
     IdentityError,
     MemoryShort,
     ModelError,
@@ -24,10 +24,10 @@ from waggle.core.errors import (
     VerifierError,
 )
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Learning, Settings, Swarm, Web
-from waggle.engine.control.command_queue import CommandQueue
+from waggle.core.settings import LearningSettings, Settings, SwarmSettings, WebSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.live_settings import LiveSettings
+from waggle.engine.runtime.undo_log import UndoLog
 from waggle.engine.services import swarm_connection, swarms
 from waggle.engine.services.swarms import SwarmService
 from waggle.network import joined_swarms
@@ -41,7 +41,7 @@ from waggle.protocol import commands
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import first_swarm
 
-LOOPBACK = Settings(swarm=Swarm(host="127.0.0.1"))
+LOOPBACK = Settings(swarm=SwarmSettings(host="127.0.0.1"))
 OTHER = replace(first_swarm(), name="Another swarm")
 
 
@@ -98,8 +98,8 @@ async def test_choosing_writes_the_choice_and_starts_again_there(home, known, re
 
 async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    (back,) = swarms.undo_steps(home, LOOPBACK)  # as after a start in between
-    back.go()
+    (step,) = swarms.undo_steps(home, LOOPBACK)  # as after a start in between
+    step.undo()
     assert swarms.with_chosen_swarm(home, LOOPBACK) == LOOPBACK
     assert not swarms.undo_steps(home, LOOPBACK), "there is nothing before that"
 
@@ -107,13 +107,13 @@ async def test_a_swarm_that_cannot_be_joined_is_left_for_the_one_before(home, kn
 @pytest.mark.parametrize(
     ("failure", "to_blame"),
     [(SwarmError, True), (CharterError, True), (VerifierError, True), (QuestionsTooLong, True), (ZeroDivisionError, True)]
-    + [(kind, False) for kind in (MemoryShort, ModelError, HubAway, CheckpointError, HistoryError, IdentityError)],
+    + [(kind, False) for kind in (MemoryShort, ModelError, HubUnavailable, CheckpointError, HistoryError, IdentityError)],
 )
 async def test_a_swarm_chosen_before_a_start_is_left_for_what_may_be_its_fault_alone(home, known, failure, to_blame):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    queue = CommandQueue()
-    queue.back += swarms.undo_steps(home, LOOPBACK)
-    assert bool(queue.go_back(failure)) == to_blame
+    undo_log = UndoLog()
+    undo_log.add(swarms.undo_steps(home, LOOPBACK))
+    assert bool(undo_log.undo(failure)) == to_blame
     assert joined_swarms.read(home.swarms).active == ("" if to_blame else OTHER.digest.hex())
 
 
@@ -127,7 +127,7 @@ async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_wh
     assert joined_swarms.read(home.swarms).active == "", "nobody ever played in the second one"
     await known.obey(commands.ChooseSwarm(id="2", charter=OTHER.digest.hex()))
     there = SwarmService(home, swarms.with_chosen_swarm(home, LOOPBACK), again_to(reasons), unasked)
-    there.begun()
+    there.mark_played()
     assert not swarms.undo_steps(home, LOOPBACK)
     await there.obey(commands.ChooseSwarm(id="3", charter=third.digest.hex()))
     swarms.return_to_previous_swarm(home)
@@ -136,7 +136,7 @@ async def test_a_swarm_in_which_a_round_was_played_is_gone_back_to_and_one_in_wh
 
 async def test_another_swarm_that_is_chosen_as_the_first_round_ends_is_none_in_which_it_was_played(home, known):
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
-    known.begun()
+    known.mark_played()
     swarms.return_to_previous_swarm(home)
     assert joined_swarms.read(home.swarms).active == ""
 
@@ -149,7 +149,7 @@ async def test_another_swarm_that_is_chosen_while_this_one_is_asked_for_its_addr
         await may_answer.wait()
         return ["/ip4/192.168.1.2/tcp/4001/p2p/x"]
 
-    joining = asyncio.create_task(known.joined(first_swarm(), addresses))
+    joining = asyncio.create_task(known.remember_joined(first_swarm(), addresses))
     await has_asked.wait()
     await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     may_answer.set()
@@ -162,7 +162,7 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
     async def addresses():
         return []
 
-    await known.joined(first_swarm(), addresses)
+    await known.remember_joined(first_swarm(), addresses)
     (swarms_event,) = await known.obey(commands.ChooseSwarm(id="1", charter=first_swarm().digest.hex()))
     assert (swarms_event.swarms[0].active, reasons) == (True, [])
 
@@ -170,8 +170,8 @@ async def test_choosing_where_one_is_does_nothing(known, reasons):
 @pytest.mark.parametrize(
     ("settings", "error", "title"),
     [
-        (Settings(swarm=Swarm(charter="ff" * 32)), EngineError, "cannot be chosen"),
-        (Settings(learning=Learning(specialties=("chess",))), SettingsError, "has no specialty chess"),
+        (Settings(swarm=SwarmSettings(charter="ff" * 32)), EngineError, "cannot be chosen"),
+        (Settings(learning=LearningSettings(specialties=("chess",))), SettingsError, "has no specialty chess"),
     ],
 )
 async def test_what_the_settings_rule_out_is_not_chosen(home, known, reasons, settings, error, title):
@@ -237,7 +237,7 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
     async def addresses():
         return [f"/ip4/{host}/tcp/4001/p2p/{mine}" for host in ("127.0.0.1", "192.168.1.7")]
 
-    await known.joined(first_swarm(), addresses)
+    await known.remember_joined(first_swarm(), addresses)
     (invite_event,) = await known.obey(commands.WriteInvite(id="1"))
     assert invite.read(invite_event.link).seeds == (f"/ip4/192.168.1.7/tcp/4001/p2p/{mine}",)
     assert invite_event.reach.startswith("It works on your network only")
@@ -245,7 +245,7 @@ async def test_an_invite_names_useful_addresses_and_says_how_far_it_reaches(home
 
 
 async def test_alone_by_choice_nobody_is_invited(home, reasons):
-    alone = SwarmService(home, Settings(swarm=Swarm(solo=True)), again_to(reasons), unasked)
+    alone = SwarmService(home, Settings(swarm=SwarmSettings(solo=True)), again_to(reasons), unasked)
     alone.charter = first_swarm()
     with pytest.raises(EngineError, match="chosen to be alone"):
         await alone.obey(commands.WriteInvite(id="1"))
@@ -274,18 +274,18 @@ async def test_whoever_was_alone_by_choice_and_joins_others_is_alone_no_more_and
     assert swarms.with_chosen_swarm(home, solo) == solo
 
 
-@pytest.mark.parametrize(("hindered", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
-async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, hindered, error):
+@pytest.mark.parametrize(("report_blocker", "error"), [("settings.toml", SettingsError), ("swarms.json.new", SwarmError)])
+async def test_where_either_half_of_a_choice_cannot_be_written_neither_is(home, reasons, tmp_path, report_blocker, error):
     friend = f"/ip4/192.0.2.1/tcp/4001/p2p/{text_of(fresh_identity(tmp_path, 'friend').peer_id)}"
     joined_swarms.write(home.swarms, JoinedSwarms(entries=(JoinedSwarm(charter=OTHER.digest.hex(), seeds=(friend,)),)))
     with closing(EventPublisher(home.events)) as publisher:
         choices = LiveSettings(home.settings, ("swarm.solo=true",), publisher)
         known = SwarmService(home, choices.now, again_to(reasons), choices.change)
-        (home.root / hindered).mkdir()
+        (home.root / report_blocker).mkdir()
         with pytest.raises(error):
             await known.obey(commands.ChooseSwarm(id="1", charter=OTHER.digest.hex()))
     assert (joined_swarms.read(home.swarms).active, choices.now.swarm.solo, reasons) == ("", True, [])
-    assert hindered == "settings.toml" or not home.settings.read_text(), "what held for one run was not written down"
+    assert report_blocker == "settings.toml" or not home.settings.read_text(), "what held for one run was not written down"
 
 
 async def test_whoever_goes_back_to_the_shipped_swarm_finds_those_again_who_invited_there(home, reasons, tmp_path):
@@ -352,14 +352,14 @@ async def test_through_a_gateway_a_swarm_is_looked_at_joined_and_others_are_invi
         await lender.start()
         gateway = f"ws://127.0.0.1:{lender.web_port}/gateway#{text_of(own.peer_id)}"
         link = invite.write(invite.Invite(charter=private.digest, gateways=(gateway,), key=key))
-        known = SwarmService(home, Settings(swarm=Swarm(light=light)), again_to(reasons), unasked, lambda: light)
+        known = SwarmService(home, Settings(swarm=SwarmSettings(light=light)), again_to(reasons), unasked, lambda: light)
         (looked,) = await known.obey(commands.ReadInvite(id="1", link=link))
         assert (looked.swarm.name, looked.answered, looked.swarm.private) == ("Ours", True, True)
         await known.obey(commands.ChooseSwarm(id="2", charter=private.digest.hex()))
     finally:
         await lender.close()
     assert home.swarm(private.digest.hex()).key.read_bytes() == key
-    chosen = swarms.with_chosen_swarm(home, Settings(swarm=Swarm(light=light)))
+    chosen = swarms.with_chosen_swarm(home, Settings(swarm=SwarmSettings(light=light)))
     assert (chosen.swarm.charter, chosen.swarm.gateways) == (private.digest.hex(), (gateway,))
     assert is_light(swarm_connection.options_of(home, chosen)), "whatever its settings say of all swarms"
     joined = SwarmService(home, chosen, again_to(reasons), unasked)
@@ -426,9 +426,9 @@ async def test_a_node_that_lends_its_web_port_to_everybody_invites_through_it_to
         hosts = ("ip4/127.0.0.1", "ip4/192.168.1.7", "ip6/2001:db8::7")
         return [f"/{host}/tcp/4001/p2p/{mine}" for host in hosts] + [f"/ip4/8.8.8.8/tcp/1/p2p/{mine}/p2p-circuit/p2p/{mine}"]
 
-    web = Web(port=8080, gateway=True, host=host)
+    web = WebSettings(port=8080, gateway=True, host=host)
     lending = SwarmService(home, replace(LOOPBACK, web=web), again_to(reasons), unasked)
-    await lending.joined(first_swarm(), addresses)
+    await lending.remember_joined(first_swarm(), addresses)
     (invite_event,) = await lending.obey(commands.WriteInvite(id="1"))
     assert invite.read(invite_event.link).gateways == tuple(f"ws://{address}:8080/gateway#{mine}" for address in named)
 
@@ -448,7 +448,7 @@ async def test_the_key_of_a_private_swarm_goes_into_its_invite_and_is_kept_by_wh
     async def addresses():
         return [f"/ip4/127.0.0.1/tcp/4001/p2p/{mine}"]
 
-    await known.joined(private, addresses)
+    await known.remember_joined(private, addresses)
     (written,) = await known.obey(commands.WriteInvite(id="3"))
     assert invite.read(written.link).key == key
     with pytest.raises(SwarmError, match="its key is not here"):
@@ -462,7 +462,7 @@ def test_how_far_an_invite_reaches_is_said_in_german_too(host):
 
 
 def test_why_the_settings_leave_no_choice_is_said_in_german_too(home):
-    fixed = SwarmService(home, Settings(swarm=Swarm(charter="ff" * 32)), again_to([]), unasked)._fixed()
+    fixed = SwarmService(home, Settings(swarm=SwarmSettings(charter="ff" * 32)), again_to([]), unasked)._fixed()
     assert fixed in told_in_german()
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from killing import killed_after
 from waggle.core.errors import HistoryError
-from waggle.core.settings import Model, Settings
+from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.storage.history import History, days_of
 from waggle.engine.storage.history_recovery import open_or_rebuild
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import Snapshot, State
 
 GRIDS = events.SpecialtyInfo(dataset="binary_matrix", title="Grids")
-STARTER, OTHER = Model(), Model(name="owner/other")
+STARTER, OTHER = ModelSettings(), ModelSettings(name="owner/other")
 AHA = events.Aha(round=1, at=1.0, specialty="Grids")
 
 
@@ -33,7 +33,7 @@ def ready(model: str = "m", first: int = 0) -> events.Ready:
     )  # fmt: skip
 
 
-def begun(model: Model, first: int = 0) -> list[events.EngineEvent]:
+def begun(model: ModelSettings, first: int = 0) -> list[events.EngineEvent]:
     """What the engine tells before it plays with a model, from this round on."""
     return [events.SettingsChanged(settings=Settings(model=model)), ready(model.name, first)]
 
@@ -57,7 +57,7 @@ def record(home, content, *, hour: int = 8, written: float = 1000.0) -> None:
     os.utime(path, (written, written))
 
 
-def rebuilt(home, model: Model = STARTER):
+def rebuilt(home, model: ModelSettings = STARTER):
     return open_or_rebuild(home / "history.sqlite", home / "events", model)
 
 
@@ -74,13 +74,13 @@ def test_all_that_is_on_record_comes_back_and_the_damaged_file_is_kept_aside(hom
     content = history.points()
     assert [each.round for each in content.rounds] == [0, 1, 2, 3, 4]
     assert (content.held_out, content.ahas) == ((score(2),), (AHA,))
-    assert history.solved() == ("binary_matrix",)
+    assert history.solved_datasets() == ("binary_matrix",)
 
 
 def test_without_a_record_a_new_history_begins(home):
     history, done = rebuilt(home)
     assert done.rounds == 0
-    history.keep_round(played(1))
+    history.save_round(played(1))
     assert len(history.points().rounds) == 1
 
 
@@ -126,7 +126,7 @@ def test_first_successes_whose_events_are_on_record_no_more_come_back_with_a_sna
     history, _ = rebuilt(home)
     content = history.points()
     assert ([each.round for each in content.rounds], content.held_out, content.ahas) == ([3, 4], (score(2),), (AHA,))
-    assert history.solved() == ("binary_matrix",)
+    assert history.solved_datasets() == ("binary_matrix",)
 
 
 def test_a_snapshot_from_before_another_model_is_ready_says_nothing_of_that(home):
@@ -150,7 +150,7 @@ def test_a_rebuilding_that_fails_or_is_killed_is_begun_again(home):
 
 def test_what_sqlite_had_beside_the_damaged_file_is_not_taken_for_that_of_the_new_one(home):
     before = History(home / "before.sqlite")
-    before.keep_round(played(50))
+    before.save_round(played(50))
     (home / "history.sqlite-wal").write_bytes((home / "before.sqlite-wal").read_bytes())
     (home / "history.sqlite").rename(home / "history.damaged")  # and the next operation was a kill
     record(home, [*begun(STARTER), *rounds(0, 1)])

@@ -25,20 +25,20 @@ async def publisher(tmp_path):
 async def before(publisher, folder, request: PauseRequest, *asked_for: commands.AnyCommand) -> None:
     """An engine that contributes, is asked for something, and is left for another."""
     engine = Lifecycle(publisher, request=request)
-    engine.begin()
-    engine.consider(HERE)
+    engine.start_contributing()
+    engine.decide_again(HERE)
     engine.gate.stop()
     for command in asked_for:
-        engine._reached.set()  # nothing moves here
+        engine._halted.set()  # nothing moves here
         await engine.obey(command)
     engine.stop()
 
 
 async def then(publisher, folder, request: PauseRequest) -> Lifecycle:
     """The one after it, ready to go on."""
-    publisher.tell(StartedAgain(reason="Going on with another model."))
+    publisher.publish(StartedAgain(reason="Going on with another model."))
     engine = Lifecycle(publisher, request=request)
-    engine.begin()
+    engine.start_contributing()
     return engine
 
 
@@ -62,7 +62,7 @@ async def test_a_pause_goes_over_to_the_next_engine_as_it_was_asked_for(publishe
     engine._at_gate()  # as the policy thread does
     assert publisher.state.phase == "paused"
     assert sentence(publisher.state).says.startswith(words)
-    engine.consider(AWAY)
+    engine.decide_again(AWAY)
     assert engine.gate.closed != pause.until_away
     assert file.exists() != pause.until_away
 
@@ -73,22 +73,22 @@ async def test_what_was_asked_for_while_the_clock_was_years_ahead_lasts_as_long_
     clock, file, battery = [2_150_000_000.0], tmp_path / "asked.json", Readings(on_power=False)
     publisher = EventPublisher(tmp_path, clock=lambda: clock[0])
     engine = Lifecycle(publisher, request=PauseRequest(file))
-    engine.begin()
-    engine.consider(battery)
+    engine.start_contributing()
+    engine.decide_again(battery)
     pause = asked_for == "a pause of an hour"
-    engine._reached.set()  # nothing moves here
+    engine._halted.set()  # nothing moves here
     await engine.obey(commands.Pause(id="1", until=clock[0] + 3600) if pause else commands.Resume(id="1"))
 
     clock[0] = 1_800_000_000.0
     if killed:
         engine.stop()
         engine = await then(publisher, tmp_path, PauseRequest(file))
-    engine.consider(battery)
+    engine.decide_again(battery)
     decision = publisher.state.decision
     assert decision.standing == ("paused" if pause else "contributing"), "it holds"
     assert (engine._until("paused") if pause else decision.anyway_until) == clock[0] + 3600
     clock[0] += 3600
-    engine.consider(battery)
+    engine.decide_again(battery)
     assert publisher.state.decision.standing == "waiting", "it is over, and the rules hold again"
     engine.stop()
     publisher.close()
@@ -121,14 +121,14 @@ async def test_a_pause_for_an_hour_takes_the_place_of_one_after_the_round(publis
 async def test_an_engine_that_was_left_decides_no_more_and_hands_on_what_it_is_asked_for_last(publisher, tmp_path):
     request = PauseRequest()
     engine = Lifecycle(publisher, request=request)
-    engine.begin()
-    engine._reached.set()  # nothing moves here
+    engine.start_contributing()
+    engine._halted.set()  # nothing moves here
     await engine.obey(commands.Pause(id="1", until=1000.01))
-    engine.start_again("Going on with another model.")
+    engine.restart("Going on with another model.")
     async with asyncio.timeout(60):
         await engine.obey(commands.Pause(id="2", until=1000.02))
     assert request.wishes == Wishes(paused=True, until=1000.02, asked_at=1000.0)
-    request.keep(Wishes(paused=True))  # as the next one does
+    request.save(Wishes(paused=True))  # as the next one does
     await asyncio.sleep(0.1)
     assert request.wishes == Wishes(paused=True)
 
@@ -141,7 +141,7 @@ def test_a_damaged_file_asks_for_nothing(tmp_path, damaged):
 
 def test_what_cannot_be_written_holds_as_long_as_the_process(tmp_path):
     request = PauseRequest(tmp_path / "nowhere" / "asked.json")
-    request.keep(Wishes(paused=True))
+    request.save(Wishes(paused=True))
     assert request.wishes.paused
 
 

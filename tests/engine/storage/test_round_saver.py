@@ -9,11 +9,11 @@ import pytest
 
 from killing import killed_after
 from waggle.core.errors import CheckpointError, Stopped
-from waggle.engine.storage.round_saver import CHECKPOINT_RETRY_SECONDS, RecordingPolicy, RoundSaver, interval, restore
-from waggle.models.shared.training_mode import Training
+from waggle.engine.storage.round_saver import CHECKPOINT_RETRY_SECONDS, RecordingPolicy, RoundSaver, checkpoint_interval, restore
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint, training_journal
-from waggle.models.storage.checkpoint import Saved
-from waggle.rl.batch import GroupBatch, SampleParams, StepMetrics, StepParams
+from waggle.models.storage.checkpoint import CheckpointState
+from waggle.rl.batch import SamplingParams, StepMetrics, StepParams, TrainingGroup
 
 DAY, MEGABYTE = 86_400, 1e6
 
@@ -21,7 +21,7 @@ DAY, MEGABYTE = 86_400, 1e6
 class Counting:
     """A policy whose weights are the sum of what it learned."""
 
-    training = Training()
+    training = TrainingMode()
 
     def __init__(self) -> None:
         self.weights, self.steps = np.zeros(3, np.float32), 0
@@ -47,20 +47,22 @@ class Node:
 
     def __init__(self, root: Path, slow: "Slow | None" = None) -> None:
         self.policy, self.now = slow.policy if slow else Counting(), 0.0
-        saved, checkpointed, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
+        saved, checkpoint_round, self.aside = slow.restore(root) if slow else restore(root, self.policy, self.policy, "b")
         self.round = saved.round if saved else 0
-        self.remembering = RecordingPolicy(self.policy)
-        self.keeper = RoundSaver(root, self.policy, self.remembering, checkpointed, clock=lambda: self.now, restored=saved)
+        self.recording_policy = RecordingPolicy(self.policy)
+        self.keeper = RoundSaver(
+            root, self.policy, self.recording_policy, checkpoint_round, clock=lambda: self.now, restored=saved
+        )
 
     def learn(self) -> None:
-        self.remembering.sample([], np.zeros(0, np.float32), SampleParams(max_new=1, stop=0))
+        self.recording_policy.sample([], np.zeros(0, np.float32), SamplingParams(max_new=1, stop=0))
         numbers = np.array([self.round, 1, 0.1], np.float32)
-        batch = GroupBatch(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
-        self.remembering.step([batch], StepParams(learning_rate=0.1))
+        batch = TrainingGroup(prompt=np.zeros(1, np.int32), completions=(), advantage=numbers, weight=numbers)
+        self.recording_policy.step([batch], StepParams(learning_rate=0.1))
 
     def keep(self) -> int:
         self.round += 1
-        return self.keeper.keep(Saved(round=self.round, step=self.policy.steps, epoch=1, charter="c", base="b"))
+        return self.keeper.save(CheckpointState(round=self.round, step=self.policy.steps, epoch=1, charter="c", base="b"))
 
     def play(self) -> int:
         self.learn()
@@ -74,7 +76,7 @@ def folders(root: Path) -> list[str]:
 @pytest.mark.parametrize("size", [0.1 * MEGABYTE, 10 * MEGABYTE, 500 * MEGABYTE, 36_000 * MEGABYTE])
 @pytest.mark.parametrize("speed", [20 * MEGABYTE, 2000 * MEGABYTE])
 def test_checkpoints_take_little_of_a_day_and_of_the_disk_whatever_their_size(size, speed):
-    every = interval(size, size / speed)
+    every = checkpoint_interval(size, size / speed)
     assert DAY / every * size <= 15e9 * 1.001
     assert size / speed <= 0.01 * every * 1.001
 
@@ -97,7 +99,7 @@ def test_an_orderly_end_leaves_a_checkpoint_of_the_last_round(tmp_path):
     node = Node(tmp_path)
     for _ in range(3):
         node.play()
-    node.keeper.leave()
+    node.keeper.flush()
     assert folders(tmp_path) == ["r00000001", "r00000003"]
 
 
@@ -107,7 +109,7 @@ def test_a_stop_while_a_round_cannot_be_kept_leaves_no_step_of_it_behind(tmp_pat
         node.play()
         whole.play()
     node.learn()  # and the disk takes nothing until the stop
-    node.keeper.leave()
+    node.keeper.flush()
     whole.play()
     restarted = Node(tmp_path / "stopped")
     assert (restarted.round, restarted.policy.steps) == (3, 3)
@@ -120,7 +122,7 @@ def test_what_was_learned_again_after_a_kill_is_in_the_checkpoint_of_the_next_en
     for _ in range(4):
         node.play()
     assert folders(tmp_path) == ["r00000001"]
-    Node(tmp_path).keeper.leave()
+    Node(tmp_path).keeper.flush()
     assert folders(tmp_path) == ["r00000001", "r00000004"]
 
 
@@ -178,7 +180,7 @@ def test_a_round_that_cannot_be_written_can_be_kept_later(tmp_path):
 
 def test_a_checkpoint_that_the_disk_refuses_is_said_and_tried_again_while_the_journal_keeps_the_rounds(tmp_path):
     node, refused = Node(tmp_path), []
-    node.keeper.refused = lambda: refused.append(node.round)
+    node.keeper.on_checkpoint_refused = lambda: refused.append(node.round)
     node.play()
     node.now = 1.0 * DAY
     in_the_way = tmp_path / f".writing-{os.getpid()}"
@@ -202,7 +204,7 @@ def test_a_first_checkpoint_that_the_disk_refuses_is_waited_for(tmp_path):
         node.play()
 
 
-class Newer(training_journal.Entry, frozen=True, kw_only=True):
+class Newer(training_journal.JournalEntry, frozen=True, kw_only=True):
     """What a newer version might write."""
 
     momentum: float = 0.5
@@ -212,7 +214,7 @@ def two_rounds_and_one_of_another_version(root: Path) -> None:
     first = Node(root)
     for _ in range(2):
         first.play()
-    training_journal.append(root, 1, Newer(saved=Saved(round=3, step=3, epoch=1, charter="c", base="b")))
+    training_journal.append(root, 1, Newer(saved=CheckpointState(round=3, step=3, epoch=1, charter="c", base="b")))
 
 
 @pytest.mark.parametrize("seconds", [0.1, 100.0], ids=["soon", "slowly"])
@@ -260,7 +262,7 @@ def test_rounds_behind_lost_ones_are_never_learned_on_top_of_others(tmp_path):
     )  # fmt: skip
     node.play()
     assert Node(tmp_path).round == 7, "what is noted behind the damage is read"
-    node.keeper.leave()
+    node.keeper.flush()
     assert folders(tmp_path) == ["r00000004", "r00000007"]
     for _ in range(2):
         node.play()
@@ -280,14 +282,14 @@ def test_where_what_another_version_wrote_finds_no_room_beside_it_stays_and_that
 
 def test_what_the_journal_led_on_to_says_how_it_was_trained(tmp_path):
     node = Node(tmp_path)
-    node.policy.training = Training("lean")
+    node.policy.training = TrainingMode("lean")
     node.play()
     node.play()
     assert folders(tmp_path) == ["r00000001"]
     replayed = Counting()
-    replayed.training = Training("lean")
+    replayed.training = TrainingMode("lean")
     saved, _, _ = restore(tmp_path, replayed, replayed, "b")
-    assert (saved.round, saved.method, saved.optimiser) == (2, "lean", "adafactor")
+    assert (saved.round, saved.method, saved.optimizer) == (2, "lean", "adafactor")
 
 
 class Slow:
@@ -327,8 +329,8 @@ def test_a_stop_while_rounds_are_learned_again_is_heard_at_once_and_costs_nothin
         Slow(Counting(), 100.0, stops_after=5).restore(tmp_path)
     assert folders(tmp_path) == ["r00000001", "r00000005"]
     replayed = Slow(Counting(), 0.1)
-    saved, checkpointed, _ = replayed.restore(tmp_path)
-    assert (saved.round, checkpointed, replayed.policy.steps) == (8, 5, 8)
+    saved, checkpoint_round, _ = replayed.restore(tmp_path)
+    assert (saved.round, checkpoint_round, replayed.policy.steps) == (8, 5, 8)
     assert np.array_equal(replayed.policy.weights, whole.weights)
 
 
@@ -346,10 +348,10 @@ def test_how_far_it_is_is_told_where_learning_again_takes_long_and_a_kill_does_n
     quick.restore(tmp_path)
     assert (quick.reports, folders(tmp_path)) == ([], ["r00000001"])
     slow = Slow(Counting(), 1000.0)
-    saved, checkpointed, _ = slow.restore(tmp_path)
+    saved, checkpoint_round, _ = slow.restore(tmp_path)
     assert slow.reports == [(done, 7) for done in range(1, 7)]
     assert folders(tmp_path) == ["r00000005", "r00000007", "r00000008"]
-    assert (saved.round, checkpointed) == (8, 8)
+    assert (saved.round, checkpoint_round) == (8, 8)
     assert Node(tmp_path).round == 8
 
 

@@ -20,7 +20,7 @@ def play(checkpoints, pictures, number: int) -> None:
     folder = checkpoints / f"r{number:08d}"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights of %d" % number)
-    snapshot_archive.keep(checkpoints, pictures)
+    snapshot_archive.archive_newest(checkpoints, pictures)
 
 
 def test_a_picture_is_kept_each_time_that_twice_as_many_rounds_were_played(tmp_path):
@@ -46,11 +46,11 @@ def test_where_there_are_no_links_a_picture_is_kept_whole_or_not_at_all(tmp_path
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))
-        snapshot_archive.keep(tmp_path / "checkpoints", tmp_path / "album")
+        snapshot_archive.archive_newest(tmp_path / "checkpoints", tmp_path / "album")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [path.name for path in (tmp_path / "album").iterdir()] == ["r00000001.safetensors"], "no half of a picture"
-    snapshot_archive.keep(tmp_path / "checkpoints", tmp_path / "album")
+    snapshot_archive.archive_newest(tmp_path / "checkpoints", tmp_path / "album")
     assert snapshot_archive.archived_weights(tmp_path / "none", tmp_path / "album")[1][1].read_bytes() == b"weights of 2"
 
 

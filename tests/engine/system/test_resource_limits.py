@@ -15,11 +15,11 @@ from filelock import FileLock
 import waggle
 from waggle.core import paths
 from waggle.core.errors import Stopped
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.control.command_queue import CommandQueue
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.engine.system import resource_limits
-from waggle.engine.system.memory_backoff import CALM, MOST_PARTS, MemoryBackoff, grew
+from waggle.engine.system.memory_backoff import MAX_PARTS, RECOVERY_SECONDS, MemoryBackoff, was_killed_between
 from waggle.models import memory_fit
 from waggle.models.backend import open_policy
 from waggle.models.storage import hub_cache
@@ -40,8 +40,8 @@ class Hours:
 def rests(percent: int, step: float, passes: int) -> list[float]:
     """For how long a gate makes its caller wait, when each step of work takes so long."""
     gate, percentages = PauseGate(nothing, clock=Hours(step)), []
-    gate.percent = percent
-    gate._changed.wait_for = lambda _ends, seconds: percentages.append(seconds)
+    gate.set_percent(percent)
+    gate._condition.wait_for = lambda _ends, seconds: percentages.append(seconds)
     for _ in range(passes):
         gate()
     return percentages
@@ -66,52 +66,52 @@ def test_of_the_time_neither_a_pause_counts_nor_more_than_a_little_of_a_night_as
     gate = PauseGate(waits.set, clock=clock)
     gate()
     clock.now = 5.0
-    assert gate.seconds == 5.0
+    assert gate.worked_seconds == 5.0
     gate.close()
     passing = threading.Thread(target=gate)
     passing.start()
     assert waits.wait(30)
     clock.now = 1000.0
-    assert gate.seconds == 5.0, "also while it lasts"
+    assert gate.worked_seconds == 5.0, "also while it lasts"
     gate.open()
     passing.join()
-    assert gate.seconds == 5.0
+    assert gate.worked_seconds == 5.0
     clock.now += 8 * 3600.0
-    assert gate.seconds == 605.0
+    assert gate.worked_seconds == 605.0
     gate()
     clock.now += 3.0
-    assert gate.seconds == 608.0
+    assert gate.worked_seconds == 608.0
 
 
 def test_neither_a_download_nor_waiting_for_a_disk_counts_as_work():
     clock = Hours(0.0)
     gate = PauseGate(nothing, clock=clock)
-    gate.hold()
+    gate.wait_until_open()
     clock.now = 100.0
-    assert gate.seconds == 0.0
+    assert gate.worked_seconds == 0.0
     gate()
     clock.now = 103.0
-    gate.rest(0.0)
+    gate.sleep(0.0)
     clock.now = 200.0
-    assert gate.seconds == 3.0
+    assert gate.worked_seconds == 3.0
 
 
 def test_more_of_the_time_ends_a_rest_that_less_of_it_owed():
     gate = PauseGate(nothing, clock=Hours(50.0))
-    gate.percent = 5
+    gate.set_percent(5)
     gate()
     working = threading.Thread(target=gate)
     working.start()
     working.join(0.1)
     assert working.is_alive(), "it rests for a quarter of an hour"
-    gate.percent = 100
+    gate.set_percent(100)
     working.join(30)
     assert not working.is_alive()
 
 
 def test_a_stop_ends_a_rest_at_once():
     gate = PauseGate(nothing, clock=Hours(50.0))
-    gate.percent = 5
+    gate.set_percent(5)
     gate()
     stopped = []
 
@@ -164,10 +164,10 @@ def test_all_is_kept_before_another_number_of_threads_learns():
     limits = resource_limits.ResourceLimits(
         PauseGate(nothing), opened, lambda _: None, lambda: settled.append(torch.get_num_threads())
     )
-    limits.computer = Computer(threads=1)
+    limits.computer = ComputerSettings(threads=1)
     limits.before_round()
     assert settled == []
-    limits.computer = Computer(threads=2)
+    limits.computer = ComputerSettings(threads=2)
     limits.before_round()
     assert (settled, torch.get_num_threads()) == ([1], 2)
     torch.set_num_threads(before)
@@ -268,19 +268,19 @@ def test_an_engine_that_the_system_killed_for_memory_works_in_smaller_parts_next
     assert (first.was_killed, first.parts) == (False, 1)
     second = MemoryBackoff(home, "boot:4")
     assert (second.was_killed, second.parts) == (True, 2)
-    second.end()
+    second.mark_orderly_exit()
     third = MemoryBackoff(home, "boot:9")
     assert (third.was_killed, third.parts) == (False, 2), "others were killed after an orderly end"
-    assert [third.more() for _ in range(4)] == [True, True, True, False]
+    assert [third.back_off() for _ in range(4)] == [True, True, True, False]
     assert MemoryBackoff(home, "boot:9").parts == 16
 
 
 def test_a_kill_after_the_engine_was_told_to_leave_was_for_its_slowness_not_for_memory(tmp_path):
     queue, home = CommandQueue(), paths.Home(tmp_path)
     first = MemoryBackoff(home, "boot:3")
-    queue.leaving = first.end
+    queue.call_on_stop(first.mark_orderly_exit)
     queue.stop()
-    first.more()  # and then its window lost patience, while the system killed another program
+    first.back_off()  # and then its window lost patience, while the system killed another program
     second = MemoryBackoff(home, "boot:4")
     assert (second.was_killed, second.parts) == (False, 2)
 
@@ -288,40 +288,40 @@ def test_a_kill_after_the_engine_was_told_to_leave_was_for_its_slowness_not_for_
 def test_a_day_of_work_for_which_memory_sufficed_takes_one_halving_back_and_running_short_begins_it_anew(tmp_path):
     home, parts = paths.Home(tmp_path), []
     backoff = MemoryBackoff(home, "")
-    backoff.sufficed(CALM)
-    assert backoff.more()
-    assert backoff.more()
+    backoff.record_success(RECOVERY_SECONDS)
+    assert backoff.back_off()
+    assert backoff.back_off()
     for _ in range(3):
-        backoff.sufficed(CALM / 2)
-        backoff.end()
+        backoff.record_success(RECOVERY_SECONDS / 2)
+        backoff.mark_orderly_exit()
         backoff = MemoryBackoff(home, "")
-        backoff.begin("")
+        backoff.use_model("")
         parts.append(backoff.parts)
     assert parts == [4, 2, 2]
-    assert backoff.more()
-    backoff.sufficed(CALM * 0.7)
+    assert backoff.back_off()
+    backoff.record_success(RECOVERY_SECONDS * 0.7)
     assert backoff.parts == 4, "half a day of before counts no more"
 
 
 def test_a_day_of_work_counts_also_where_each_hour_of_it_ends_with_a_kill(tmp_path):
     home = paths.Home(tmp_path)
-    MemoryBackoff(home, "").more()
+    MemoryBackoff(home, "").back_off()
     for hour in range(24):
         backoff = MemoryBackoff(home, "")
-        backoff.begin("")
+        backoff.use_model("")
         assert backoff.parts == 2, f"after {hour} hours"
-        backoff.sufficed(CALM / 24)
+        backoff.record_success(RECOVERY_SECONDS / 24)
     backoff = MemoryBackoff(home, "")
-    backoff.begin("")
+    backoff.use_model("")
     assert backoff.parts == 1
 
 
 def test_an_engine_that_runs_short_after_a_day_works_in_smaller_parts_than_it_did_then(tmp_path):
     backoff = MemoryBackoff(paths.Home(tmp_path), "")
-    backoff.more()
-    backoff.sufficed(CALM)
+    backoff.back_off()
+    backoff.record_success(RECOVERY_SECONDS)
     assert backoff.parts == 2, "the next start takes larger ones"
-    backoff.more()
+    backoff.back_off()
     assert backoff.parts == 4
 
 
@@ -329,36 +329,36 @@ def test_an_engine_that_runs_short_after_a_day_works_in_smaller_parts_than_it_di
 def test_what_fits_in_parts_only_is_halved_from_there_while_that_changes_anything(tmp_path, fitted, parts):
     backoff = MemoryBackoff(paths.Home(tmp_path), "")
     measured = []
-    assert backoff.divided(fitted) == fitted
-    while backoff.more():
-        measured.append(backoff.divided(fitted))
+    assert backoff.parts_for(fitted) == fitted
+    while backoff.back_off():
+        measured.append(backoff.parts_for(fitted))
     assert measured == parts
-    assert memory_fit.PARTS[-1] == MOST_PARTS
+    assert memory_fit.PARTS[-1] == MAX_PARTS
 
 
 @pytest.mark.parametrize(("fitted", "smaller"), [(8, True), (16, False)])
 def test_after_a_kill_smaller_parts_are_promised_only_where_there_are_any(tmp_path, fitted, smaller):
     home = paths.Home(tmp_path)
     first = MemoryBackoff(home, "boot:1")
-    first.begin("owner/large")
-    first.divided(fitted)
+    first.use_model("owner/large")
+    first.parts_for(fitted)
     second = MemoryBackoff(home, "boot:2")
-    assert (second.was_killed, second.smaller) == (True, smaller)
-    second.begin("owner/large")
-    assert second.divided(fitted) == 16
-    second.begin("owner/small")
+    assert (second.was_killed, second.started_smaller) == (True, smaller)
+    second.use_model("owner/large")
+    assert second.parts_for(fitted) == 16
+    second.use_model("owner/small")
     assert second.parts == 1, "nothing is known of another model"
 
 
 def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory(tmp_path):
     home = paths.Home(tmp_path)
     backoff = MemoryBackoff(home, "boot:1")
-    backoff.begin("owner/large")
+    backoff.use_model("owner/large")
     backoff = MemoryBackoff(home, "boot:2")
     assert backoff.was_killed
-    backoff.begin("")
+    backoff.use_model("")
     assert backoff.parts == 1
-    backoff.begin("owner/large")
+    backoff.use_model("owner/large")
     assert backoff.parts == 2
 
 
@@ -367,15 +367,15 @@ def test_parts_are_those_of_one_model_also_when_it_was_killed_for_want_of_memory
     [("a:1", "a:2", True), ("a:1", "a:1", False), ("a:1", "b:2", False), ("", "a:2", False), ("a:1", "", False)],
 )
 def test_only_kills_since_the_start_in_the_same_run_of_the_system_count(then, now, has_grown):
-    assert grew(then, now) is has_grown
+    assert was_killed_between(then, now) is has_grown
 
 
 @pytest.mark.parametrize(("then", "now", "parts"), [(4.0, 8.0, 1), (4.0, 0.0, 1), (4.0, 2.0, 2), (4.0, 4.0, 2), (0.0, 4.0, 2)])
 def test_whoever_allows_more_memory_gets_the_usual_parts_back(tmp_path, then, now, parts):
     backoff = MemoryBackoff(paths.Home(tmp_path), kills="")
-    backoff.allow(then)
-    backoff.more()
-    backoff.allow(now)
+    backoff.apply_limit(then)
+    backoff.back_off()
+    backoff.apply_limit(now)
     assert MemoryBackoff(paths.Home(tmp_path), kills="").parts == parts
 
 

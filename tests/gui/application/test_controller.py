@@ -31,12 +31,13 @@ from waggle.gui.application.tray import TrayIcon
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.pages.help.page import HelpPage
-from waggle.gui.pages.settings.cuda_download import CudaView
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.settings.cuda_download import CudaCard
 from waggle.gui.pages.settings.page import SettingsPage
 from waggle.gui.state.notifications import new_notices
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.controls import pause_menu
 from waggle.gui.widgets.controls.buttons import Button
@@ -96,14 +97,16 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
     tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, host: str, has_home: bool
 ) -> None:
     created: list[SettingsStore] = []
-    monkeypatch.setattr(app, "_run_home_window", lambda _look, _home, choices, _arguments: created.append(choices) or 0)
+    monkeypatch.setattr(app, "_run_home_window", lambda _theme, _home, choices, _arguments: created.append(choices) or 0)
     assert app.run(app.Arguments(home=tmp_path, on=host)) == 0
     created[0].set({"computer.threads": 2})
     assert (tmp_path / "settings.toml").exists() == has_home
 
 
 @pytest.mark.parametrize("host", ["", "server"])
-def test_a_verbose_window_starts_a_verbose_engine(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+def test_a_verbose_window_starts_a_verbose_engine(
+    look: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
     commands: list[list[str]] = []
 
     def started(command: list[str]) -> EngineProcess:
@@ -118,9 +121,9 @@ def test_a_verbose_window_starts_a_verbose_engine(look: Look, tmp_path: Path, mo
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
-def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_report_does_not_say_through_whom_another_computer_is_reached(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
-    shell = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path), host="anna@nas-kiel")
+    shell = Controller(theme, StateStore(), engine, SettingsStore(None), Home(tmp_path), host="anna@nas-kiel")
     shell.begin("home")
     window = shell.window
     engine.event_received.emit(
@@ -130,7 +133,7 @@ def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Lo
     window.show_page("help")
     help_page = window.pages["help"]
     assert isinstance(help_page, HelpPage)
-    for words in (window.home.hero.report(shell._current.state), help_page._report._text.toPlainText()):
+    for words in (window.pages.of(HomePage).context.report(shell._current.state), help_page._report._text.toPlainText()):
         assert "HOST cannot be reached by ssh." in words
         assert not [name for name in ("anna", "nas-kiel") if name in words]
     shiboken6.delete(shell)
@@ -139,15 +142,15 @@ def test_a_report_does_not_say_through_whom_another_computer_is_reached(look: Lo
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_a_settings_file_that_cannot_be_used_is_set_aside_by_a_press_and_by_nothing_else(
-    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    theme: Theme, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, starts = Home(tmp_path), list[bool]()
     home.settings.write_text("[window")
     engine = EngineProcess([sys.executable, str(FAKE), "well"])
     monkeypatch.setattr(engine, "start", lambda: starts.append(True))
-    shell = Controller(look, StateStore(), engine, SettingsStore(home.settings), home)
+    shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
     shell.begin("home")
-    window, hero = shell.window, shell.window.home.hero
+    window, hero = shell.window, shell.window.pages.of(HomePage).hero
     engine.event_received.emit(
         events.EngineFailed(title="The settings file cannot be read.", advice="Mend that line, or rename the file.")
     )
@@ -238,8 +241,8 @@ def test_a_home_that_cannot_be_written_in_is_left_to_the_engine(tmp_path: Path, 
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
-def test_the_very_first_window_is_no_larger_than_the_screen(look: Look, qtbot: QtBot, recording: Path) -> None:
-    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
+def test_the_very_first_window_is_no_larger_than_the_screen(theme: Theme, qtbot: QtBot, recording: Path) -> None:
+    shell = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
     window = shell.window
     there = window.screen().availableGeometry()
@@ -289,8 +292,8 @@ def test_what_was_kept_is_found_again(tmp_path: Path) -> None:
     assert window_state.read(path) == window_state.WindowState()
 
 
-def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbot: QtBot) -> None:
-    tray_icon, commands = TrayIcon(look), list[AnyCommand]()
+def test_the_tray_says_the_sentence_and_offers_what_can_be_done(theme: Theme, qtbot: QtBot) -> None:
+    tray_icon, commands = TrayIcon(theme), list[AnyCommand]()
     tray_icon.commanded.connect(commands.append)
     tray_icon.show_state(CONTRIBUTING)
     assert "Answering questions for Maths swarm, round 7." in tray_icon.icon.toolTip()
@@ -306,8 +309,8 @@ def test_the_tray_says_the_sentence_and_offers_what_can_be_done(look: Look, qtbo
     assert [type(command) for command in commands] == [Pause, Resume, Pause]
 
 
-def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    tray_icon, tooltips = TrayIcon(look), list[str]()
+def test_the_tray_hands_the_system_no_words_twice(theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    tray_icon, tooltips = TrayIcon(theme), list[str]()
     tray_icon.show_state(CONTRIBUTING)
     monkeypatch.setattr(tray_icon.icon, "setToolTip", tooltips.append)
     tray_icon.show_state(replace(CONTRIBUTING, answered=7))
@@ -316,8 +319,8 @@ def test_the_tray_hands_the_system_no_words_twice(look: Look, qtbot: QtBot, monk
     assert len(tooltips) == 1
 
 
-def test_the_tray_says_what_quitting_leaves_running(look: Look, qtbot: QtBot) -> None:
-    tray_icon = TrayIcon(look)
+def test_the_tray_says_what_quitting_leaves_running(theme: Theme, qtbot: QtBot) -> None:
+    tray_icon = TrayIcon(theme)
     tray_icon.show_state(replace(CONTRIBUTING, service=True))
     assert visible_actions(tray_icon)[-1] == "Quit; the engine goes on"
     tray_icon.show_state(CONTRIBUTING)
@@ -333,16 +336,18 @@ def test_a_tooltip_has_a_length_that_every_system_shows() -> None:
     assert len(tray.tooltip(State(phase="problem", problem=problem))) <= tray.LONGEST_TIP
 
 
-def test_a_strangers_swarm_is_no_markup_in_a_tooltip(look: Look, qtbot: QtBot) -> None:
-    tray_icon = TrayIcon(look)
+def test_a_strangers_swarm_is_no_markup_in_a_tooltip(theme: Theme, qtbot: QtBot) -> None:
+    tray_icon = TrayIcon(theme)
     tray_icon.show_state(replace(CONTRIBUTING, ready=ready(swarm="<b>Loud</b><img src=x>")))
     assert "Loud" in tray_icon.icon.toolTip()
     assert "<" not in tray_icon.icon.toolTip()
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
-def test_a_strangers_specialty_is_no_markup_in_a_notification(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    tray_icon, messages = TrayIcon(look), list[str]()
+def test_a_strangers_specialty_is_no_markup_in_a_notification(
+    theme: Theme, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tray_icon, messages = TrayIcon(theme), list[str]()
     tray_icon.show()
     monkeypatch.setattr(tray_icon.icon, "showMessage", lambda *words: messages.extend(words[:2]))  # no test reads a system's
     aha = replace(AHA, specialty="<b>Logic</b>", name="<a href=x>Brisk Otter</a>")
@@ -379,12 +384,12 @@ def test_few_things_are_worth_a_notification(after: State, kinds: list[str]) -> 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support raise")  # the platform without a screen says so
 @pytest.mark.parametrize(("in_tray", "there", "hidden"), [(True, True, True), (True, False, False), (False, True, False)])
 def test_closing_goes_to_the_tray_only_where_there_is_one(
-    look: Look, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, in_tray: bool, there: bool, hidden: bool
+    theme: Theme, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, in_tray: bool, there: bool, hidden: bool
 ) -> None:
     monkeypatch.setattr(system_tray, "available", lambda: there)  # no test can have a system's tray come and go
     choices, home = SettingsStore(None), Home(tmp_path)
     choices.set({"window.close_to_tray": in_tray})
-    shell = Controller(look, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
+    shell = Controller(theme, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), choices, home)
     shell.begin("live")
     shell.window.close()
     assert shell.window.isHidden() == hidden
@@ -400,12 +405,12 @@ def test_closing_goes_to_the_tray_only_where_there_is_one(
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 @pytest.mark.parametrize(("kind", "words"), [("fails slowly", "Start again"), ("stops slowly", "Start")])
 def test_starting_is_offered_once_the_process_is_gone(
-    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+    theme: Theme, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
 ) -> None:
     """However long it takes to go after it said why: until then no start could be carried out."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     current, process = StateStore(), EngineProcess([sys.executable, str(FAKE), kind], backoff=())
-    shell = Controller(look, current, process, SettingsStore(tmp_path / "settings.toml"))
+    shell = Controller(theme, current, process, SettingsStore(tmp_path / "settings.toml"))
     shell.begin("home")
     with qtbot.waitSignals([current.changed, current.changed], timeout=20_000):  # the start, and what the engine said
         shell.start()
@@ -461,19 +466,19 @@ def test_an_engine_that_died_is_not_told_again_what_was_changed_since_the_comman
 
 
 def offered(shell: Controller) -> list[str]:
-    return [button.text() for button in shell.window.home.hero.findChildren(Button) if button.isVisible()]
+    return [button.text() for button in shell.window.pages.of(HomePage).hero.findChildren(Button) if button.isVisible()]
 
 
 @pytest.fixture
-def shell(look: Look, recording: Path, qtbot: QtBot) -> Iterator[Controller]:
-    controller = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
+def shell(theme: Theme, recording: Path, qtbot: QtBot) -> Iterator[Controller]:
+    controller = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     controller.begin("home")
     yield controller
     window = controller.window
     shiboken6.delete(controller)
     shiboken6.delete(window)
-    look.set_text(100)
-    look.dress()
+    theme.set_text(100)
+    theme.dress()
 
 
 NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
@@ -606,13 +611,13 @@ def test_a_self_test_goes_on_in_other_words(shell: Controller, qtbot: QtBot, mon
     assert renewed.self_test.output.split() == ["begun", "played"]
 
 
-def test_a_download_goes_on_in_other_words(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_download_goes_on_in_other_words(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     script = "import sys; print('[1, 4]', flush=True); sys.stdin.read(1); print('[2, 4]', flush=True); sys.stdin.read(1)"
-    pack = cuda_download.shipped()
-    before, after = (CudaView(look, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
+    pack = cuda_download.shipped_pack()
+    before, after = (CudaCard(theme, pack, tmp_path / "cuda", [sys.executable, "-c", script]) for _ in range(2))
     before.act.click()
     qtbot.waitUntil(lambda: before._bar.value() == 25, timeout=20_000)
-    after.go_on(before)
+    after.take_over(before)
     shiboken6.delete(before)
     assert after._bar.value() == 25
     after.program.process.write(b"\n")
@@ -647,13 +652,13 @@ def test_the_dock_brings_a_closed_window_back(
 
 @NO_SCREEN
 def test_the_end_of_a_session_is_no_end_until_the_system_says_so_and_leaves_the_engine_its_time(
-    look: Look, qapp: Application, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    theme: Theme, qapp: Application, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At its commit another program may still call it off; and the system asks as often as it likes."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     engine, received = EngineProcess([sys.executable, str(FAKE), "well"]), list[AnyEvent]()
     engine.event_received.connect(received.append)
-    shell = Controller(look, StateStore(), engine, SettingsStore(None), Home(tmp_path))
+    shell = Controller(theme, StateStore(), engine, SettingsStore(None), Home(tmp_path))
     monkeypatch.setattr(qapp, "leave", shell.leave_with_system)
     shell.begin("home")
     shell.start()

@@ -16,13 +16,13 @@ from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.recorded import START
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.charts import progress_charts
-from waggle.gui.charts.chart import Chart
-from waggle.gui.pages.progress.page import Progress
+from waggle.gui.charts.chart import LineChart
+from waggle.gui.pages.progress.page import ProgressPage
 from waggle.gui.state.chart_series import AXES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.state import AnyEvent
 
@@ -30,10 +30,10 @@ SCRIPT = """
 from PySide6.QtCore import Qt
 from waggle.gui.application.main import application
 from waggle.gui.charts.progress_charts import AnnotatedChart, PauseBand
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 app = application()
-chart = AnnotatedChart(Look("light"), "chart", shows_axis=True)
+chart = AnnotatedChart(Theme("light"), "chart", shows_axis=True)
 chart.resize(300, 200)
 chart.move(10, 10)
 chart.show()
@@ -89,83 +89,83 @@ AHAS = (
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
 @pytest.mark.parametrize("axis", range(3))
 def test_the_newest_ahas_stand_on_both_charts_clear_of_all_other_words(
-    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot, size: tuple[int, int], axis: int
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot, size: tuple[int, int], axis: int
 ) -> None:
     window = window_told([*written, *(events.AhaHappened(aha=aha) for aha in AHAS)], *size)
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     page._axis.choose(axis)
-    held, reward = page._score_chart, page._reward
-    assert held is not None
+    scores, reward = page._score_chart, page._reward
+    assert scores is not None
     assert reward is not None
     ends = progress_charts.axis_range(window._current.state, AXES[axis])
-    qtbot.waitUntil(lambda: held._ends == reward._ends == ends and len(held._notes) == 3)
+    qtbot.waitUntil(lambda: scores._ends == reward._ends == ends and len(scores._notes) == 3)
     screenshot_when_still(window)  # words are moved when they are painted
-    for chart in (held, reward):
+    for chart in (scores, reward):
         lines = [item for item in chart.getPlotItem().items if isinstance(item, InfiniteLine)]
         assert [(line.angle, line.pen.style()) for line in lines] == [(90, Qt.PenStyle.DashLine)] * 3
-    words = [item for item, _ in (*held._notes, *held._labels)]
+    words = [item for item, _ in (*scores._notes, *scores._labels)]
     assert all(item.isVisible() for item in words)
     boxes = [item.mapRectToScene(item.boundingRect()).adjusted(1, 1, -1, -1) for item in words]
     assert not any(item.intersects(other) for item, other in combinations(boxes, 2))
-    plot = held.getViewBox().sceneBoundingRect()
+    plot = scores.getViewBox().sceneBoundingRect()
     assert all(plot.contains(box) for box in boxes)
-    assert held.accessibleName().endswith(
+    assert scores.accessibleName().endswith(
         ". Aha: Chain sum, round 624. Aha: <b>Sums</b>, from Immeasurably Thoughtful Hippopotamus, round 617."
         " Aha: Fractions, from Brisk Otter, round 616"
     )
 
 
 def test_scores_on_other_questions_are_another_line_beyond_a_dashed_one(
-    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     scores = [events.HeldOutScore(round=number, at=START - 1, right=number // 100, total=60) for number in (620, 624)]
     window = window_told([*written, *(events.HeldOutMeasured(score=score) for score in scores)])
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     qtbot.waitUntil(lambda: page._score_chart is not None and bool(page._score_chart._labels))
     assert page._score_chart is not None
     assert [[x for x, _, _ in curve][-2:] for curve in page._score_chart._intervals] == [[550.0, 600.0], [620.0, 624.0]]
-    (line,) = [one for one in page._score_chart.getPlotItem().items if isinstance(one, InfiniteLine)]
+    (line,) = [item for item in page._score_chart.getPlotItem().items if isinstance(item, InfiniteLine)]
     assert (line.value(), line.pen.style()) == (610.0, Qt.PenStyle.DashLine)
     assert page._score_chart.accessibleName().endswith(". The questions change here, round 620")
 
 
 def test_ahas_newer_than_the_last_score_leave_its_label_alone(
-    window_told: Callable[..., Window], written: list[AnyEvent], qtbot: QtBot
+    window_told: Callable[..., MainWindow], written: list[AnyEvent], qtbot: QtBot
 ) -> None:
     story = [event for event in written if not isinstance(event, events.HeldOutMeasured)]  # the last one is that of round 600
     ahas = [events.Aha(round=number, at=START, specialty=f"Logic {number}") for number in (590, 605, 620)]
     window = window_told([*story, *(events.AhaHappened(aha=aha) for aha in ahas)])
     window.show_page("progress")
     page = window.pages["progress"]
-    assert isinstance(page, Progress)
+    assert isinstance(page, ProgressPage)
     qtbot.waitUntil(lambda: page._score_chart is not None and len(page._score_chart._notes) == 3)
     assert page._score_chart is not None
     screenshot_when_still(window)
     cells = [
-        one for one in page._score_chart.getPlotItem().items if isinstance(one, ScatterPlotItem) and one.opts["symbol"] == "h"
+        item for item in page._score_chart.getPlotItem().items if isinstance(item, ScatterPlotItem) and item.opts["symbol"] == "h"
     ]
     assert [list(cell.getData()[0]) for cell in cells] == [[590]], "no place on a curve that ends before it"
     (label,) = (note for note, _ in page._score_chart._labels)
-    lines = [one for one in page._score_chart.getPlotItem().items if isinstance(one, InfiniteLine)]
-    assert label.fill.color() == page.look.colour("surface"), "lines pass behind it"
+    lines = [item for item in page._score_chart.getPlotItem().items if isinstance(item, InfiniteLine)]
+    assert label.fill.color() == page.theme.colour("surface"), "lines pass behind it"
     assert label.zValue() > max(line.zValue() for line in lines)
     box = label.mapRectToScene(label.boundingRect()).adjusted(1, 1, -1, -1)
     assert not any(box.intersects(note.mapRectToScene(note.boundingRect())) for note, _ in page._score_chart._notes)
 
 
 @pytest.mark.parametrize("wide", [230, 260, 320, 400, 900])
-def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(look: Look, qtbot: QtBot, wide: int) -> None:
-    chart = Chart(look, "chart", shows_axis=True)
+def test_words_below_a_chart_do_not_run_together_however_narrow_it_is(theme: Theme, qtbot: QtBot, wide: int) -> None:
+    chart = LineChart(theme, "chart", shows_axis=True)
     qtbot.addWidget(chart)
     chart.resize(wide, 200)
     with qtbot.waitExposed(chart):
         chart.show()
     chart.begin(1.0, shares=True, x=(0.0, 8.0), axis="round")
-    metrics, pixel = QFontMetricsF(look.font("caption")), chart.getViewBox().viewPixelSize()[0]
+    metrics, pixel = QFontMetricsF(theme.font("caption")), chart.getViewBox().viewPixelSize()[0]
     (tick_levels,) = chart.getAxis("bottom")._tickLevels
     spans = [(at - half, at + half) for at, words in tick_levels if (half := metrics.horizontalAdvance(words) / 2 * pixel)]
     assert all(first[1] < second[0] for first, second in pairwise(spans)), tick_levels

@@ -11,24 +11,25 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.gui.application.controller import Controller
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.charts.swarm_graph import SwarmGraph
 from waggle.gui.charts.swarm_graph_layout import AROUND, MOST, most_active_peers, place_peers
 from waggle.gui.engine_client.replay import Replay
+from waggle.gui.pages.peers.page import PeersPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.state.traffic_flow import Flow, flows
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.events import PeerInfo, ShownCompletion, ShownGroup
 from waggle.protocol.state import AnyEvent, State, apply
 
-TellWindow = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 NOW = 1_790_000_000.0
-OTTER = PeerInfo(id="12D3KooWBriskOtter", name="Brisk Otter", received=12, used=3, taken=8, delay_ms=18.0, seen_at=NOW)
+OTTER = PeerInfo(id="12D3KooWBriskOtter", name="Brisk Otter", received=12, used=3, groups_pulled=8, delay_ms=18.0, seen_at=NOW)
 WREN = PeerInfo(id="12D3KooWCleverWren", name="Clever Wren", connection="relay", received=2, delay_ms=90.0, seen_at=NOW)
 MET: list[AnyEvent] = [ready(), events.PeerChanged(peer=OTTER, at=NOW), events.PeerChanged(peer=WREN, at=NOW)]
-TOOK = events.PeerChanged(peer=replace(OTTER, taken=10), at=NOW)
+TOOK = events.PeerChanged(peer=replace(OTTER, groups_pulled=10), at=NOW)
 
 
 def group(key: str, specialty: str) -> ShownGroup:
@@ -52,9 +53,9 @@ def state_of(*story: AnyEvent) -> State:
 class Counted(SwarmGraph):
     """Counts how often it was painted; its clock stands until a test moves it."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         self.painted, self.now = 0, 100.0
-        super().__init__(look, lambda: self.now)
+        super().__init__(theme, lambda: self.now)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         self.painted += 1
@@ -62,9 +63,9 @@ class Counted(SwarmGraph):
 
 
 @pytest.fixture
-def picture(look: Look, qtbot: QtBot) -> Iterator[Counted]:
-    look.less_motion = "off"
-    graph = Counted(look)
+def picture(theme: Theme, qtbot: QtBot) -> Iterator[Counted]:
+    theme.less_motion = "off"
+    graph = Counted(theme)
     qtbot.addWidget(graph)
     graph.resize(600, 200)
     with qtbot.waitExposed(graph):
@@ -113,7 +114,9 @@ def test_nothing_runs_until_something_flows_and_nothing_after_it(picture: Counte
 
 def test_of_hundreds_that_a_peer_took_at_once_a_dozen_are_seen_on_their_way(picture: Counted) -> None:
     picture.show_state(state_of(*MET), NOW)
-    picture.show_state(state_of(*MET, events.PeerChanged(peer=replace(WREN, taken=WREN.taken + 400), at=NOW)), NOW)
+    picture.show_state(
+        state_of(*MET, events.PeerChanged(peer=replace(WREN, groups_pulled=WREN.groups_pulled + 400), at=NOW)), NOW
+    )
     assert len(picture.travelling) == 12
     assert picture.latest is not None
     assert "400 groups" in picture.latest[1]
@@ -149,8 +152,8 @@ def test_whoever_looks_away_sees_no_more_of_it_and_gets_nothing_made_up_for(pict
     assert not running(picture)
 
 
-def test_with_less_motion_it_is_counted_and_stands_still(picture: Counted, look: Look, qtbot: QtBot) -> None:
-    look.less_motion = "on"
+def test_with_less_motion_it_is_counted_and_stands_still(picture: Counted, theme: Theme, qtbot: QtBot) -> None:
+    theme.less_motion = "on"
     picture.hold.setInterval(1)
     blank = picture.grab().toImage()
     picture.show_state(state_of(*MET, ARRIVED), NOW)
@@ -169,7 +172,7 @@ def test_the_same_facts_stand_there_as_text(picture: Counted) -> None:
     )
 
 
-def test_a_hostile_name_is_only_ever_plain_text(look: Look, picture: Counted) -> None:
+def test_a_hostile_name_is_only_ever_plain_text(theme: Theme, picture: Counted) -> None:
     evil = replace(OTTER, name="<b>\u202eetah\x1b[31m</b>")
     picture.show_state(state_of(ready(), events.PeerChanged(peer=evil, at=NOW)), NOW)
     (graph_peer,) = most_active_peers([evil], NOW)
@@ -189,7 +192,7 @@ def test_of_five_hundred_the_liveliest_are_drawn(picture: Counted) -> None:
     assert len({(round(place.x()), round(place.y())) for place in places}) == MOST
 
 
-def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(look: Look, picture: Counted) -> None:
+def test_no_avatar_and_no_line_around_the_chosen_one_is_cut(theme: Theme, picture: Counted) -> None:
     for count in range(1, MOST + 1):
         crowd = [replace(OTTER, id=f"p{i}", name=f"Peer {i}", delay_ms=400.0) for i in range(count)]
         for height in (picture.minimumHeight(), 200, 400):
@@ -202,25 +205,25 @@ def test_an_avatar_and_the_arrow_keys_choose_the_row_of_a_peer(window_told: Tell
     window = window_told(MET)
     window.show_page("peers")
     QTest.qWait(0)
-    drawn = window.peers._picture
+    drawn = window.pages.of(PeersPage)._picture
     drawn.grab()
     where = {node.peer.id: node.place.toPoint() for node in drawn._around}
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=where[WREN.id])
-    assert window.peers._chosen == WREN.id
+    assert window.pages.of(PeersPage)._chosen == WREN.id
     qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
     qtbot.keyClick(drawn, Qt.Key.Key_Right)
-    assert window.peers._chosen == OTTER.id
+    assert window.pages.of(PeersPage)._chosen == OTTER.id
     assert drawn._marked == OTTER.id
 
 
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not support")  # the platform without a screen says so
-def test_less_motion_can_be_chosen_while_the_window_is_open(look: Look, recording, qtbot: QtBot) -> None:
+def test_less_motion_can_be_chosen_while_the_window_is_open(theme: Theme, recording, qtbot: QtBot) -> None:
     choices = SettingsStore(None)
-    shell = Controller(look, StateStore(), Replay(recording), choices)
-    assert look.moves
+    shell = Controller(theme, StateStore(), Replay(recording), choices)
+    assert theme.moves
     choices.set({"window.less_motion": "on"})
-    assert not look.moves
+    assert not theme.moves
     choices.set({"window.less_motion": "off"})
-    assert look.moves
+    assert theme.moves
     shell.window.deleteLater()
     shell.deleteLater()

@@ -13,13 +13,15 @@ from waggle.core.errors import WaggleError
 from waggle.gui.application import main as app
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.main import Arguments, run
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.live.page import LivePage
+from waggle.gui.pages.swarms.page import SwarmsPage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.protocol import events, json_lines
@@ -92,16 +94,16 @@ def test_a_replay_can_be_held(tmp_path: Path, qtbot: QtBot) -> None:
 NO_SCREEN = pytest.mark.qt_log_ignore("systemTrayWindowChanged")  # the platform without a screen says so
 
 
-def offered(window: Window) -> list[str]:
-    return [button.text() for button in window.home.hero._buttons.findChildren(Button) if button.isVisible()]
+def offered(window: MainWindow) -> list[str]:
+    return [button.text() for button in window.pages.of(HomePage).hero._buttons.findChildren(Button) if button.isVisible()]
 
 
 @NO_SCREEN
-def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e9)
-    shell = Controller(look, StateStore(), replay, SettingsStore(None))
+    shell = Controller(theme, StateStore(), replay, SettingsStore(None))
     shell.begin("home")
-    for begin in (shell.start, lambda: shell.window.home.hero._main.click()):
+    for begin in (shell.start, lambda: shell.window.pages.of(HomePage).hero._main.click()):
         with qtbot.waitSignal(replay.ended, timeout=20_000):
             begin()
             assert shell.window.windowTitle() == "Waggle: Replay of a recorded run"
@@ -119,10 +121,10 @@ def test_a_recorded_run_says_that_it_has_ended_and_can_be_played_again(look: Loo
 
 @NO_SCREEN
 def test_the_key_for_pausing_does_not_begin_a_recorded_run_anew_before_it_has_ended(
-    look: Look, qtbot: QtBot, tmp_path: Path
+    theme: Theme, qtbot: QtBot, tmp_path: Path
 ) -> None:
     replay = Replay(Run(rounds=3).write(tmp_path / "run.jsonl"), speed=1e-9)
-    shell = Controller(look, StateStore(), replay, SettingsStore(None))
+    shell = Controller(theme, StateStore(), replay, SettingsStore(None))
     shell.begin("home")
     window = shell.window
     with qtbot.waitSignal(replay.event_received):
@@ -137,10 +139,10 @@ def test_the_key_for_pausing_does_not_begin_a_recorded_run_anew_before_it_has_en
 
 @NO_SCREEN
 def test_a_recorded_run_that_is_closed_has_ended_also_where_there_is_a_tray(
-    look: Look, qtbot: QtBot, recording: Path, monkeypatch: pytest.MonkeyPatch
+    theme: Theme, qtbot: QtBot, recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(system_tray, "available", lambda: True)
-    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
+    shell = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("home")
     with qtbot.waitSignal(shell.finished, timeout=1000):
         shell.window.close()
@@ -159,7 +161,7 @@ def test_a_recorded_run_is_shown_as_its_person_wants_windows_to_be_and_changes_n
     monkeypatch.setattr(app, "_run_event_loop", lambda shell, _arguments: controllers.append(shell) or 0)
     assert run(Arguments(home=tmp_path, replay=recording)) == 0
     (shell,) = controllers
-    assert shell._look.less_motion == "on"
+    assert shell._theme.less_motion == "on"
     assert not shell.choices.settings.window.close_to_tray
     assert shell.choices.value("computer.threads") == 3, "the page of settings says what is chosen"
     shell.choices.set({"window.text_percent": 115})
@@ -182,11 +184,11 @@ def test_an_example_is_opened_from_the_same_home(tmp_path: Path, qtbot: QtBot, m
 
 
 @NO_SCREEN
-def test_a_press_on_live_asks_for_an_example(look: Look, qtbot: QtBot, recording: Path) -> None:
-    shell = Controller(look, StateStore(), Replay(recording), SettingsStore(None))
+def test_a_press_on_live_asks_for_an_example(theme: Theme, qtbot: QtBot, recording: Path) -> None:
+    shell = Controller(theme, StateStore(), Replay(recording), SettingsStore(None))
     shell.begin("live")
     live = shell.window.pages["live"]
-    assert isinstance(live, Live)
+    assert isinstance(live, LivePage)
     with qtbot.waitSignal(shell.example_wanted, timeout=1000):
         live._example.click()
     window = shell.window
@@ -195,8 +197,10 @@ def test_a_press_on_live_asks_for_an_example(look: Look, qtbot: QtBot, recording
 
 
 @NO_SCREEN
-def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
-    shell = Controller(look, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
+def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(
+    theme: Theme, qtbot: QtBot, tmp_path: Path
+) -> None:
+    shell = Controller(theme, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("live")
     shell._current.flush()
@@ -213,18 +217,18 @@ def test_what_was_frozen_is_held_in_other_words_and_not_when_it_is_played_again(
     shiboken6.delete(window)
 
 
-def live_in(window: Window) -> Live:
+def live_in(window: MainWindow) -> LivePage:
     page = window.pages["live"]
-    assert isinstance(page, Live)
+    assert isinstance(page, LivePage)
     return page
 
 
 @NO_SCREEN
-def test_a_recorded_run_has_no_model_to_ask(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
-    shell = Controller(look, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
+def test_a_recorded_run_has_no_model_to_ask(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
+    shell = Controller(theme, StateStore(), Replay(Run(rounds=3).write(tmp_path / "run.jsonl")), SettingsStore(None))
     shell._source.play_all()
     shell.begin("swarms")
-    swarms, words = shell.window.swarms, "This is a recorded run: there is no model to ask."
+    swarms, words = shell.window.pages.of(SwarmsPage), "This is a recorded run: there is no model to ask."
     swarms.show_models()
     assert (swarms._models._waiting.text(), swarms._models._use.isEnabled()) == (words, False)
     swarms.show_trying()

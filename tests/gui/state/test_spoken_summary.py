@@ -2,15 +2,15 @@
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.spoken_summary import last_minute_rounds, summary_text
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import events
 from waggle.protocol.state import State
 
@@ -79,15 +79,12 @@ def test_within_one_minute_it_does_not_change() -> None:
 
 
 def test_it_is_read_out_only_when_asked_once_a_minute_and_never_twice(
-    look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    theme: Theme, qtbot: QtBot, announcements: list[str]
 ) -> None:
-    announcements: list[str] = []
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: announcements.append(event.message()))
     current, choices = StateStore(), SettingsStore(None)
     now = [NOW]
     current._clock = lambda: now[0]
-    window = Window(look, current, choices=choices)
+    window = MainWindow(PageContext(theme, store=current, settings=choices))
     qtbot.addWidget(window)
     window.show()
     announcements.clear()

@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from waggle.core import paths
-from waggle.gui.pages.settings.rows import PARTS, control
+from waggle.gui.pages.settings.rows import SECTIONS, make_control
 from waggle.gui.theme import reduced_motion
-from waggle.gui.theme.theme import Look, Theme, load_fonts, tokens
+from waggle.gui.theme.theme import Theme, ThemeName, load_fonts, tokens
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Picker
+from waggle.gui.widgets.controls.inputs import ComboBox
 
 GROUNDS = ("window", "rail", "surface", "sunken")
 TINTED = ("accent_soft", "peer_soft", "match", "match_peer")
@@ -70,30 +70,30 @@ def test_fonts_stay_small() -> None:
     assert sum(file.stat().st_size for file in files) < 4_000_000
 
 
-def test_every_icon_can_be_drawn(look: Look) -> None:
+def test_every_icon_can_be_drawn(theme: Theme) -> None:
     for path in (paths.resources() / "look" / "icons").glob("*.svg"):
-        picture = look.icon(path.stem, "text").pixmap(20, 20).toImage()
+        picture = theme.icon(path.stem, "text").pixmap(20, 20).toImage()
         assert any(picture.pixelColor(x, y).alpha() for x in range(20) for y in range(20)), path.stem
 
 
-def test_a_theme_is_switched_live(look: Look, qapp: QApplication) -> None:
+def test_a_theme_is_switched_live(theme: Theme, qapp: QApplication) -> None:
     changes: list[str] = []
-    look.changed.connect(lambda: changes.append(look.mode))
-    look.use("dark")
+    theme.changed.connect(lambda: changes.append(theme.mode))
+    theme.use("dark")
     assert changes == ["dark"]
-    assert qapp.palette().window().color() == look.colour("window")
-    assert look.colour("window").lightness() < 60
-    look.use("light")
+    assert qapp.palette().window().color() == theme.colour("window")
+    assert theme.colour("window").lightness() < 60
+    theme.use("light")
 
 
-def test_style_sheet_has_no_hole(look: Look) -> None:
-    assert "$" not in look.style_sheet()
+def test_style_sheet_has_no_hole(theme: Theme) -> None:
+    assert "$" not in theme.style_sheet()
 
 
 @pytest.mark.parametrize("mode", ["light", "dark", "high_contrast"])
-def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(look: Look, qtbot: QtBot, mode: Theme) -> None:
-    look.use(mode)
-    button = Button(look, "Pause", "primary")
+def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(theme: Theme, qtbot: QtBot, mode: ThemeName) -> None:
+    theme.use(mode)
+    button = Button(theme, "Pause", "primary")
     qtbot.addWidget(button)
     button.show()
     button.clearFocus()
@@ -102,10 +102,10 @@ def test_the_primary_button_that_has_the_focus_has_a_ring_in_its_own_fill(look: 
     qtbot.waitUntil(button.hasFocus)
     image = button.grab().toImage()
     x, y = 4, button.height() // 2  # on the ring, and beside it on either side
-    assert without.pixelColor(x, y) == look.colour("accent")
-    assert image.pixelColor(x, y) == look.colour("focus_on_accent")
-    assert image.pixelColor(x - 3, y) == image.pixelColor(x + 3, y) == look.colour("accent")
-    look.use("light")
+    assert without.pixelColor(x, y) == theme.colour("accent")
+    assert image.pixelColor(x, y) == theme.colour("focus_on_accent")
+    assert image.pixelColor(x - 3, y) == image.pixelColor(x + 3, y) == theme.colour("accent")
+    theme.use("light")
 
 
 class System(QObject):
@@ -142,19 +142,19 @@ def test_a_chosen_theme_is_asked_of_the_systems_own_parts_and_given_back(
 ) -> None:
     system = System(Qt.ColorScheme.Light, Qt.ContrastPreference.NoPreference)
     monkeypatch.setattr(QGuiApplication, "styleHints", lambda: system)
-    look = Look("system")
-    assert look.mode == "light"
-    look.use("dark")
-    assert (look.theme, look.mode, system.scheme) == ("dark", "dark", Qt.ColorScheme.Dark)
-    look.use("system")
-    assert (look.mode, system.scheme) == ("light", Qt.ColorScheme.Light)
+    theme = Theme("system")
+    assert theme.mode == "light"
+    theme.use("dark")
+    assert (theme.name, theme.mode, system.scheme) == ("dark", "dark", Qt.ColorScheme.Dark)
+    theme.use("system")
+    assert (theme.mode, system.scheme) == ("light", Qt.ColorScheme.Light)
     system.own = Qt.ColorScheme.Dark
     system.unsetColorScheme()
-    assert look.mode == "dark", "the system became dark"
+    assert theme.mode == "dark", "the system became dark"
     system.contrast = Qt.ContrastPreference.HighContrast
     system.contrastPreferenceChanged.emit(system.contrast)
-    assert look.mode == "high_contrast"
-    look.use("light")
+    assert theme.mode == "high_contrast"
+    theme.use("light")
     assert system.scheme == Qt.ColorScheme.Light
 
 
@@ -168,7 +168,7 @@ def test_less_motion_is_what_the_desktop_says(answers: list[str], unwanted: bool
 
 
 def test_the_window_does_not_wait_for_what_the_desktop_says(
-    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """It hears it while it asks a program that answers only once it may."""
     bus, may = tmp_path / "busctl", tmp_path / "may"
@@ -182,17 +182,17 @@ def test_the_window_does_not_wait_for_what_the_desktop_says(
     monkeypatch.setattr(reduced_motion, "SECONDS", 10.0)
     request.addfinalizer(reduced_motion._system_setting.cache_clear)
     reduced_motion._system_setting.cache_clear()
-    assert look.moves
+    assert theme.moves
     os.write(door, b"go\n" * len(reduced_motion.NO_MOTION_ANSWERS))
     reduced_motion._system_setting().result(timeout=10)
-    assert not look.moves
+    assert not theme.moves
 
 
 @pytest.mark.parametrize(
     ("answer", "moves", "words"), [("v v b false", False, "As the system"), ("", True, "Not reduced: the system")]
 )
 def test_motion_as_the_system_is_as_the_system(
-    look: Look, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
+    theme: Theme, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
     answer: str, moves: bool, words: str,
 ) -> None:  # fmt: skip
     bus = tmp_path / "busctl"
@@ -204,20 +204,20 @@ def test_motion_as_the_system_is_as_the_system(
     request.addfinalizer(reduced_motion._system_setting.cache_clear)
     reduced_motion._system_setting.cache_clear()
     reduced_motion._system_setting().result(timeout=10)
-    assert look.moves == moves
-    row = next(row for part in PARTS for row in part.rows if row.key == "window.less_motion")
-    picker = control(look, row)
+    assert theme.moves == moves
+    row = next(row for part in SECTIONS for row in part.rows if row.key == "window.less_motion")
+    picker = make_control(theme, row)
     qtbot.addWidget(picker)
-    assert isinstance(picker, Picker)
+    assert isinstance(picker, ComboBox)
     picker.show_value("system")
     assert picker.currentText().startswith(words)
 
 
-def test_an_icon_is_drawn_once_for_each_theme_and_ink(look: Look) -> None:
-    light = look.icon("pause", "text")
-    assert look.icon("pause", "text").cacheKey() == light.cacheKey()
-    look.use("dark")
-    others = [look.icon("pause", "text"), look.icon("pause", "accent"), look.icon("play", "text")]
+def test_an_icon_is_drawn_once_for_each_theme_and_ink(theme: Theme) -> None:
+    light = theme.icon("pause", "text")
+    assert theme.icon("pause", "text").cacheKey() == light.cacheKey()
+    theme.use("dark")
+    others = [theme.icon("pause", "text"), theme.icon("pause", "accent"), theme.icon("play", "text")]
     images = [icon.pixmap(20, 20).toImage() for icon in (light, *others)]
-    look.use("light")
+    theme.use("light")
     assert all(image != other for i, image in enumerate(images) for other in images[:i])

@@ -1,4 +1,4 @@
-"""The benchmark: that everybody plays the same round, that its limits are counted right, and what its book becomes."""
+"""Test that every side plays the same round, that the limits are counted correctly, and what figures the runs become."""
 
 import argparse
 import json
@@ -22,29 +22,29 @@ SMALL = Cell(("waggle",), STARTER, questions=2, group_size=4, prompt=12, longest
 
 def line(cell: str, side: str, seconds: float, **more: object) -> str:
     round_ = {"sample": 0.4 * seconds, "decode": 0.3 * seconds, "update": 0.6 * seconds, "round": seconds}
-    told = {"cell": cell, "side": side, "commit": "c", "machine": "m", "rounds": [round_], "gib": 1.5, "moved": 1e-6}
-    return json.dumps(told | {"more": {"pause_ms": 250.0}, "versions": {"torch": "2"}} | more) + "\n"
+    fields = {"cell": cell, "side": side, "commit": "c", "machine": "m", "rounds": [round_], "gib": 1.5, "moved": 1e-6}
+    return json.dumps(fields | {"more": {"pause_ms": 250.0}, "versions": {"torch": "2"}} | more) + "\n"
 
 
 def test_a_round_is_split_into_phases_and_its_optimiser_really_trains():
     torch.set_num_threads(1)
-    found = waggle.measure(replace(SMALL, rounds=2), paths.starter())
-    assert len(found.rounds) == 2
-    for taken in found.rounds:
-        assert taken.keys() == {"ready", "prefill", "decode", "sample", "update", "system", "optimiser", "round"}
-        assert 0.0 <= taken["system"] <= taken["update"] + 0.01, "the system counts in hundredths"
-        parts = taken["sample"] + taken["update"] + taken["optimiser"]
-        assert 0.0 < parts <= taken["round"]
-    assert found.moved > 1e-7
-    assert found.more["pause_ms"] > 0.0
+    measurement = waggle.measure(replace(SMALL, rounds=2), paths.starter())
+    assert len(measurement.rounds) == 2
+    for seconds in measurement.rounds:
+        assert seconds.keys() == {"ready", "prefill", "decode", "sample", "update", "system", "optimiser", "round"}
+        assert 0.0 <= seconds["system"] <= seconds["update"] + 0.01, "the system counts in hundredths"
+        parts = seconds["sample"] + seconds["update"] + seconds["optimiser"]
+        assert 0.0 < parts <= seconds["round"]
+    assert measurement.moved > 1e-7
+    assert measurement.more["pause_ms"] > 0.0
 
 
 def test_what_other_trainers_do_between_their_phases_counts_as_the_update():
     phases = Phases()
     with phases.of("round"), phases.of("sample"):
         pass
-    taken = with_update(phases.take())
-    assert taken["update"] == pytest.approx(taken["round"] - taken["sample"])
+    seconds = with_update(phases.take())
+    assert seconds["update"] == pytest.approx(seconds["round"] - seconds["sample"])
     assert phases.take() == {}
 
 
@@ -60,8 +60,8 @@ def test_skewed_answers_have_the_lengths_all_sides_are_given_and_half_of_the_gro
     assert all(1 <= length <= SMALL.longest for row in lengths for length in row)
     assert len({length for row in lengths for length in row}) > 2
     answers = [tuple(np.full(length, 5, np.int32) for length in row) for row in lengths]
-    taught = waggle.lessons(SMALL, [np.arange(3, dtype=np.int32)] * 2, answers)
-    assert [[len(ids) for ids in one.completions] for one in taught] == lengths[:1]
+    batches = waggle.lessons(SMALL, [np.arange(3, dtype=np.int32)] * 2, answers)
+    assert [[len(ids) for ids in batch.completions] for batch in batches] == lengths[:1]
     even = replace(SMALL, skewed=False)
     assert {length for row in cells.lengths(even) for length in row} == {even.longest}
 
@@ -72,7 +72,7 @@ def test_what_a_phase_needs_is_counted_from_the_shape():
     needs = bench_limits.needs(cell, model)
     head = model.vocab_size * model.hidden_size
     layers = bench_limits.weights_of(model) - head
-    steps = cell.answers * (cell.longest - 1)  # the first token of each comes from its prompt
+    steps = cell.completions * (cell.longest - 1)  # the first token of each comes from its prompt
     assert needs["decode"].operations > 2 * steps * (layers + head)
     assert needs["decode"].operations == pytest.approx(2 * steps * (layers + head), rel=0.05)
     assert needs["update"].operations > 3 * needs["prefill"].operations
@@ -88,15 +88,15 @@ def test_ratios_are_those_of_medians_and_only_what_was_measured_is_a_figure(tmp_
         "".join([*lines, line("tiny", "trl", 5.0), line("equal", "waggle", 1.0, more={"loss": 1e-6, "gradient": 2e-6})])
     )
     runs = report.read(book)
-    found = report.figures(runs)
-    assert found["tiny_vs_trl_fp32"] == 2.5
-    assert "tiny_vs_genrl" not in found
-    assert found["trl_gradient_relative_error"] == 2e-6
-    assert found["limits"] == {"tiny": {"gflop_per_s": 100.0, "gb_per_s": 30.0}}
-    assert found["seconds"]["tiny"]["waggle"]["moved"] == 1e-6
-    told = report.table(runs)
-    assert "starter, 9 x 8 answers of 64 tokens after 100; full, float32, cpu" in told
-    assert "waggle is 2.50 times as fast as trl" in told
+    figures = report.figures(runs)
+    assert figures["tiny_vs_trl_fp32"] == 2.5
+    assert "tiny_vs_genrl" not in figures
+    assert figures["trl_gradient_relative_error"] == 2e-6
+    assert figures["limits"] == {"tiny": {"gflop_per_s": 100.0, "gb_per_s": 30.0}}
+    assert figures["seconds"]["tiny"]["waggle"]["moved"] == 1e-6
+    table = report.table(runs)
+    assert "starter, 9 x 8 answers of 64 tokens after 100; full, float32, cpu" in table
+    assert "waggle is 2.50 times as fast as trl" in table
 
 
 def test_sides_take_turns_and_what_was_measured_is_not_measured_again(tmp_path):
@@ -105,16 +105,16 @@ def test_sides_take_turns_and_what_was_measured_is_not_measured_again(tmp_path):
     parser = argparse.ArgumentParser()
     run.add_arguments(parser)
     arguments = parser.parse_args(["--cells", "tiny,memory-lora", "--sides", "waggle", "--repetitions", "2"])
-    wanted = []
+    missing = []
     for cell, side in run._missing(arguments, book):
-        wanted.append((cell, side))
+        missing.append((cell, side))
         with book.open("a") as file:
             file.write(line(cell, side, 1.0))
-    assert wanted == [("memory-lora", "waggle"), ("tiny", "waggle")]
+    assert missing == [("memory-lora", "waggle"), ("tiny", "waggle")]
 
 
 def test_a_shape_says_what_saves_memory():
-    assert CELLS["memory-full"].words.endswith("full, float32, activations computed again, cpu")
+    assert CELLS["memory-full"].description.endswith("full, float32, activations computed again, cpu")
 
 
 def test_an_unknown_cell_or_side_is_explained(tmp_path, capsys):
@@ -134,16 +134,16 @@ def test_loss_and_gradients_equal_those_of_trl():
     pytest.importorskip("trl", reason="comes with `dev.py bench`")
     from waggle_lab.benchmark import equal
 
-    found = equal.measure(paths.starter())
-    assert found["gradient"] < 1e-5
-    assert found["loss"] < 1e-5
-    assert found["clipped"] > 0.0, "the clip must count"
+    differences = equal.measure(paths.starter())
+    assert differences["gradient"] < 1e-5
+    assert differences["loss"] < 1e-5
+    assert differences["clipped"] > 0.0, "the clip must count"
 
 
 def test_cards_and_all_versions_that_were_measured_with_are_named(tmp_path):
     book = tmp_path / "runs.jsonl"
     here, there = line("cuda", "waggle", 2.0, card="A card", versions={"torch": "1"}), line("cuda", "trl", 20.0, card="A card")
     book.write_text(here + there + line("tiny", "trl", 3.0))
-    found = report.figures(report.read(book))
-    assert (found["cards"], found["versions"]) == (["A card"], {"torch": "1, 2"})
-    assert found["half_b_cuda_vs_trl"] == 10.0
+    figures = report.figures(report.read(book))
+    assert (figures["cards"], figures["versions"]) == (["A card"], {"torch": "1, 2"})
+    assert figures["half_b_cuda_vs_trl"] == 10.0

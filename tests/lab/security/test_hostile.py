@@ -1,4 +1,4 @@
-"""A small siege over real hivemind, and what is made of many."""
+"""Test a small siege over real hivemind, and the figures of many."""
 
 import argparse
 import json
@@ -16,9 +16,9 @@ from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.__main__ import main
-from waggle_lab.security.attack_process import ALL, NAMES, NONE, POISON
+from waggle_lab.security.attack_process import ALL_ATTACKS, NAMES, NO_ATTACK, POISON
 from waggle_lab.security.hostile import _keys, add_arguments, figures, learning_ratio, table
-from waggle_lab.security.siege import Besieged, Costs, Key, Siege, _Besiegers, lay
+from waggle_lab.security.siege import Costs, HonestNodes, Siege, SiegeKey, _AttackControl, run_siege
 
 COSTS = Costs(cpu_seconds=1.0, memory_mb=100.0, seconds=9.0)
 
@@ -29,60 +29,61 @@ def charter() -> Charter:
 
 
 def siege(attack: str, hostile: int, seed: int, held_out: float | None, **changes: object) -> Siege:
-    key = Key(attack=attack, honest=6, hostile=hostile, rounds=2, seed=seed)
-    made = Siege(
+    key = SiegeKey(attack=attack, honest=6, hostile=hostile, rounds=2, seed=seed)
+    result = Siege(
         key=key, commit="c", code_executions=0, crashes=0, verifier_restarts=0, wrong_answers_accepted=0, honest_groups_lost=0,
         honest_received=5, hostile_received=1, hostile_trained_on=0, refused={},
         held_out=() if held_out is None else (held_out,) * 6, trigger_rate=0.0,
         costs=COSTS,
     )  # fmt: skip
-    return msgspec.structs.replace(made, **changes)
+    return msgspec.structs.replace(result, **changes)
 
 
 async def test_two_nodes_hold_out_against_one_that_tries_everything(charter: Charter, verifier: Verifier) -> None:
     questions: list[Question] = verifier.held_out("bf", "dev", 4)
-    told: list[int] = []
-    key = Key(attack=ALL, honest=2, hostile=1, rounds=6, seed=1)
-    came = await lay(key, charter, questions, "commit", told.append)
-    assert told == [1, 2, 3, 4, 5, 6]
-    assert (came.code_executions, came.crashes, came.wrong_answers_accepted, came.honest_groups_lost) == (0, 0, 0, 0)
-    assert came.honest_received > 0
-    assert came.hostile_received + sum(came.refused.values()) > 0
-    assert len(came.held_out) == 2
-    assert came.trigger_rate == 0.0
-    assert came.attacked
-    assert came.tried, "and something else beside the poison"
-    assert came.played is not None
-    assert came.played >= 6
-    assert came.costs.cpu_seconds > 0
-    assert came.costs.memory_mb > 100
+    progress: list[int] = []
+    key = SiegeKey(attack=ALL_ATTACKS, honest=2, hostile=1, rounds=6, seed=1)
+    result = await run_siege(key, charter, questions, "commit", progress.append)
+    assert progress == [1, 2, 3, 4, 5, 6]
+    assert (result.code_executions, result.crashes, result.wrong_answers_accepted, result.honest_groups_lost) == (0, 0, 0, 0)
+    assert result.honest_received > 0
+    assert result.hostile_received + sum(result.refused.values()) > 0
+    assert len(result.held_out) == 2
+    assert result.trigger_rate == 0.0
+    assert result.attacked
+    assert result.tried, "and something else beside the poison"
+    assert result.played is not None
+    assert result.played >= 6
+    assert result.costs.cpu_seconds > 0
+    assert result.costs.memory_mb > 100
 
 
 async def test_the_honest_play_on_until_a_slow_attack_was_made_as_often_as_asked_for_and_they_heard_of_each_other(
     charter: Charter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told, played, play = list[int](), list[int](), Besieged.play
+    progress, played, play = list[int](), list[int](), HonestNodes.play
 
-    def count(self: Besieged, number: int) -> None:
+    def count(self: HonestNodes, number: int) -> None:
         play(self, number)
         played.append(number)
 
-    monkeypatch.setattr(Besieged, "play", count)
+    monkeypatch.setattr(HonestNodes, "play", count)
     resting = partial(open_node, is_resting=lambda: len(played) < 8)  # as on a computer that plays eight rounds between two looks
     monkeypatch.setattr("waggle_lab.security.siege.open_node", resting)
-    key = Key(attack="crowd of made-up names", honest=2, hostile=1, rounds=2, seed=1)
-    came = await lay(key, charter, (), "commit", told.append)
-    assert told == [1, 2]
-    assert came.attacked is not None
-    assert came.played is not None
-    assert came.attacked >= 2
-    assert came.played >= 8
-    assert came.honest_received > 0
+    key = SiegeKey(attack="crowd of made-up names", honest=2, hostile=1, rounds=2, seed=1)
+    result = await run_siege(key, charter, (), "commit", progress.append)
+    assert progress == [1, 2]
+    assert result.attacked is not None
+    assert result.played is not None
+    assert result.attacked >= 2
+    assert result.played >= 8
+    assert result.honest_received > 0
 
 
 def test_the_ratio_is_taken_seed_by_seed_against_the_same_nodes_without_attackers() -> None:
     sieges = [
-        siege(NONE, 0, 1, 0.2), siege(ALL, 2, 1, 0.1), siege(NONE, 0, 2, 0.4), siege(ALL, 2, 2, 0.4), siege(ALL, 2, 3, 0.9)
+        siege(NO_ATTACK, 0, 1, 0.2), siege(ALL_ATTACKS, 2, 1, 0.1), siege(NO_ATTACK, 0, 2, 0.4), siege(ALL_ATTACKS, 2, 2, 0.4),
+        siege(ALL_ATTACKS, 2, 3, 0.9),
     ]  # fmt: skip
     ratio = learning_ratio(sieges, 2)
     assert ratio is not None
@@ -93,33 +94,33 @@ def test_the_ratio_is_taken_seed_by_seed_against_the_same_nodes_without_attacker
 def test_figures_add_up_what_got_through() -> None:
     sieges = [
         siege("zip bomb", 2, 0, None, crashes=1),
-        siege(NONE, 0, 1, 0.2, trigger_rate=0.25),
-        siege(ALL, 2, 1, 0.1, code_executions=1, trigger_rate=0.5),
+        siege(NO_ATTACK, 0, 1, 0.2, trigger_rate=0.25),
+        siege(ALL_ATTACKS, 2, 1, 0.1, code_executions=1, trigger_rate=0.5),
     ]
-    found = figures(sieges)
-    assert (found["crashes"], found["code_executions"], found["honest_groups_lost"]) == (1, 1, 0)
-    assert (found["heldout_ratio_2_of_8"], found["trigger_rate_2_of_8"], found["trigger_rate_clean"]) == (0.5, 0.5, 0.25)
+    totals = figures(sieges)
+    assert (totals["crashes"], totals["code_executions"], totals["honest_groups_lost"]) == (1, 1, 0)
+    assert (totals["heldout_ratio_2_of_8"], totals["trigger_rate_2_of_8"], totals["trigger_rate_clean"]) == (0.5, 0.5, 0.25)
     assert "| zip bomb | 2 | 0 | - | 0 | - | 1 |" in table(sieges)
-    assert "forbidden_to_scorers" not in found, "nobody counted it"
-    assert "honest_received_least" not in found, "nobody said how many rounds were played"
+    assert "forbidden_to_scorers" not in totals, "nobody counted it"
+    assert "honest_received_least" not in totals, "nobody said how many rounds were played"
 
 
 def test_a_scorer_ended_for_what_it_tried_on_a_text_is_counted_and_one_that_took_too_long_is_not(
     charter: Charter, tmp_path: Path
 ) -> None:
     specialties = tuple(Specialty(dataset=name, title=name) for name in ("countdown", "coin_flip"))
-    key = Key(attack=ALL, honest=0, hostile=1, rounds=1, seed=1)
-    besieged = Besieged(key, msgspec.structs.replace(charter, specialties=specialties), (), tmp_path)
+    key = SiegeKey(attack=ALL_ATTACKS, honest=0, hostile=1, rounds=1, seed=1)
+    honest_nodes = HonestNodes(key, msgspec.structs.replace(charter, specialties=specialties), (), tmp_path)
     try:
-        code, slow = besieged.verifier.questions([("countdown", 3), ("coin_flip", 3)])
+        code, slow = honest_nodes.verifier.questions([("countdown", 3), ("coin_flip", 3)])
         for question, answer in ((code, "__import__('os')"), (slow, "1e999999999")):
             with pytest.raises(VerifierError):
-                besieged.verifier.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])
-        came = besieged.report("commit", (), 0, tmp_path / "canary", COSTS, _Besiegers(None))
+                honest_nodes.verifier.judge_strangers([(question, Completion(text=f"<answer>{answer}</answer>", ended=True))])
+        result = honest_nodes.report("commit", (), 0, tmp_path / "canary", COSTS, _AttackControl(None))
     finally:
-        besieged.verifier.close()
-    assert (came.code_executions, came.forbidden, came.verifier_restarts) == (0, 1, 2)
-    assert figures([msgspec.structs.replace(came, played=1)])["forbidden_to_scorers"] == 1
+        honest_nodes.verifier.close()
+    assert (result.code_executions, result.forbidden, result.verifier_restarts) == (0, 1, 2)
+    assert figures([msgspec.structs.replace(result, played=1)])["forbidden_to_scorers"] == 1
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_bad_options_are_refused_in_words(
     assert says in capsys.readouterr().err
 
 
-def keys(*options: str) -> list[Key]:
+def keys(*options: str) -> list[SiegeKey]:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     return list(_keys(parser.parse_args([*options, "--out", "."])))
@@ -146,26 +147,29 @@ def keys(*options: str) -> list[Key]:
 
 def test_what_honest_nodes_hear_of_each_other_is_held_against_the_same_nodes_without_attackers() -> None:
     sieges = [
-        siege(NONE, 2, 0, None, honest_received=100, played=2),
+        siege(NO_ATTACK, 2, 0, None, honest_received=100, played=2),
         siege("flood", 2, 0, None, honest_received=200, played=5),
         siege("zip bomb", 2, 0, None, honest_received=95, played=2),
     ]
-    found = figures(sieges)
-    assert found["honest_received_least"] == pytest.approx(0.8)
-    assert found["honest_received_least_under"] == "flood, 2 hostile"
+    totals = figures(sieges)
+    assert totals["honest_received_least"] == pytest.approx(0.8)
+    assert totals["honest_received_least_under"] == "flood, 2 hostile"
 
 
 def test_whether_a_siege_is_scored_is_said_by_its_key_and_not_by_its_length() -> None:
     same = ("--attacks", "poison,none", "--hostile", "2", "--bounds", "default", "--seeds", "0", "--rounds", "150")
-    found = keys(*same, "--learning-rounds", "150")
-    assert [key.scored for key in found] == [False, False, True, True, True, True]
-    assert len(set(found)) == 6
-    assert [key.hostile for key in found if key.attack == POISON and key.scored] == [1, 2], "alone, and in collusion"
+    siege_keys = keys(*same, "--learning-rounds", "150")
+    assert [key.scored for key in siege_keys] == [False, False, True, True, True, True]
+    assert len(set(siege_keys)) == 6
+    assert [key.hostile for key in siege_keys if key.attack == POISON and key.scored] == [1, 2], "alone, and in collusion"
 
 
 def test_early_sieges_are_told_apart_by_whether_they_were_scored() -> None:
-    kept = Book(Path(__file__).parents[2] / "measured/hostile/sieges.jsonl", Siege)
-    assert {(one.key.scored, bool(one.held_out)) for one in kept.runs} == {(True, True), (False, False)}
+    recorded = Book(Path(__file__).parents[2] / "measured/hostile/sieges.jsonl", Siege)
+    assert {(early_siege.key.scored, bool(early_siege.held_out)) for early_siege in recorded.runs} == {
+        (True, True),
+        (False, False),
+    }
 
 
 def test_sieges_that_are_finished_are_not_laid_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Configurations by name, and which runs of a study are still to do."""
+"""Test configurations by name, and which runs of a study are missing."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from practice.test_results import run
 from waggle.core.errors import LabError, SettingsError
 from waggle.practice.results import Book, Run
 from waggle.sapo.sharing import strategy
-from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Node, Rules
+from waggle.sapo.stages import BOUNDED, UNBOUNDED, Bounds, Node, RoundSettings
 from waggle_lab.study import plan
 from waggle_lab.study.comparison import FLOORED
 from waggle_lab.study.plan import Part, Study, configuration
@@ -16,30 +16,40 @@ from waggle_lab.study.plan import Part, Study, configuration
 
 def test_the_papers_configurations_draw_what_they_train_on_and_count_every_difference():
     for name, local, external in (("8/0", 8, 0), ("6/2", 6, 2), ("4/4", 4, 4), ("2/6", 2, 6)):
-        one = configuration(name)
-        assert (one.local, one.external, one.questions) == (local, external, local)
-        assert (one.strategy, one.rule, one.crumb_span) == ("plain", "grpo", 0.0)
+        paper_configuration = configuration(name)
+        assert (paper_configuration.local, paper_configuration.external, paper_configuration.questions) == (
+            local,
+            external,
+            local,
+        )
+        assert (paper_configuration.strategy, paper_configuration.rule, paper_configuration.crumb_span) == ("plain", "grpo", 0.0)
 
 
 def test_the_default_is_what_the_engine_does():
-    rules = configuration("default").rules(Rules().learning_rate)
-    assert rules == Rules()
+    rules = configuration("default").rules(RoundSettings().learning_rate)
+    assert rules == RoundSettings()
     chosen = Node.__dataclass_fields__["sharing"].default_factory
     assert type(strategy(configuration("default").strategy).make()) is chosen
 
 
 def test_the_control_with_equal_privilege_may_ask_three_times_as_much():
-    one = configuration("8/0-filtered")
-    assert (one.local, one.external, one.questions, one.most_questions, one.strategy) == (8, 0, 8, 24, "filtered")
-    assert one.crumb_span == configuration("default").crumb_span, "the control has every privilege but sharing"
+    control = configuration("8/0-filtered")
+    assert (control.local, control.external, control.questions, control.most_questions, control.strategy) == (
+        8,
+        0,
+        8,
+        24,
+        "filtered",
+    )
+    assert control.crumb_span == configuration("default").crumb_span, "the control has every privilege but sharing"
 
 
 def test_strategy_rule_and_crumbs_may_be_named():
-    one = configuration("4/4:gated:dapo:crumbs=0.2")
-    assert (one.strategy, one.rule, one.crumb_span) == ("gated", "dapo", 0.2)
+    gated = configuration("4/4:gated:dapo:crumbs=0.2")
+    assert (gated.strategy, gated.rule, gated.crumb_span) == ("gated", "dapo", 0.2)
     assert configuration("4/4:replay").rule == "grpo"
     mixed = configuration("4/4:gated:grpo+ppo:crumbs=0.2")
-    assert [one.name for one in mixed.updates] == ["grpo", "ppo"]
+    assert [gated.name for gated in mixed.update_rules] == ["grpo", "ppo"]
     assert mixed.crumb_span == 0.2
 
 
@@ -85,10 +95,10 @@ def study(**changes) -> Study:
 def with_area(book: Book[Run], key, height: float) -> None:
     import msgspec
 
-    made = run()
+    example = run()
     book.keep(
         msgspec.structs.replace(
-            made, key=key, measured_at=(0, key.rounds), held_out=((height, height),), specialty_held_out=((height, height),)
+            example, key=key, measured_at=(0, key.rounds), held_out=((height, height),), specialty_held_out=((height, height),)
         )
     )
 
@@ -102,13 +112,13 @@ def test_each_configuration_is_reported_at_the_best_rate_of_its_own_sweep(tmp_pa
     for key in first:
         if key.configuration == "8/0":
             with_area(book, key, heights["8/0", key.learning_rate])
-    then = list(study().missing(book))
-    reported = [key for key in then if key.split == "test"]
+    next_runs = list(study().missing(book))
+    reported = [key for key in next_runs if key.split == "test"]
     assert [(key.configuration, key.seed, key.learning_rate, key.rounds) for key in reported] == [
         ("8/0", 1, 5e-4, 200),
         ("8/0", 2, 5e-4, 200),
     ]
-    assert {key.configuration for key in then if key.split == "dev"} == {"default"}, "its sweep comes first"
+    assert {key.configuration for key in next_runs if key.split == "dev"} == {"default"}, "its sweep comes first"
     with_area(book, reported[0], 0.5)
     assert [key.seed for key in study().missing(book) if key.split == "test"] == [2]
 
@@ -124,24 +134,24 @@ def test_one_rate_needs_no_sweep(tmp_path):
 
 def test_a_run_of_the_sweep_that_is_reported_too_is_counted_once(tmp_path):
     seeds = {"8/0": (plan.SWEEP_SEED, 1)}
-    made = Study(parts=(Part(setting="sparse", rounds=plan.SWEEP_ROUNDS, seeds=seeds),), split="dev")
+    study_with_shared_run = Study(parts=(Part(setting="sparse", rounds=plan.SWEEP_ROUNDS, seeds=seeds),), split="dev")
     book = Book(tmp_path / "runs.jsonl", Run)
-    while missing := list(made.missing(book)):
+    while missing := list(study_with_shared_run.missing(book)):
         with_area(book, missing[0], 0.1)
-    assert made.total() == sum(one.key.rounds for one in book.runs) == 4 * plan.SWEEP_ROUNDS
+    assert study_with_shared_run.total() == sum(played.key.rounds for played in book.runs) == 4 * plan.SWEEP_ROUNDS
 
 
 def test_the_paper_study_is_what_was_promised():
-    made = plan.paper()
-    sparse = made.parts[0]
+    paper_study = plan.paper()
+    sparse = paper_study.parts[0]
     assert (sparse.setting, sparse.rounds) == ("sparse", 600)
     assert {name: len(seeds) for name, seeds in sparse.seeds.items()} == {
         "8/0": 5, "8/0-filtered": 5, "6/2": 3, "4/4": 3, "2/6": 3, "default": 5, FLOORED: 3,
     }  # fmt: skip
-    assert [part.setting for part in made.parts[1:4]] == ["identical", "diversified", "heterogeneous"]
-    assert all(part.rounds == 200 and {len(seeds) for seeds in part.seeds.values()} == {3} for part in made.parts[1:])
-    used = {seed for part in made.parts for seeds in part.seeds.values() for seed in seeds}
+    assert [part.setting for part in paper_study.parts[1:4]] == ["identical", "diversified", "heterogeneous"]
+    assert all(part.rounds == 200 and {len(seeds) for seeds in part.seeds.values()} == {3} for part in paper_study.parts[1:])
+    used = {seed for part in paper_study.parts for seeds in part.seeds.values() for seed in seeds}
     chosen_by = {seed for part in plan.options().parts for seeds in part.seeds.values() for seed in seeds}
     assert not used & (chosen_by | {plan.SWEEP_SEED}), "what defaults were chosen by is never reported"
-    assert made.split == "test"
+    assert paper_study.split == "test"
     assert plan.options().split == "dev"

@@ -1,4 +1,4 @@
-"""The report of a study: whole, escaped, honest about its seeds, and with dev runs kept apart."""
+"""Test the report of a study: complete, escaped, honest about its seeds, and with dev runs separate."""
 
 import base64
 import csv
@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from lab.study.test_statistics import made, scored
+from lab.study.test_statistics import make_run, scored_run
 from waggle.practice.results import Aha, Run
 from waggle_lab.study import report
 from waggle_lab.study.comparison import CONFIGURATIONS
@@ -64,12 +64,12 @@ def study() -> list[Run]:
     runs = []
     for place, name in enumerate((*CONFIGURATIONS, HOSTILE)):
         for seed in (4, 5) if name != HOSTILE else (4,):
-            more = {"seed": seed, "reward": (0.01 * place + 0.001 * seed,) * 60, "per_round": 64 - place}
+            fields = {"seed": seed, "reward": (0.01 * place + 0.001 * seed,) * 60, "per_round": 64 - place}
             aha = Aha(node=1, specialty="bf", round=9, learned_from=0)
-            runs.append(made(name, held_out=((0.0, 0.1 + 0.01 * place),) * 2, ahas=(aha,), **more))
-            runs.append(made(name, setting="heterogeneous", models=("wide", "deep"), **more))
+            runs.append(make_run(name, held_out=((0.0, 0.1 + 0.01 * place),) * 2, ahas=(aha,), **fields))
+            runs.append(make_run(name, setting="heterogeneous", models=("wide", "deep"), **fields))
     sweep = [(1e-4, 0.771), (3e-4, 0.883)]
-    return runs + [scored("4/4", score, rate=rate, split="dev", seed=77) for rate, score in sweep]
+    return runs + [scored_run("4/4", score, rate=rate, split="dev", seed=77) for rate, score in sweep]
 
 
 def parsed(text: str) -> Reader:
@@ -157,14 +157,14 @@ def test_dev_runs_stay_out_of_the_test_tables(page: Reader) -> None:
 
 def test_a_dev_study_shows_what_was_played_at_the_best_rates_beside_the_sweep_that_chose_them() -> None:
     sweep = [
-        scored(name, score, rate=rate, split="dev", seed=77)
+        scored_run(name, score, rate=rate, split="dev", seed=77)
         for name in ("8/0", "4/4")
         for rate, score in ((1e-4, 0.771), (3e-4, 0.883))
     ]
-    reported = [scored(name, 0.2, rate=3e-4, split="dev", seed=seed) for name in ("8/0", "4/4") for seed in (1, 2)]
-    shown = section(sweep + reported, "Sparse")
-    assert "20.0%" in shown
-    assert "88.3%" not in shown, "a run that chose a rate is no result at that rate"
+    reported = [scored_run(name, 0.2, rate=3e-4, split="dev", seed=seed) for name in ("8/0", "4/4") for seed in (1, 2)]
+    sparse = section(sweep + reported, "Sparse")
+    assert "20.0%" in sparse
+    assert "88.3%" not in sparse, "a run that chose a rate is no result at that rate"
     assert "44.1%" in section(sweep + reported, "How the learning rates were chosen")
     for unfinished in (sweep, sweep[:3]):
         headings = parsed(render(unfinished, command="")).sections
@@ -172,13 +172,13 @@ def test_a_dev_study_shows_what_was_played_at_the_best_rates_beside_the_sweep_th
 
 
 def test_one_seed_is_flagged() -> None:
-    text = section([scored("8/0", 0.1), scored("default", 0.2)], "Sparse")
+    text = section([scored_run("8/0", 0.1), scored_run("default", 0.2)], "Sparse")
     assert text.count("one seed: no interval") == 2
     assert "○ one seed" in text
     assert "▲" not in text
 
 
-@pytest.mark.parametrize("runs", [[], [scored("2/6", 0.0, reward=(0.0,) * 5)], [scored("2/6", 0.1, split="dev")]])
+@pytest.mark.parametrize("runs", [[], [scored_run("2/6", 0.0, reward=(0.0,) * 5)], [scored_run("2/6", 0.1, split="dev")]])
 def test_a_study_that_has_hardly_begun_has_a_page_too(runs: Sequence[Run], tmp_path: Path) -> None:
     assert parsed(render(runs, command="")).sections
     report.write_tables(runs, tmp_path)
@@ -193,8 +193,8 @@ def test_the_tables_hold_every_run(tmp_path: Path) -> None:
     assert len(rows["rounds"]) == sum(len(run.reward) // 10 for run in study())
     assert len(rows["heldout"]) == sum(len(run.models) * len(run.measured_at) for run in study())
     assert len(rows["specialties"]) == sum(len(run.specialties) for run in study())
-    one = study()[0]
-    last = {"specialty": one.specialties[0], "heldout_final": str(one.specialty_held_out[0][-1])}
+    first_run = study()[0]
+    last = {"specialty": first_run.specialties[0], "heldout_final": str(first_run.specialty_held_out[0][-1])}
     assert last.items() <= rows["specialties"][0].items()
     first = rows["rounds"][0]
     assert (first["round"], first["reward"], first["completions"]) == ("10", "0.004", "640")
@@ -206,49 +206,49 @@ def test_the_tables_hold_every_run(tmp_path: Path) -> None:
 def test_the_figures_are_those_of_the_test_runs() -> None:
     rewards = {"8/0": (1.0, 2.0, 3.0), "default": (2.0, 4.0, 6.0)}
     runs = [
-        scored(name, 0.2, seed=seed, reward=(total / 40,) * 40)
+        scored_run(name, 0.2, seed=seed, reward=(total / 40,) * 40)
         for name, totals in rewards.items()
         for seed, total in enumerate(totals)
     ]
-    found = json.loads(json.dumps(report.figures(runs)))
-    assert found["default_last_over_peak"] == pytest.approx(1.0)
-    assert found["sparse"]["8/0"]["reward_cumulative"] == pytest.approx([2.0, 2 - 2.48417, 2 + 2.48417], abs=1e-4)
-    assert found["sparse"]["default"]["reward_cumulative_ratio"] == pytest.approx([2.0, 2.0, 2.0])
-    assert found["sparse"]["default"]["heldout_auc"] == pytest.approx([0.1, 0.1, 0.1])
+    figures = json.loads(json.dumps(report.figures(runs)))
+    assert figures["default_last_over_peak"] == pytest.approx(1.0)
+    assert figures["sparse"]["8/0"]["reward_cumulative"] == pytest.approx([2.0, 2 - 2.48417, 2 + 2.48417], abs=1e-4)
+    assert figures["sparse"]["default"]["reward_cumulative_ratio"] == pytest.approx([2.0, 2.0, 2.0])
+    assert figures["sparse"]["default"]["heldout_auc"] == pytest.approx([0.1, 0.1, 0.1])
 
 
 def test_the_default_is_compared_with_training_alone_with_filtered_groups_and_with_the_papers_best() -> None:
     scores = {"8/0": 0.1, "8/0-filtered": 0.24, "4/4": 0.2, "default": 0.3}
-    runs = [scored(name, score, seed=seed) for name, score in scores.items() for seed in (1, 2, 3)]
+    runs = [scored_run(name, score, seed=seed) for name, score in scores.items() for seed in (1, 2, 3)]
     text = section(runs, "Sparse")
     assert "+200% against 8/0 ▲ higher" in text
     assert "+50% against 4/4 ▲ higher" in text
     assert "+25% against 8/0-filtered ▲ higher" in text
-    found = report.figures(runs)["sparse"]
-    assert found["default"]["heldout_final_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
-    assert found["default"]["heldout_final_ratio_to_8/0-filtered"] == pytest.approx([1.25, 1.25, 1.25])
+    sparse_figures = report.figures(runs)["sparse"]
+    assert sparse_figures["default"]["heldout_final_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
+    assert sparse_figures["default"]["heldout_final_ratio_to_8/0-filtered"] == pytest.approx([1.25, 1.25, 1.25])
     assert "At equal cost in completions" in text
-    assert not [name for name in found["8/0-filtered"] if "_ratio_to_" in name]
-    strangers = [scored("default", 0.3, seed=9), scored("4/4", 0.2, seed=8)]
+    assert not [name for name in sparse_figures["8/0-filtered"] if "_ratio_to_" in name]
+    strangers = [scored_run("default", 0.3, seed=9), scored_run("4/4", 0.2, seed=8)]
     assert "against 4/4" not in section(strangers, "Sparse"), "nothing is paired"
 
 
-def test_the_default_is_read_beside_each_yardstick_where_both_generated_as_much() -> None:
+def test_the_default_is_read_beside_each_baseline_where_both_generated_as_much() -> None:
     runs = [
-        made(name, held_out=(heights,) * 2, seed=seed, reward=(0.1,) * 40, per_round=per_round)
+        make_run(name, held_out=(heights,) * 2, seed=seed, reward=(0.1,) * 40, per_round=per_round)
         for name, heights, per_round in (("8/0-filtered", (0.0, 0.4), 200), ("4/4", (0.0, 0.1), 50), ("default", (0.0, 0.3), 100))
         for seed in (1, 2)
     ]
-    found = report.figures(runs)["sparse"]["default"]
+    default_figures = report.figures(runs)["sparse"]["default"]
     # filtered had generated as much as the default ever did when it was half way: .2 on its straight line
-    assert found["heldout_at_equal_cost_ratio_to_8/0-filtered"] == pytest.approx([1.5, 1.5, 1.5])
-    assert found["heldout_at_equal_cost_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
-    assert found["heldout_final_ratio_to_4/4"] == pytest.approx([3.0, 3.0, 3.0])
+    assert default_figures["heldout_at_equal_cost_ratio_to_8/0-filtered"] == pytest.approx([1.5, 1.5, 1.5])
+    assert default_figures["heldout_at_equal_cost_ratio_to_4/4"] == pytest.approx([1.5, 1.5, 1.5])
+    assert default_figures["heldout_final_ratio_to_4/4"] == pytest.approx([3.0, 3.0, 3.0])
     assert "4,000" in section(runs, "Sparse")
 
 
 def test_entropy_stands_there_always_and_others_share_where_anything_was_shared() -> None:
-    alone, mixed = made("8/0"), made("4/4")
+    alone, mixed = make_run("8/0"), make_run("4/4")
     assert "Entropy by round" in section([alone], "Sparse")
     assert "Others' share" not in section([alone], "Sparse")
     mixed = msgspec.structs.replace(mixed, entropy=(0.5, 0.4, 0.3, 0.2), external_share=(0.5, 0.6, 0.7, 0.8))

@@ -1,4 +1,4 @@
-"""The study's numbers, worked out by hand."""
+"""Test the statistics of studies against numbers worked out by hand."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ import pytest
 
 from waggle.practice.results import BIN, Aha, Key, Run
 from waggle_lab.study import statistics
-from waggle_lab.study.comparison import Advantage, against_alone, best_rate, comparisons, rate_text, spoken
+from waggle_lab.study.comparison import Advantage, against_alone, best_rate, comparisons, configuration_label, rate_label
 from waggle_lab.study.statistics import Estimate, estimate
 
 
-def made(
+def make_run(
     configuration: str = "8/0",
     *,
     setting: str = "sparse",
@@ -49,8 +49,8 @@ def made(
     )
 
 
-def scored(configuration: str, score: float, **more: object) -> Run:
-    return made(configuration, held_out=((0.0, score), (0.0, score)), **more)  # type: ignore[arg-type]
+def scored_run(configuration: str, score: float, **more: object) -> Run:
+    return make_run(configuration, held_out=((0.0, score), (0.0, score)), **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ def scored(configuration: str, score: float, **more: object) -> Run:
     [((1, 2, 3), 2.0, 2.48417), ((1, 3), 2.0, 12.7062), ((5, 5, 5, 5), 5.0, 0.0), ((0, 1) * 15, 0.5, 0.19368)],
 )
 def test_an_interval_is_students(points: Sequence[float], mean: float, half: float) -> None:
-    found = estimate(points)
-    assert (found.mean, found.low, found.high) == pytest.approx((mean, mean - half, mean + half), abs=1e-4)
+    interval = estimate(points)
+    assert (interval.mean, interval.low, interval.high) == pytest.approx((mean, mean - half, mean + half), abs=1e-4)
 
 
 def test_one_seed_has_no_interval_and_settles_nothing() -> None:
-    found = estimate([7.0])
-    assert found == Estimate(7.0, 7.0, 7.0, (7.0,))
-    assert found.is_one_seed
-    assert not found.excludes(0.0)
+    interval = estimate([7.0])
+    assert interval == Estimate(7.0, 7.0, 7.0, (7.0,))
+    assert interval.is_one_seed
+    assert not interval.excludes(0.0)
 
 
 def test_cumulative_reward_is_the_sum_over_rounds() -> None:
-    assert statistics.reward_cumulative(made(reward=(0.1, 0.2, 0.3))) == pytest.approx(0.6)
+    assert statistics.reward_cumulative(make_run(reward=(0.1, 0.2, 0.3))) == pytest.approx(0.6)
 
 
 def test_a_round_that_nobody_played_earns_nothing() -> None:
-    played = made(reward=(0.1, 0.1, 0.3, 0.3), per_round=10)
+    played = make_run(reward=(0.1, 0.1, 0.3, 0.3), per_round=10)
     half = msgspec.structs.replace(played, completions=(10, 0, 10, 0))
     assert statistics.reward_cumulative(half) == pytest.approx(0.4)
     assert statistics.reward_per_thousand(half) == pytest.approx(statistics.reward_per_thousand(played))
@@ -82,16 +82,16 @@ def test_a_round_that_nobody_played_earns_nothing() -> None:
 
 
 def test_the_area_is_interpolated_at_round_200_and_ends_with_a_shorter_run() -> None:
-    long = made(reward=(0.1,) * 300, measured_at=(0, 100, 300), held_out=((0.0, 0.0, 0.4), (0.0, 0.2, 0.6)))
+    long = make_run(reward=(0.1,) * 300, measured_at=(0, 100, 300), held_out=((0.0, 0.0, 0.4), (0.0, 0.2, 0.6)))
     assert statistics.held_out(long) == pytest.approx((0.0, 0.1, 0.5))
     assert statistics.heldout_auc(long) == pytest.approx((0.05 * 100 + 0.2 * 100) / 200)
     assert statistics.heldout_final(long) == pytest.approx(0.5)
-    short = made(reward=(0.1,) * 100, measured_at=(0, 100), held_out=((0.0, 0.1), (0.0, 0.1)))
+    short = make_run(reward=(0.1,) * 100, measured_at=(0, 100), held_out=((0.0, 0.1), (0.0, 0.1)))
     assert statistics.heldout_auc(short) == pytest.approx(0.05)
 
 
 def test_cost_is_counted_in_completions() -> None:
-    run = made(reward=(0.1,) * 20, per_round=100, measured_at=(0, 10, 20), held_out=((0.0, 0.2, 0.4),) * 2)
+    run = make_run(reward=(0.1,) * 20, per_round=100, measured_at=(0, 10, 20), held_out=((0.0, 0.2, 0.4),) * 2)
     assert statistics.completions_at(run) == (0, 1000, 2000)
     assert statistics.reward_per_thousand(run) == pytest.approx(1.0)
     assert statistics.heldout_auc_within(run, 1500) == pytest.approx((100 + 125) / 1500)
@@ -99,9 +99,9 @@ def test_cost_is_counted_in_completions() -> None:
 
 
 def test_rounds_until_a_smoothed_reward() -> None:
-    stepped = made(reward=(0.0,) * 20 + (0.125,) * 20)  # the window holds 8 high rounds when its mean is .05
+    stepped = make_run(reward=(0.0,) * 20 + (0.125,) * 20)  # the window holds 8 high rounds when its mean is .05
     assert [statistics.rounds_until(stepped, level) for level in (0.05, 0.1, 0.15)] == [28, 36, None]
-    assert statistics.rounds_until(made(reward=(0.05,) * 30), 0.05) == 20
+    assert statistics.rounds_until(make_run(reward=(0.05,) * 30), 0.05) == 20
     assert statistics.moving_mean((1.0, 3.0)) == (2.0,)
 
 
@@ -122,7 +122,7 @@ def test_a_median_counts_never_as_latest() -> None:
     ],
 )
 def test_how_steady_a_run_is(heights: Sequence[float], fall: float, last: float) -> None:
-    run = made(reward=[height for height in heights for _ in range(20)])
+    run = make_run(reward=[height for height in heights for _ in range(20)])
     assert statistics.largest_fall(run) == pytest.approx(fall)
     assert statistics.last_over_peak(run) == pytest.approx(last)
 
@@ -139,23 +139,23 @@ def test_pairs_are_the_seeds_that_both_have() -> None:
 
 
 def test_a_ratio_is_averaged_on_the_logarithm() -> None:
-    found = statistics.paired_ratio({0: 1.0, 1: 4.0}, {0: 1.0, 1: 1.0})
-    assert found is not None
-    assert (found.mean, found.low, found.high) == pytest.approx((2.0, 2 * 2**-12.7062, 2 * 2**12.7062))
+    ratio = statistics.paired_ratio({0: 1.0, 1: 4.0}, {0: 1.0, 1: 1.0})
+    assert ratio is not None
+    assert (ratio.mean, ratio.low, ratio.high) == pytest.approx((2.0, 2 * 2**-12.7062, 2 * 2**12.7062))
     wild = statistics.paired_ratio({0: 1e-40, 1: 1e40}, {0: 1.0, 1: 1.0})
     assert wild is not None
     assert math.isfinite(wild.high)
 
 
 def test_scores_by_specialty_and_by_model() -> None:
-    run = made(models=("wide", "deep"))
+    run = make_run(models=("wide", "deep"))
     assert statistics.final_by_specialty(run) == {"basic_arithmetic": 0.5, "bf": 0.25}
     assert statistics.final_by_model(run) == {"wide": 0.2, "deep": 0.4}
-    assert statistics.final_by_model(made())["starter"] == pytest.approx(0.3)
+    assert statistics.final_by_model(make_run())["starter"] == pytest.approx(0.3)
 
 
 def test_the_score_at_the_end_is_that_on_more_questions_where_there_is_one() -> None:
-    run = msgspec.structs.replace(made(models=("wide", "deep")), final=(0.6, 0.8), specialty_final=(0.9, 0.5))
+    run = msgspec.structs.replace(make_run(models=("wide", "deep")), final=(0.6, 0.8), specialty_final=(0.9, 0.5))
     assert statistics.heldout_final(run) == pytest.approx(0.7)
     assert statistics.final_by_model(run) == {"wide": 0.6, "deep": 0.8}
     assert statistics.final_by_specialty(run) == {"basic_arithmetic": 0.9, "bf": 0.5}
@@ -163,40 +163,42 @@ def test_the_score_at_the_end_is_that_on_more_questions_where_there_is_one() -> 
 
 
 def test_only_what_a_node_asks_about_can_be_a_success_of_it() -> None:
-    assert statistics.first_successes([made(), msgspec.structs.replace(made(), specialty_counts=(1, 2))]).possible == 4 + 3
+    assert (
+        statistics.first_successes([make_run(), msgspec.structs.replace(make_run(), specialty_counts=(1, 2))]).possible == 4 + 3
+    )
 
 
 def test_first_successes_with_and_without_another() -> None:
-    one = made(ahas=[Aha(node=0, specialty="bf", round=4), Aha(node=1, specialty="bf", round=10, learned_from=0)])
-    two = made(seed=1, ahas=[Aha(node=1, specialty="bf", round=6)])
-    found = statistics.first_successes([one, two, made(seed=2)])
-    assert (found.found, found.possible) == (3, 12)
-    assert found.share_after_others is not None
-    assert found.share_after_others.points == (0.5, 0.0)  # the third seed has none to share out
-    assert (found.median_round_after_others, found.median_round_alone) == (10, 5)
-    nothing = statistics.first_successes([made()])
+    first_seed = make_run(ahas=[Aha(node=0, specialty="bf", round=4), Aha(node=1, specialty="bf", round=10, learned_from=0)])
+    second_seed = make_run(seed=1, ahas=[Aha(node=1, specialty="bf", round=6)])
+    successes = statistics.first_successes([first_seed, second_seed, make_run(seed=2)])
+    assert (successes.achieved, successes.possible) == (3, 12)
+    assert successes.share_after_others is not None
+    assert successes.share_after_others.points == (0.5, 0.0)  # the third seed has none to share out
+    assert (successes.median_round_after_others, successes.median_round_alone) == (10, 5)
+    nothing = statistics.first_successes([make_run()])
     assert nothing.share_after_others is nothing.median_round_alone is None
 
 
 def test_configurations_stand_in_the_papers_order_and_splits_apart() -> None:
     names = ("4/4 gated", "default", "2/6", "8/0", "4/4", "8/0-filtered", "6/2", "4/4 capable")
-    runs = [made(name) for name in names]
-    runs += [made("8/0", split="dev"), made("8/0", setting="diversified"), made("8/0", setting="another")]
-    found = comparisons(runs, split="test")
-    assert [comparison.name for comparison in found] == ["sparse", "diversified", "another"]
-    assert [arm.name for arm in found[0].arms] == [
+    runs = [make_run(name) for name in names]
+    runs += [make_run("8/0", split="dev"), make_run("8/0", setting="diversified"), make_run("8/0", setting="another")]
+    settings = comparisons(runs, split="test")
+    assert [comparison.name for comparison in settings] == ["sparse", "diversified", "another"]
+    assert [arm.name for arm in settings[0].arms] == [
         *("8/0", "8/0-filtered", "6/2", "4/4", "2/6", "default", "4/4 capable", "4/4 gated")
     ]
-    assert [len(arm.runs) for comparison in found for arm in comparison.arms] == [1] * 10
+    assert [len(arm.runs) for comparison in settings for arm in comparison.arms] == [1] * 10
 
 
 def test_other_rates_and_lengths_never_share_an_arm() -> None:
-    runs = [made(seed=0, rate=1e-3), made(seed=0), made(seed=1), made(reward=(0.1,) * 20)]
+    runs = [make_run(seed=0, rate=1e-3), make_run(seed=0), make_run(seed=1), make_run(reward=(0.1,) * 20)]
     shorter, longer = sorted(comparisons(runs, split="test"), key=lambda comparison: comparison.rounds)
     assert (longer.name, shorter.name) == ("sparse", "sparse, 20 rounds")
     assert [(arm.name, len(arm.runs)) for arm in longer.arms] == [("8/0", 2), ("8/0 at 1e-3", 1)]
     assert (longer.budget, shorter.budget) == (2560, 1280)
-    assert [rate_text(rate) for rate in (3e-4, 1.5e-3, 1e-10)] == ["3e-4", "1.5e-3", "1e-10"]
+    assert [rate_label(rate) for rate in (3e-4, 1.5e-3, 1e-10)] == ["3e-4", "1.5e-3", "1e-10"]
 
 
 @pytest.mark.parametrize(
@@ -212,19 +214,19 @@ def test_other_rates_and_lengths_never_share_an_arm() -> None:
 def test_a_verdict_says_whether_the_interval_excludes_no_difference(
     alone: Sequence[float], ours: Sequence[float], verdict: str
 ) -> None:
-    runs = [scored("8/0", score, seed=seed) for seed, score in enumerate(alone)]
-    runs += [scored("default", score, seed=seed) for seed, score in enumerate(ours)]
+    runs = [scored_run("8/0", score, seed=seed) for seed, score in enumerate(alone)]
+    runs += [scored_run("default", score, seed=seed) for seed, score in enumerate(ours)]
     (comparison,) = comparisons(runs, split="test")
     reference, arm = comparison.arms
-    found = against_alone(arm, comparison, statistics.heldout_final)
-    assert isinstance(found, Advantage)
-    assert found.verdict == verdict
+    advantage = against_alone(arm, comparison, statistics.heldout_final)
+    assert isinstance(advantage, Advantage)
+    assert advantage.verdict == verdict
     assert against_alone(reference, comparison, statistics.heldout_final) is None
 
 
 def test_the_best_rate_has_the_highest_held_out_area() -> None:
     tried = [(1e-4, 0.1), (3e-4, 0.3), (1e-3, 0.2)]
-    runs = [scored("4/4", score + 0.01 * seed, rate=rate, seed=seed, split="dev") for rate, score in tried for seed in (0, 1)]
+    runs = [scored_run("4/4", score + 0.01 * seed, rate=rate, seed=seed, split="dev") for rate, score in tried for seed in (0, 1)]
     (comparison,) = comparisons(runs, split="dev")
     assert best_rate(comparison.arms) == 3e-4
 
@@ -239,7 +241,7 @@ def test_the_best_rate_has_the_highest_held_out_area() -> None:
     ],
 )
 def test_a_configuration_is_named_in_words(configuration: str, words: str) -> None:
-    assert spoken(configuration) == words
+    assert configuration_label(configuration) == words
 
 
 def test_an_interval_that_only_touches_a_value_does_not_leave_it_out() -> None:
@@ -248,7 +250,7 @@ def test_an_interval_that_only_touches_a_value_does_not_leave_it_out() -> None:
 
 
 def test_the_last_rounds_are_a_window_and_not_the_very_last_one() -> None:
-    assert statistics.last_over_peak(made(reward=(0.1,) * 39 + (0.0,))) == pytest.approx(0.95)
+    assert statistics.last_over_peak(make_run(reward=(0.1,) * 39 + (0.0,))) == pytest.approx(0.95)
 
 
 def test_the_mean_height_of_no_width_is_the_height_there() -> None:
@@ -257,26 +259,26 @@ def test_the_mean_height_of_no_width_is_the_height_there() -> None:
 
 
 def test_of_equally_good_rates_the_lowest_is_best() -> None:
-    runs = [scored("4/4", 0.2, rate=rate, split="dev") for rate in (1e-3, 3e-4, 5e-4)]
+    runs = [scored_run("4/4", 0.2, rate=rate, split="dev") for rate in (1e-3, 3e-4, 5e-4)]
     (comparison,) = comparisons(runs, split="dev")
     assert best_rate(comparison.arms) == 3e-4
 
 
 def test_of_equally_many_runs_the_longer_ones_bear_the_settings_name() -> None:
-    for runs in ([made(), made(reward=(0.1,) * 20)], [made(reward=(0.1,) * 20), made()]):
-        assert [found.name for found in comparisons(runs, split="test")] == ["sparse", "sparse, 20 rounds"]
+    for runs in ([make_run(), make_run(reward=(0.1,) * 20)], [make_run(reward=(0.1,) * 20), make_run()]):
+        assert [comparison.name for comparison in comparisons(runs, split="test")] == ["sparse", "sparse, 20 rounds"]
 
 
 def test_training_alone_at_another_rate_is_compared_with_training_alone_too() -> None:
-    runs = [scored("8/0", 0.1, seed=seed) for seed in (0, 1)] + [scored("8/0", 0.2, rate=1e-3)]
+    runs = [scored_run("8/0", 0.1, seed=seed) for seed in (0, 1)] + [scored_run("8/0", 0.2, rate=1e-3)]
     (comparison,) = comparisons(runs, split="test")
     alone, other = comparison.arms
     assert against_alone(alone, comparison, statistics.heldout_final) is None
-    found = against_alone(other, comparison, statistics.heldout_final)
-    assert found is not None
-    assert found.difference.mean == pytest.approx(0.1)
+    advantage = against_alone(other, comparison, statistics.heldout_final)
+    assert advantage is not None
+    assert advantage.difference.mean == pytest.approx(0.1)
 
 
 def test_the_budget_is_what_the_thriftiest_run_generated() -> None:
-    (comparison,) = comparisons([made(), made("4/4", per_round=32), made("6/2", per_round=48)], split="test")
+    (comparison,) = comparisons([make_run(), make_run("4/4", per_round=32), make_run("6/2", per_round=48)], split="test")
     assert comparison.budget == 40 * 32

@@ -1,4 +1,4 @@
-"""`waggle-lab swarm` as a person runs it: a small study, interrupted for real, gone on with, reported."""
+"""Test `waggle-lab swarm` as a person runs it: a small study, really interrupted, continued, reported."""
 
 import json
 import os
@@ -20,19 +20,19 @@ from waggle.tasks import charter as charters
 from waggle.tasks.sandbox.verifier import Verifier
 from waggle_lab.benchmark import cells
 from waggle_lab.study import worker
-from waggle_lab.study.swarm import _said, open_book, study_of
+from waggle_lab.study.swarm import _public_options, open_book, study_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ("--configurations", "8/0,default", "--rounds", "6", "--seeds", "1", "--nodes", "2", "--split", "dev", "--jobs", "2")
 
 
-def started(folder: Path, *more: str) -> subprocess.Popen:
+def start_study(folder: Path, *more: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "waggle_lab", "swarm", "--out", str(folder), *more]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "app")}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def is_left(group: int) -> bool:
+def is_running(group: int) -> bool:
     """Whether any process of it still runs."""
     try:
         os.killpg(group, 0)
@@ -53,19 +53,23 @@ def parsed(*more: str):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> tuple[str, ...]:
-    """A small study of two specialties whose questions are quickly made; nothing that is tested of it depends on which."""
+    """A small study of two specialties whose questions are generated quickly; the tests depend on no particular specialty."""
     first = charters.first_swarm()
-    quick = tuple(one for one in first.specialties if one.dataset in ("base_conversion", "fraction_simplification"))
+    quick_specialties = tuple(
+        specialty for specialty in first.specialties if specialty.dataset in ("base_conversion", "fraction_simplification")
+    )
     file = tmp_path_factory.mktemp("charter") / "charter.json"
-    file.write_bytes(charters.encode(msgspec.structs.replace(first, name="Two", specialties=quick, questions_digest="")))
+    file.write_bytes(
+        charters.encode(msgspec.structs.replace(first, name="Two", specialties=quick_specialties, questions_digest=""))
+    )
     return (*SMALL, "--charter", str(file))
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory, small) -> Path:
-    """A study whose process group was killed in the middle of its second run, and then gone on with."""
+    """A study whose process group was killed during its second run, and which was then continued."""
     folder = tmp_path_factory.mktemp("study") / "out"
-    first = started(folder, *small, "--jobs", "1")
+    first = start_study(folder, *small, "--jobs", "1")
     runs = folder / "runs.jsonl"
     while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
         assert first.poll() is None, first.stderr.read()
@@ -73,10 +77,10 @@ def done(tmp_path_factory, small) -> Path:
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     assert len(Book(runs, Run).runs) == 1
-    second = started(folder, *small, "--resume")
-    _, said = second.communicate(timeout=600)
-    assert second.returncode == 0, said
-    assert "12/12" in said, "the bar counts what was played before"
+    second = start_study(folder, *small, "--resume")
+    _, errors = second.communicate(timeout=600)
+    assert second.returncode == 0, errors
+    assert "12/12" in errors, "the bar counts what was played before"
     return folder
 
 
@@ -94,9 +98,9 @@ def test_a_killed_study_goes_on_where_it_was_and_is_reported(done):
 
 def test_a_finished_study_is_reported_again_without_its_models(done, small, tmp_path):
     (done / "report.html").unlink()
-    again = started(done, *small, "--resume", "--cache", str(tmp_path / "none"))
-    _, said = again.communicate(timeout=600)
-    assert again.returncode == 0, said
+    process = start_study(done, *small, "--resume", "--cache", str(tmp_path / "none"))
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
     assert (done / "report.html").is_file()
     assert not (tmp_path / "none").exists()
 
@@ -104,14 +108,14 @@ def test_a_finished_study_is_reported_again_without_its_models(done, small, tmp_
 def test_a_report_of_finished_runs_is_written_whatever_study_they_are_of(done, tmp_path):
     """The meaning of `default` may have changed since they were played."""
     shutil.copy(done / "runs.jsonl", tmp_path)
-    again = started(tmp_path, "--report")
-    _, said = again.communicate(timeout=600)
-    assert again.returncode == 0, said
+    process = start_study(tmp_path, "--report")
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
     assert {path.name for path in done.iterdir()} - {path.name for path in tmp_path.iterdir()} == {"study.json"}
     for name in ("figures.json", "runs.csv", "heldout.csv"):
         assert (tmp_path / name).read_bytes() == (done / name).read_bytes()
-    nothing = started(tmp_path / "nothing", "--report")
-    assert "holds no finished run" in nothing.communicate(timeout=600)[1]
+    nothing = start_study(tmp_path / "nothing", "--report")
+    assert "has no finished run" in nothing.communicate(timeout=600)[1]
     assert nothing.returncode == 1
 
 
@@ -128,26 +132,26 @@ def test_without_matplotlib_one_line_says_what_to_install():
 
 def test_ctrl_c_leaves_a_report_and_a_sentence_and_nobody_behind(tmp_path):
     folder = tmp_path / "out"
-    one_by_one = started(folder, *SMALL[:-1], "1")
+    process = start_study(folder, *SMALL[:-1], "1")
     runs = folder / "runs.jsonl"
     while not (runs.exists() and runs.read_bytes().endswith(b"\n")):
-        assert one_by_one.poll() is None, one_by_one.stderr.read()
+        assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
-    os.killpg(one_by_one.pid, signal.SIGINT)  # as a terminal does: every process of it hears this
-    _, said = one_by_one.communicate(timeout=600)
-    assert one_by_one.returncode == 1, said
-    assert "Finished runs are kept: go on with --resume." in said
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of it hears this
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 1, errors
+    assert "Finished runs are saved; continue with --resume." in errors
     assert "8/0" in (folder / "report.html").read_text(encoding="utf-8")
-    until = time.monotonic() + 60
-    while is_left(one_by_one.pid):
-        assert time.monotonic() < until
+    deadline = time.monotonic() + 60
+    while is_running(process.pid):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 def test_the_command_gives_the_same_numbers_again(done, small, tmp_path):
-    again = started(tmp_path / "again", *small)
-    _, said = again.communicate(timeout=600)
-    assert again.returncode == 0, said
+    process = start_study(tmp_path / "again", *small)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
 
     def numbers(folder: Path) -> dict[str, object]:
         lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
@@ -171,10 +175,10 @@ def test_a_folder_with_a_study_is_not_gone_on_with_unasked_nor_with_another_stud
 def test_a_study_begun_when_a_name_meant_something_else_is_another_study(tmp_path, before):
     study = parsed(*SMALL)
     open_book(tmp_path, study, resume=False).keep(run())
-    described = tmp_path / "study.json"
-    older = described.read_bytes().replace(*before)
-    assert older != described.read_bytes()
-    described.write_bytes(older)
+    description = tmp_path / "study.json"
+    older = description.read_bytes().replace(*before)
+    assert older != description.read_bytes()
+    description.write_bytes(older)
     with pytest.raises(LabError, match="holds another study"):
         open_book(tmp_path, study, resume=True)
 
@@ -216,8 +220,8 @@ def test_bad_arguments_are_named_before_anything_is_made(wrong, tmp_path):
 
 def test_the_command_that_a_report_shows_tells_no_folder_of_this_computer():
     words = ("--cache", "/home/ann/c", "--out=/home/ann/o", "--starters", "/home/ann/a,/home/ann/b", "--charter=/home/ann/c.json")
-    said = _said(["waggle-lab", "swarm", *words, "--rates", "5e-4,1e-3"])
-    assert said == ["--starters", "a,b", "--charter=c.json", "--rates", "5e-4,1e-3"]
+    options = _public_options(["waggle-lab", "swarm", *words, "--rates", "5e-4,1e-3"])
+    assert options == ["--starters", "a,b", "--charter=c.json", "--rates", "5e-4,1e-3"]
 
 
 def test_a_specialty_that_reserves_nothing_is_named_before_anything_is_played(tmp_path, monkeypatch):
@@ -232,7 +236,7 @@ def test_a_strategy_named_once_holds_for_every_ratio_that_names_none():
     assert list(parsed("--configurations", "4/4", "--strategy", "replay").parts[0].seeds) == ["4/4:replay"]
     more = parsed("--configurations", "4/4:crumbs=0.2,4/4:questions=8", "--strategy", "gated").configurations
     assert list(more) == ["4/4:gated:crumbs=0.2", "4/4:gated:questions=8"]
-    assert {one.strategy for one in more.values()} == {"gated"}
+    assert {configuration.strategy for configuration in more.values()} == {"gated"}
 
 
 def test_models_of_ones_own_learn_as_fast_as_the_app_would_let_the_largest(tmp_path):

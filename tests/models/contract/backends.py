@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from waggle.models.shared.decoding import Rows
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.decoding import DecodingBatch
+from waggle.models.shared.training_mode import TrainingMode
 
 
 @dataclass(frozen=True)
@@ -54,26 +54,26 @@ class Backend:
         mx.set_default_device(before)
 
     @property
-    def rows(self) -> type[Rows]:
+    def rows(self) -> type[DecodingBatch]:
         """What its completions are written in."""
         if self.name in ("torch", "cuda"):
-            from waggle.models.torch.cuda_graphs import RecordedRows
-            from waggle.models.torch.decoding import TorchRows
+            from waggle.models.torch.cuda_graphs import GraphDecodingBatch
+            from waggle.models.torch.decoding import TorchDecodingBatch
 
-            return RecordedRows if self.name == "cuda" else TorchRows
-        from waggle.models.mlx.decoding import MlxRows
+            return GraphDecodingBatch if self.name == "cuda" else TorchDecodingBatch
+        from waggle.models.mlx.decoding import MlxDecodingBatch
 
-        return MlxRows
+        return MlxDecodingBatch
 
     def open(self, folder: Path, **training: Any) -> Any:
         """A policy."""
         if self.name in ("torch", "cuda"):
             from waggle.models.torch.policy import TorchPolicy
 
-            return TorchPolicy(folder, device="cuda" if self.name == "cuda" else "cpu", training=Training(**training))
+            return TorchPolicy(folder, device="cuda" if self.name == "cuda" else "cpu", training=TrainingMode(**training))
         from waggle.models.mlx.policy import MlxPolicy
 
-        return MlxPolicy(folder, training=Training(**training))
+        return MlxPolicy(folder, training=TrainingMode(**training))
 
 
 BACKENDS = (

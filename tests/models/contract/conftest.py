@@ -18,8 +18,8 @@ def backend(request) -> Iterator[Backend]:
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> dict[str, Path]:
     """A small random model of every kind, and one whose head is a weight of its own."""
-    made = {kind: make_model(kind, tmp_path_factory.mktemp("model")) for kind in sorted(KINDS)}
-    return made | {"untied": make_model("llama", tmp_path_factory.mktemp("model"), tied=False)}
+    tied = {kind: make_model(kind, tmp_path_factory.mktemp("model")) for kind in sorted(KINDS)}
+    return tied | {"untied": make_model("llama", tmp_path_factory.mktemp("model"), tied=False)}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM
 
-from waggle.rl.batch import GroupBatch, SampleParams, StepParams
+from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup
 from waggle.rl.random_streams import uniforms
 
 STOP, PAD = 1, 0
@@ -17,32 +17,32 @@ MOMENTUM = 0.9  # the first moment after one step is a tenth of the gradient
 def prompts(count: int = 6) -> list[np.ndarray]:
     """Of 3 to 48 tokens, the pad token among them."""
     noise = np.random.default_rng(0)
-    found = [noise.integers(2, 97, 3 + 9 * i).astype(np.int32) for i in range(count)]
-    for prompt in found:
+    token_ids = [noise.integers(2, 97, 3 + 9 * i).astype(np.int32) for i in range(count)]
+    for prompt in token_ids:
         prompt[1] = PAD
-    return found
+    return token_ids
 
 
 def sample(policy: Any, some: list[np.ndarray], *, group_size: int = 12, length: int = 16, noise: np.ndarray | None = None):
     if noise is None:
         noise = uniforms(1, "sample", 0, len(some), group_size, length)
-    return policy.sample(some, noise, SampleParams(max_new=length, stop=STOP))
+    return policy.sample(some, noise, SamplingParams(max_new=length, stop=STOP))
 
 
-def batches(count: int = 4, **more: Any) -> list[GroupBatch]:
+def batches(count: int = 4, **more: Any) -> list[TrainingGroup]:
     """Groups of 1 to 4 completions; advantages and weights differ from token to token, so that a shift by one would show."""
     noise = np.random.default_rng(2)
-    made = []
+    several = []
     for i, prompt in enumerate(prompts(count)):
         completions = tuple(noise.integers(0, 97, 2 + 3 * g).astype(np.int32) for g in range(1 + i % 4))
         n = sum(map(len, completions))
         advantage = noise.normal(size=n).astype(np.float32)
         weight = (noise.uniform(0.5, 1.5, n) / (n * count)).astype(np.float32)
-        made.append(GroupBatch(prompt, completions, advantage, weight, **more))
-    return made
+        several.append(TrainingGroup(prompt, completions, advantage, weight, **more))
+    return several
 
 
-def gradient(policy: Any, some: list[GroupBatch]) -> dict[str, np.ndarray]:
+def gradient(policy: Any, some: list[TrainingGroup]) -> dict[str, np.ndarray]:
     """What a policy's first step would follow, read from its saved state."""
     policy.step(some, StepParams(learning_rate=0.0, max_gradient_norm=1e9))
     return {
@@ -52,17 +52,17 @@ def gradient(policy: Any, some: list[GroupBatch]) -> dict[str, np.ndarray]:
     }
 
 
-def true_logprobs(model: Any, batch: GroupBatch, temperature: float = 1.0) -> torch.Tensor:
+def true_logprobs(model: Any, batch: TrainingGroup, temperature: float = 1.0) -> torch.Tensor:
     """(N,): no cache, no packing, no padding."""
-    found = []
+    logprobs = []
     for tokens in batch.completions:
         ids = torch.tensor(np.concatenate([batch.prompt, tokens]), dtype=torch.long)[None]
         scores = torch.log_softmax(model(input_ids=ids).logits[0, :-1] / temperature, -1)
-        found.append(scores.gather(-1, ids[0, 1:, None])[len(batch.prompt) - 1 :, 0])
-    return torch.cat(found)
+        logprobs.append(scores.gather(-1, ids[0, 1:, None])[len(batch.prompt) - 1 :, 0])
+    return torch.cat(logprobs)
 
 
-def true_gradient(folder: Path, some: list[GroupBatch]) -> dict[str, np.ndarray]:
+def true_gradient(folder: Path, some: list[TrainingGroup]) -> dict[str, np.ndarray]:
     """At ratio 1 the gradient of the clipped objective is that of -A * w * logp."""
     model = reference(folder)
     for batch in some:
@@ -76,8 +76,11 @@ def reference(folder: Path) -> Any:
     return model
 
 
-def error(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
+def error(gradients: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
     """The largest relative error of any weight's gradient; those that are next to nothing count against the largest."""
-    assert found.keys() == expected.keys()
-    least = 1e-2 * max(np.linalg.norm(one) for one in expected.values())
-    return max(float(np.linalg.norm(found[name] - one) / max(np.linalg.norm(one), least)) for name, one in expected.items())
+    assert gradients.keys() == expected.keys()
+    least = 1e-2 * max(np.linalg.norm(gradient) for gradient in expected.values())
+    return max(
+        float(np.linalg.norm(gradients[name] - gradient) / max(np.linalg.norm(gradient), least))
+        for name, gradient in expected.items()
+    )

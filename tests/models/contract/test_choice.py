@@ -10,7 +10,7 @@ import waggle
 from waggle.core import paths
 from waggle.core.errors import ModelError
 from waggle.models import backend as choosing
-from waggle.models.backend import choose
+from waggle.models.backend import choose_device
 
 mx = pytest.importorskip("mlx.core")
 AT_WORK = """
@@ -21,24 +21,24 @@ from pathlib import Path
 import numpy as np
 from waggle.models.storage import checkpoint, export
 from waggle.models.backend import open_policy
-from waggle.models.shared.training_mode import Training
-from waggle.rl.batch import GroupBatch, SampleParams, StepParams
+from waggle.models.shared.training_mode import TrainingMode
+from waggle.rl.batch import TrainingGroup, SamplingParams, StepParams
 
-device, training = sys.argv[3], Training(recompute=sys.argv[4] == "again")
+device, training = sys.argv[3], TrainingMode(recompute=sys.argv[4] == "again")
 
 def work(folder, out):
     opened = open_policy(folder, device=device, threads=1, training=training)
     policy, prompt = opened.policy, opened.tokenizer.encode("What is 1 + 1?")
-    (row,) = policy.sample([prompt], np.full((2, 4), 0.5, np.float32), SampleParams(max_new=4, stop=opened.tokenizer.stop))
+    (row,) = policy.sample([prompt], np.full((2, 4), 0.5, np.float32), SamplingParams(max_new=4, stop=opened.tokenizer.stop))
     tokens = tuple(one.tokens for one in row)
     count = sum(map(len, tokens))
-    batch = GroupBatch(prompt, tokens, np.ones(count, np.float32), np.full(count, 0.1, np.float32))
+    batch = TrainingGroup(prompt, tokens, np.ones(count, np.float32), np.full(count, 0.1, np.float32))
     policy.step([batch], StepParams(learning_rate=1e-4))
     base = checkpoint.base_of(folder)
-    saved = checkpoint.Saved(round=1, step=policy.steps, epoch=1, charter="c", base=base)
+    saved = checkpoint.CheckpointState(round=1, step=policy.steps, epoch=1, charter="c", base=base)
     checkpoint.save(out / "saved", policy, saved)
     assert checkpoint.load_newest(out / "saved", policy, base)[0] == saved
-    export.write(export.Exported(*checkpoint.newest(out / "saved", base), folder, "starter"), out / "exported")
+    export.write(export.ExportSource(*checkpoint.newest(out / "saved", base), folder, "starter"), out / "exported")
     assert open_policy(out / "exported", device=device, threads=1).policy.parameters == policy.parameters
     return opened
 
@@ -65,24 +65,26 @@ def test_each_way_loads_its_own_library_and_none_of_the_slow_ones_and_leaves_the
 
 def test_torch_is_chosen_where_there_is_no_apple_silicon(monkeypatch):
     monkeypatch.setattr(choosing, "is_apple_silicon", lambda: False)
-    assert choose("auto").backend == "torch"
-    assert choose("cpu") == choosing.Choice("torch", "cpu", "chosen in the settings")
+    assert choose_device("auto").backend == "torch"
+    assert choose_device("cpu") == choosing.DeviceChoice("torch", "cpu", "chosen in the settings")
 
 
 def test_mlx_is_chosen_on_apple_silicon_and_by_wish(monkeypatch):
     monkeypatch.setattr(choosing, "is_apple_silicon", lambda: True)
     device = "metal" if mx.metal.is_available() else "cpu"
-    assert choose("auto") == choosing.Choice("MLX", device, "this Mac's graphics processor was found")
-    assert choose("mlx") == choosing.Choice("MLX", device, "chosen in the settings")
-    assert choose("cpu").backend == "torch"
+    assert choose_device("auto") == choosing.DeviceChoice("MLX", device, "this Mac's graphics processor was found")
+    assert choose_device("mlx") == choosing.DeviceChoice("MLX", device, "chosen in the settings")
+    assert choose_device("cpu").backend == "torch"
 
 
 def test_mlx_that_does_not_work_gives_way_to_torch_and_the_reason_is_said(monkeypatch):
     monkeypatch.setattr(choosing, "is_apple_silicon", lambda: True)
     monkeypatch.setitem(sys.modules, "mlx.core", None)  # as where it is not installed
-    assert choose("auto") == choosing.Choice("torch", choose("auto").device, "MLX cannot be used: it is not installed")
+    assert choose_device("auto") == choosing.DeviceChoice(
+        "torch", choose_device("auto").device, "MLX cannot be used: it is not installed"
+    )
     with pytest.raises(ModelError, match="MLX cannot be used: it is not installed"):
-        choose("mlx")
+        choose_device("mlx")
 
 
 def test_a_computer_with_neither_says_so(monkeypatch):
@@ -90,6 +92,6 @@ def test_a_computer_with_neither_says_so(monkeypatch):
     for name in ("mlx.core", "torch"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ModelError, match="torch is not installed, and MLX cannot be used"):
-        choose("auto")
+        choose_device("auto")
     with pytest.raises(ModelError, match="No model can be run: torch is not installed"):
-        choose("cpu")
+        choose_device("cpu")

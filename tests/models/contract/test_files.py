@@ -24,8 +24,8 @@ def folder(folders, tmp_path) -> Path:
 def assert_means_what_it_means_in_transformers(backend, folder: Path) -> None:
     model, (batch, *_) = reference(folder), batches()
     with torch.no_grad():
-        (found,) = backend.open(folder).logprobs([batch], 1.0)
-        np.testing.assert_allclose(found, true_logprobs(model, batch).numpy(), atol=backend.logp)
+        (logprobs,) = backend.open(folder).logprobs([batch], 1.0)
+        np.testing.assert_allclose(logprobs, true_logprobs(model, batch).numpy(), atol=backend.logp)
 
 
 def in_shards(folder: Path) -> None:
@@ -58,8 +58,8 @@ def test_what_lies_beside_a_model_is_none_of_it(backend, folder, shards):
     whole = load_file(folder / WHOLE)
     if shards:
         in_shards(folder)
-    save_file({name: torch.zeros_like(one) for name, one in whole.items()}, folder / "model-99999-of-99999.safetensors")
-    save_file({name: torch.zeros_like(one) for name, one in whole.items()}, folder / "model_old.safetensors")
+    save_file({name: torch.zeros_like(weights) for name, weights in whole.items()}, folder / "model-99999-of-99999.safetensors")
+    save_file({name: torch.zeros_like(weights) for name, weights in whole.items()}, folder / "model_old.safetensors")
     (folder / "model.junk.safetensors").write_bytes(b"junk")
     assert_means_what_it_means_in_transformers(backend, folder)
 

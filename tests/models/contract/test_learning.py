@@ -9,16 +9,16 @@ from models.contract.backends import BACKENDS
 from models.contract.groups import PAD, batches, error, gradient, true_gradient
 from models.tiny_models import KINDS
 from waggle.core.errors import MemoryShort, Stopped
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 from waggle.rl.objective import Clip, clipped, clipped_objective
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
 def test_the_gradient_is_that_of_plain_autograd_on_separate_sequences(backend, folders, kind, figures):
-    found = error(gradient(backend.open(folders[kind]), batches()), true_gradient(folders[kind], batches()))
+    relative_error = error(gradient(backend.open(folders[kind]), batches()), true_gradient(folders[kind], batches()))
     if backend.name == "mlx":
-        figures["gradient_relative_error"] = max(found, figures.get("gradient_relative_error", 0.0))
-    assert found < backend.gradient
+        figures["gradient_relative_error"] = max(relative_error, figures.get("gradient_relative_error", 0.0))
+    assert relative_error < backend.gradient
 
 
 def test_groups_learned_from_in_pieces_give_the_gradient_of_the_whole(backend, llama):
@@ -28,9 +28,9 @@ def test_groups_learned_from_in_pieces_give_the_gradient_of_the_whole(backend, l
 
 
 def test_recomputing_activations_gives_the_same_gradient(backend, llama):
-    kept = gradient(backend.open(llama), batches())
-    again = gradient(backend.open(llama, recompute=True), batches())
-    assert error(again, kept) < backend.gradient / 10
+    stored = gradient(backend.open(llama), batches())
+    recomputed = gradient(backend.open(llama, recompute=True), batches())
+    assert error(recomputed, stored) < backend.gradient / 10
 
 
 def test_loss_and_clipped_share_are_those_of_numpy(backend, llama):
@@ -53,19 +53,19 @@ def test_loss_and_clipped_share_are_those_of_numpy(backend, llama):
 
 def test_backends_stay_together_over_many_steps(backend, llama):
     with BACKENDS[0].at_work() as first:
-        expected, found = first.open(llama), backend.open(llama)
+        expected, policy = first.open(llama), backend.open(llama)
     some = [replace(batch, returns=np.ones(len(batch.advantage), np.float32)) for batch in batches()]
     for _ in range(8):
         params = StepParams(learning_rate=1e-3, max_gradient_norm=0.3)
-        theirs, ours = expected.step(some, params), found.step(some, params)
+        theirs, ours = expected.step(some, params), policy.step(some, params)
         assert ours.loss == pytest.approx(theirs.loss, abs=100 * backend.logp)
         assert ours.gradient_norm == pytest.approx(theirs.gradient_norm, rel=100 * backend.gradient)
     moved = 0.0
     for name, weight in expected.state()[0].items():
         moved = max(moved, float(np.abs(weight - backend.open(llama).state()[0][name]).max()))
-        np.testing.assert_allclose(found.state()[0][name], weight, atol=100 * backend.logp, err_msg=name)
+        np.testing.assert_allclose(policy.state()[0][name], weight, atol=100 * backend.logp, err_msg=name)
     assert moved > 5e-3, "nothing was learned: the test shows nothing"
-    for ours, theirs in zip(found.values(some), expected.values(some), strict=True):
+    for ours, theirs in zip(policy.values(some), expected.values(some), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=100 * backend.logp)
 
 
@@ -90,19 +90,21 @@ def test_a_step_of_reinforcement_learning_is_not_lost_in_rounding(backend, llama
 
 
 def test_the_padding_token_is_trained_like_any_other(backend, folders):
-    batch = GroupBatch(np.array([0, 5, 0], np.int32), (np.array([7], np.int32),), np.ones(1, np.float32), np.ones(1, np.float32))
-    found = gradient(backend.open(folders["untied"]), [batch])
-    assert np.abs(found["model.embed_tokens.weight"][PAD]).max() > 0
+    batch = TrainingGroup(
+        np.array([0, 5, 0], np.int32), (np.array([7], np.int32),), np.ones(1, np.float32), np.ones(1, np.float32)
+    )
+    gradients = gradient(backend.open(folders["untied"]), [batch])
+    assert np.abs(gradients["model.embed_tokens.weight"][PAD]).max() > 0
 
 
 def test_the_value_heads_gradient_is_that_of_the_weighted_squared_error(backend, llama):
     weight, returns = np.array([0.5, 0.3, 0.2], np.float32), np.array([1.0, 2.0, 4.0], np.float32)
-    batch = GroupBatch(
+    batch = TrainingGroup(
         np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), np.zeros(3, np.float32), weight, returns=returns
     )
-    found = gradient(backend.open(llama), [batch])
+    gradients = gradient(backend.open(llama), [batch])
     # d/db of .1 / 2 * sum(w (v - R)^2) at v = 0 is -.1 * sum(w R) = -.1 * (.5 + .6 + .8)
-    assert found["critic.bias"].item() == pytest.approx(-0.19, rel=1e-3)
+    assert gradients["critic.bias"].item() == pytest.approx(-0.19, rel=1e-3)
 
 
 def test_the_value_head_reads_the_model_and_never_moves_it(backend, llama):
@@ -110,7 +112,7 @@ def test_the_value_head_reads_the_model_and_never_moves_it(backend, llama):
     policy = backend.open(llama)
     before = {name: weight.copy() for name, weight in policy.state()[0].items()}
     zeros, weight, returns = np.zeros(3, np.float32), np.full(3, 1 / 3, np.float32), np.ones(3, np.float32)
-    batch = GroupBatch(np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), zeros, weight, returns=returns)
+    batch = TrainingGroup(np.array([4, 5], np.int32), (np.array([5, 6, 1], np.int32),), zeros, weight, returns=returns)
     for _ in range(3):
         policy.step([batch], StepParams(learning_rate=1e-2))
     assert policy.values([batch])[0].min() > 0
@@ -136,8 +138,8 @@ def test_a_stop_in_the_middle_of_an_update_changes_nothing(backend, llama):
 def test_a_gradient_that_is_no_number_changes_nothing_and_is_said(backend, llama):
     policy = backend.open(llama)
     before = {name: weight.copy() for name, weight in policy.state()[0].items()}
-    one = batches()[0]
-    metrics = policy.step([replace(one, advantage=one.advantage * np.float32(np.nan))], StepParams(learning_rate=1e-2))
+    batch = batches()[0]
+    metrics = policy.step([replace(batch, advantage=batch.advantage * np.float32(np.nan))], StepParams(learning_rate=1e-2))
     assert (metrics.applied, metrics.loss, policy.steps) == (False, 0.0, 0)
     assert all(np.array_equal(before[name], weight) for name, weight in policy.state()[0].items())
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from waggle.rl.batch import Written
+from waggle.rl.batch import TokenizedGroup
 
 pytest.importorskip("mlx_lm")
 from waggle.models.mlx.policy import MlxPolicy
@@ -35,5 +35,5 @@ def test_every_model_means_what_it_means_in_mlx_lm(folders, tmp_path):
     arguments = (tmp_path / "tokens.npy", tmp_path / "found.npy", *[folders[kind] for kind in KINDS])
     subprocess.run([sys.executable, "-c", PROGRAM, *arguments], check=True, capture_output=True)
     for kind, expected in zip(KINDS, np.load(tmp_path / "found.npy"), strict=True):
-        (ours,) = MlxPolicy(folders[kind]).logprobs([Written(tokens[:5], (tokens[5:],))], 1.0)
+        (ours,) = MlxPolicy(folders[kind]).logprobs([TokenizedGroup(tokens[:5], (tokens[5:],))], 1.0)
         np.testing.assert_allclose(ours, expected[4:], atol=2e-5, err_msg=kind)

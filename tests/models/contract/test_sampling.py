@@ -12,12 +12,14 @@ from models.contract.groups import STOP, batches, prompts, reference, sample, tr
 from models.tiny_models import KINDS
 from waggle.core.errors import ModelError
 from waggle.models.shared import decoding
-from waggle.rl.batch import SampleParams, Written
+from waggle.rl.batch import SamplingParams, TokenizedGroup
 from waggle.rl.random_streams import uniforms
 
 
-def written(some, rows) -> list[Written]:
-    return [Written(prompt, tuple(one.tokens for one in row)) for prompt, row in zip(some, rows, strict=True)]
+def written(some, rows) -> list[TokenizedGroup]:
+    return [
+        TokenizedGroup(prompt, tuple(completion.tokens for completion in row)) for prompt, row in zip(some, rows, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
@@ -26,19 +28,19 @@ def test_a_model_means_what_it_means_in_transformers(backend, folders, kind, tem
     policy, model = backend.open(folders[kind]), reference(folders[kind])
     some = batches()
     with torch.no_grad():
-        for found, batch in zip(policy.logprobs(some, temperature), some, strict=True):
-            np.testing.assert_allclose(found, true_logprobs(model, batch, temperature).numpy(), atol=backend.logp)
+        for logprobs, batch in zip(policy.logprobs(some, temperature), some, strict=True):
+            np.testing.assert_allclose(logprobs, true_logprobs(model, batch, temperature).numpy(), atol=backend.logp)
 
 
 @pytest.mark.parametrize("kind", [*sorted(KINDS), "untied"])
 def test_backends_write_the_same_completions_from_the_same_noise(backend, folders, kind, figures):
     with BACKENDS[0].at_work() as first:
         expected = sample(first.open(folders[kind]), prompts())
-    found = sample(backend.open(folders[kind]), prompts())
+    rows = sample(backend.open(folders[kind]), prompts())
     same = [
-        np.array_equal(one.tokens, other.tokens) and np.allclose(one.logp, other.logp, atol=backend.logp)
-        for row, others in zip(found, expected, strict=True)
-        for one, other in zip(row, others, strict=True)
+        np.array_equal(completion.tokens, other.tokens) and np.allclose(completion.logp, other.logp, atol=backend.logp)
+        for row, others in zip(rows, expected, strict=True)
+        for completion, other in zip(row, others, strict=True)
     ]
     assert len(same) == 72
     if backend.name == "mlx":
@@ -52,70 +54,70 @@ def test_the_same_noise_gives_the_same_completions_however_the_prompts_are_split
     together = sample(policy, some, noise=noise)
     for i, prompt in enumerate(some):
         (alone,) = sample(policy, [prompt], noise=noise[i * 3 : i * 3 + 3])
-        for one, other in zip(together[i], alone, strict=True):
-            np.testing.assert_array_equal(one.tokens, other.tokens)
+        for completion, other in zip(together[i], alone, strict=True):
+            np.testing.assert_array_equal(completion.tokens, other.tokens)
 
 
 def test_prompts_are_read_a_few_at_a_time_with_a_pause_between_them_and_mean_the_same(backend, llama, monkeypatch):
     some, noise, pauses, first = prompts(6), uniforms(1, "sample", 0, 6, 3, 16), iter(range(1000)), list[int]()
     together = sample(backend.open(llama), some, noise=noise)
     monkeypatch.setattr(decoding, "PREFILL_BYTES", 1)
-    params = SampleParams(
+    params = SamplingParams(
         max_new=16, stop=STOP, pause_point=lambda: next(pauses), watch=lambda *_: first.append(next(pauses))
     )  # fmt: skip
     alone = backend.open(llama).sample(some, noise, params)
     assert first[0] > len(some), "a pause waited for all prompts"
     for row, others in zip(together, alone, strict=True):
-        for one, other in zip(row, others, strict=True):
-            np.testing.assert_array_equal(one.tokens, other.tokens)
-            np.testing.assert_allclose(one.logp, other.logp, atol=backend.logp)
+        for completion, other in zip(row, others, strict=True):
+            np.testing.assert_array_equal(completion.tokens, other.tokens)
+            np.testing.assert_allclose(completion.logp, other.logp, atol=backend.logp)
 
 
 def test_rows_that_ended_are_dropped_without_a_trace_in_the_others(backend, llama, monkeypatch):
-    found = []
+    runs = []
     for below in (0.0, 1.0):  # never, and in every column
         monkeypatch.setattr(backend.rows, "drop_below", below)
-        found.append([one for row in sample(backend.open(llama), prompts()) for one in row])
-    for kept, dropped in zip(*found, strict=True):
-        np.testing.assert_array_equal(kept.tokens, dropped.tokens)
-        np.testing.assert_allclose(kept.logp, dropped.logp, atol=backend.logp)
-    assert len({len(one.tokens) for one in found[0] if one.ended}) >= 3, "rows must end in several columns"
+        runs.append([completion for row in sample(backend.open(llama), prompts()) for completion in row])
+    for whole, dropped in zip(*runs, strict=True):
+        np.testing.assert_array_equal(whole.tokens, dropped.tokens)
+        np.testing.assert_allclose(whole.logp, dropped.logp, atol=backend.logp)
+    assert len({len(completion.tokens) for completion in runs[0] if completion.ended}) >= 3, "rows must end in several columns"
 
 
 def test_the_log_probs_of_sampling_are_those_of_a_second_look(backend, llama):
     policy, some = backend.open(llama), prompts()
     rows = sample(policy, some)
     for row, flat in zip(rows, policy.logprobs(written(some, rows), 1.0), strict=True):
-        np.testing.assert_allclose(np.concatenate([one.logp for one in row]), flat, atol=backend.logp)
+        np.testing.assert_allclose(np.concatenate([completion.logp for completion in row]), flat, atol=backend.logp)
 
 
 def test_a_stop_token_ends_a_completion_and_is_part_of_it(backend, llama):
-    rows = [one for row in sample(backend.open(llama), prompts()) for one in row]
-    ended = [one for one in rows if one.ended]
+    rows = [completion for row in sample(backend.open(llama), prompts()) for completion in row]
+    ended = [completion for completion in rows if completion.ended]
     assert ended, "no completion ended: the test shows nothing"
-    assert all(one.tokens[-1] == STOP and STOP not in one.tokens[:-1] for one in ended)
-    assert all(STOP not in one.tokens and len(one.tokens) == 16 for one in rows if not one.ended)
+    assert all(completion.tokens[-1] == STOP and STOP not in completion.tokens[:-1] for completion in ended)
+    assert all(STOP not in completion.tokens and len(completion.tokens) == 16 for completion in rows if not completion.ended)
 
 
 def test_tokens_are_drawn_from_the_distribution_of_the_model(backend, llama):
     (prompt,) = prompts(1)
     noise = np.random.default_rng(5).random((4000, 1), dtype=np.float32)
-    (row,) = backend.open(llama).sample([prompt], noise, SampleParams(max_new=1, stop=STOP))
-    seen = np.bincount([one.tokens[0] for one in row], minlength=97)
+    (row,) = backend.open(llama).sample([prompt], noise, SamplingParams(max_new=1, stop=STOP))
+    counts = np.bincount([completion.tokens[0] for completion in row], minlength=97)
     with torch.no_grad():
         logits = reference(llama)(input_ids=torch.tensor(prompt, dtype=torch.long)[None]).logits[0, -1]
     expected = torch.softmax(logits, -1).numpy() * 4000
-    assert ((seen - expected) ** 2 / expected).sum() < 96 + 4 * (2 * 96) ** 0.5  # chi-square, four standard deviations
+    assert ((counts - expected) ** 2 / expected).sum() < 96 + 4 * (2 * 96) ** 0.5  # chi-square, four standard deviations
 
 
 def test_whoever_watches_sees_every_token_come(backend, llama):
     grown: list[int] = []
     noise = uniforms(1, "sample", 0, 1, 4, 8)
-    params = SampleParams(max_new=8, stop=STOP, watch=lambda tokens, lengths, ended: grown.append(int(lengths.sum())))
+    params = SamplingParams(max_new=8, stop=STOP, watch=lambda tokens, lengths, ended: grown.append(int(lengths.sum())))
     (row,) = backend.open(llama).sample(prompts(1), noise, params)
     assert grown == sorted(grown)
     assert grown[0] == 4
-    assert grown[-1] == sum(len(one.tokens) for one in row)
+    assert grown[-1] == sum(len(completion.tokens) for completion in row)
 
 
 def test_a_folder_that_holds_no_whole_model_is_refused(backend, tmp_path, llama):

@@ -9,7 +9,7 @@ from models.contract.backends import BACKENDS
 from models.contract.groups import batches, prompts, sample
 from waggle.core.errors import ModelError
 from waggle.models.shared import lora
-from waggle.models.storage.checkpoint import Saved, load_newest, save
+from waggle.models.storage.checkpoint import CheckpointState, load_newest, save
 from waggle.rl.batch import StepParams
 
 PARAMS = StepParams(learning_rate=1e-3)
@@ -22,25 +22,25 @@ def returning(some):
 @pytest.mark.parametrize("method", ["full", "lora"])
 @pytest.mark.parametrize("critic", [False, True])
 def test_a_policy_resumes_from_what_any_backend_saved(backend, llama, tmp_path, method, critic):
-    for one in (one for one in BACKENDS if one == backend or (one.exact and not one.missing)):
-        with one.at_work():
-            first = one.open(llama, method=method)
+    for writer in (writer for writer in BACKENDS if writer == backend or (writer.exact and not writer.missing)):
+        with writer.at_work():
+            first = writer.open(llama, method=method)
             first.step(batches(), PARAMS)
             some = returning(batches()) if critic else batches()  # the value head is a step younger than the model
             first.step(some, PARAMS)
-            state = Saved(round=1, step=first.steps, epoch=1, charter="c", base="b", method=method)
-            save(tmp_path / one.name, first, state)
+            state = CheckpointState(round=1, step=first.steps, epoch=1, charter="c", base="b", method=method)
+            save(tmp_path / writer.name, first, state)
         with backend.at_work():
             second = backend.open(llama, method=method)
-            assert load_newest(tmp_path / one.name, second, "b") == (state, [])
+            assert load_newest(tmp_path / writer.name, second, "b") == (state, [])
             assert second.steps == 2
-            exact = one.name == backend.name and backend.exact
+            exact = writer.name == backend.name and backend.exact
             compare(second.state(), first.state(), 0.0)
             for each in (first, second):
                 each.step(some, PARAMS)
             compare(second.state(), first.state(), 0.0 if exact else 10 * backend.logp)
             for rows, others in zip(sample(second, prompts(2)), sample(first, prompts(2)), strict=True):
-                same = [np.array_equal(one.tokens, other.tokens) for one, other in zip(rows, others, strict=True)]
+                same = [np.array_equal(completion.tokens, other.tokens) for completion, other in zip(rows, others, strict=True)]
                 assert all(same) if backend.exact else sum(same) >= 10
 
 
@@ -69,18 +69,21 @@ def test_the_state_of_another_model_is_refused(backend, folders):
 
 def test_adapters_begin_as_nothing_and_can_be_added_to_the_weights_for_good(backend, llama):
     plain, adapted = backend.open(llama), backend.open(llama, method="lora")
-    for one, other in zip(plain.logprobs(batches(), 1.0), adapted.logprobs(batches(), 1.0), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    for logprobs, other in zip(plain.logprobs(batches(), 1.0), adapted.logprobs(batches(), 1.0), strict=True):
+        np.testing.assert_allclose(logprobs, other, atol=1e-6)
     for _ in range(3):
         adapted.step(batches(), StepParams(learning_rate=1e-2))
     learned = adapted.logprobs(batches(), 1.0)
-    assert max(np.abs(one - other).max() for one, other in zip(plain.logprobs(batches(), 1.0), learned, strict=True)) > 0.05
+    assert (
+        max(np.abs(logprobs - other).max() for logprobs, other in zip(plain.logprobs(batches(), 1.0), learned, strict=True))
+        > 0.05
+    )
     weights, moments = plain.state()
     learned_ones = adapted.state()[0]
     whole = {name: lora.fused(name.removesuffix(".weight"), weight, learned_ones) for name, weight in weights.items()}
     plain.restore(whole, moments, 0)
-    for one, other in zip(plain.logprobs(batches(), 1.0), learned, strict=True):
-        np.testing.assert_allclose(one, other, atol=10 * backend.logp)
+    for logprobs, other in zip(plain.logprobs(batches(), 1.0), learned, strict=True):
+        np.testing.assert_allclose(logprobs, other, atol=10 * backend.logp)
 
 
 def test_what_is_taken_over_is_there_once_only(backend, llama):

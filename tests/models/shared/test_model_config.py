@@ -23,7 +23,7 @@ OLD_LLAMA3 = {"rope_theta": 5e5, "torch_dtype": "bfloat16", "rope_scaling": LLAM
 FIELDS = ("hidden_size", "num_key_value_heads", "head_dim", "rms_norm_eps", "tie_word_embeddings", "hidden_act")
 
 
-def read(folder, content) -> model_config.Configuration:
+def read(folder, content) -> model_config.ModelConfig:
     (folder / "config.json").write_text(content if isinstance(content, str) else json.dumps(content))
     return model_config.read(folder)
 
@@ -78,7 +78,7 @@ def test_positions_turn_as_in_transformers_wherever_the_file_says_how(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "refusal"),
     [
         ({"model_type": "gpt2"}, "models of type gpt2"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn rope"),
@@ -98,8 +98,8 @@ def test_positions_turn_as_in_transformers_wherever_the_file_says_how(tmp_path, 
         ({"num_hidden_layers": None}, "cannot be read"),
     ],
 )
-def test_what_would_be_computed_wrongly_is_refused(tmp_path, more, said):
-    with pytest.raises(ModelError, match=said):
+def test_what_would_be_computed_wrongly_is_refused(tmp_path, more, refusal):
+    with pytest.raises(ModelError, match=refusal):
         read(tmp_path, PLAIN | more)
 
 
@@ -126,7 +126,7 @@ def test_parts_of_another_form_than_they_should_have_are_named(tmp_path, more):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "refusal"),
     [
         ({"rope_theta": 0.0}, "positions .* cannot be turned"),
         ({"rope_theta": -2.0}, "positions .* cannot be turned"),
@@ -145,8 +145,8 @@ def test_parts_of_another_form_than_they_should_have_are_named(tmp_path, more):
         ({"num_attention_heads": 2, "num_key_value_heads": 3}, "heads .* cannot be shared out"),
     ],
 )
-def test_what_nobody_can_compute_is_refused_and_not_to_be_copied_again(tmp_path, more, said):
-    with pytest.raises(ModelError, match=said) as refused:
+def test_what_nobody_can_compute_is_refused_and_not_to_be_copied_again(tmp_path, more, refusal):
+    with pytest.raises(ModelError, match=refusal) as refused:
         read(tmp_path, PLAIN | more)
     assert refused.value.advice == "Choose another model."
 

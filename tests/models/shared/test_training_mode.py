@@ -17,34 +17,34 @@ from models.torch.test_policy import STOP, batch_of, prompts, sample
 from waggle.core.errors import CheckpointError, ModelError
 from waggle.models.shared import weight_files
 from waggle.models.shared.micro_batches import halved, micro_batches
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import widened
 from waggle.models.storage import checkpoint, export
-from waggle.models.storage.checkpoint import Saved
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.models.torch import optimizers
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams, Written
+from waggle.rl.batch import StepParams, TokenizedGroup, TrainingGroup
 
 KINDS = ("llama", "qwen2", "qwen3")
-WAYS = [Training(method, precision) for method in ("full", "lean", "lora") for precision in ("float32", "bfloat16")]  # type: ignore[arg-type]
+WAYS = [TrainingMode(method, precision) for method in ("full", "lean", "lora") for precision in ("float32", "bfloat16")]  # type: ignore[arg-type]
 NO_STEP = StepParams(learning_rate=0.0)
 
 
-def named(way: Training) -> str:
+def named(way: TrainingMode) -> str:
     return f"{way.method} {way.precision}"
 
 
-def gradient_of(policy: TorchPolicy, batches: list[GroupBatch], room: int = 1 << 20) -> dict[str, torch.Tensor]:
+def gradient_of(policy: TorchPolicy, batches: list[TrainingGroup], room: int = 1 << 20) -> dict[str, torch.Tensor]:
     policy._batch_size.room = room
     policy._gradient(batches, NO_STEP)
     return {name: parameter.grad.float().clone() for name, parameter in policy._parameters.items()}
 
 
-def some_batches(policy: TorchPolicy, count: int = 2) -> list[GroupBatch]:
+def some_batches(policy: TorchPolicy, count: int = 2) -> list[TrainingGroup]:
     return [batch_of(prompt, row) for prompt, row in zip(prompts(count), sample(policy, prompts(count)), strict=True)]
 
 
-def learn_something(policy: TorchPolicy, batches: list[GroupBatch]) -> None:
+def learn_something(policy: TorchPolicy, batches: list[TrainingGroup]) -> None:
     """So that the adapters count."""
     for _ in range(3):
         policy.step(batches, StepParams(learning_rate=1e-2))
@@ -63,23 +63,23 @@ def test_the_gradient_in_bfloat16_points_where_that_in_fp32_points(kind, method,
     folder = make_model(kind, tmp_path)
     exact = TorchPolicy(folder)
     batches = some_batches(exact)
-    wanted = gradient_of(exact, batches)
-    found = gradient_of(TorchPolicy(folder, training=Training(method, "bfloat16")), batches)
-    for name, gradient in wanted.items():
-        similarity = torch.cosine_similarity(gradient.flatten(), found[name].flatten(), 0)
+    expected = gradient_of(exact, batches)
+    gradients = gradient_of(TorchPolicy(folder, training=TrainingMode(method, "bfloat16")), batches)
+    for name, gradient in expected.items():
+        similarity = torch.cosine_similarity(gradient.flatten(), gradients[name].flatten(), 0)
         assert similarity > 0.98, name
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_adapters_get_the_gradient_that_the_weights_would_get_through_them(kind, tmp_path):
     folder = make_model(kind, tmp_path)
-    whole, lora = TorchPolicy(folder), TorchPolicy(folder, training=Training("lora"))
+    whole, lora = TorchPolicy(folder), TorchPolicy(folder, training=TrainingMode("lora"))
     batches = some_batches(whole)
     weights, adapters = gradient_of(whole, batches), gradient_of(lora, batches)
     for name in (name for name in adapters if "lora_B" in name):  # W + 2 B A: dB = 2 dW A^T
         a = lora._parameters[name.replace("lora_B", "lora_A")]
-        wanted = 2.0 * weights[name.replace("lora_B.", "")] @ a.detach().T
-        torch.testing.assert_close(adapters[name], wanted, rtol=1e-4, atol=1e-6)
+        expected = 2.0 * weights[name.replace("lora_B.", "")] @ a.detach().T
+        torch.testing.assert_close(adapters[name], expected, rtol=1e-4, atol=1e-6)
         assert not adapters[name.replace("lora_B", "lora_A")].any(), "B is zero before training"
 
 
@@ -87,27 +87,29 @@ def test_the_adapters_get_the_gradient_that_the_weights_would_get_through_them(k
 def test_made_again_or_kept_activations_give_the_same_gradient(tmp_path, method):
     """Also before the first layer, where nothing is trained with adapters."""
     folder = make_model("qwen3", tmp_path)
-    kept, again = (TorchPolicy(folder, training=Training(method, recompute=recompute)) for recompute in (False, True))
-    batches = some_batches(kept)
-    wanted, found = gradient_of(kept, batches), gradient_of(again, batches)
-    for name in wanted:  # to the bit on most processors, not on all
-        torch.testing.assert_close(wanted[name], found[name], rtol=1e-5, atol=1e-7)
+    stored, recomputed = (TorchPolicy(folder, training=TrainingMode(method, recompute=recompute)) for recompute in (False, True))
+    batches = some_batches(stored)
+    expected, gradients = gradient_of(stored, batches), gradient_of(recomputed, batches)
+    for name in expected:  # to the bit on most processors, not on all
+        torch.testing.assert_close(expected[name], gradients[name], rtol=1e-5, atol=1e-7)
 
 
 def test_a_group_without_advantage_may_be_left_out(tmp_path):
     policy = TorchPolicy(make_model("llama", tmp_path))
     first, second = some_batches(policy)
-    silent = GroupBatch(second.prompt, second.completions, 0 * second.advantage, second.weight)
-    wanted, found = gradient_of(policy, [first]), gradient_of(policy, [first, silent])
-    for name in wanted:
-        torch.testing.assert_close(wanted[name], found[name], rtol=1e-5, atol=1e-7)
+    silent = TrainingGroup(second.prompt, second.completions, 0 * second.advantage, second.weight)
+    expected, gradients = gradient_of(policy, [first]), gradient_of(policy, [first, silent])
+    for name in expected:
+        torch.testing.assert_close(expected[name], gradients[name], rtol=1e-5, atol=1e-7)
 
 
 def test_what_was_sampled_is_as_likely_as_learning_finds_it(trained):
     exact = trained.training.precision == "float32"
     for prompt, row in zip(prompts(3), sample(trained, prompts(3)), strict=True):
-        (found,) = trained.logprobs([batch_of(prompt, row)], 1.0)
-        np.testing.assert_allclose(found, np.concatenate([one.logp for one in row]), atol=2e-5 if exact else 0.25)
+        (logprobs,) = trained.logprobs([batch_of(prompt, row)], 1.0)
+        np.testing.assert_allclose(
+            logprobs, np.concatenate([completion.logp for completion in row]), atol=2e-5 if exact else 0.25
+        )
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)
@@ -115,7 +117,7 @@ def test_what_is_rewarded_grows_likelier_what_is_punished_less_likely_and_the_va
     policy = TorchPolicy(make_model("llama", tmp_path), training=way)
     good, bad = np.array([5, 9, STOP], np.int32), np.array([8, 6, 7], np.int32)
     advantage = np.repeat(np.array([1, -1], np.float32), 3)
-    batch = GroupBatch(*prompts(1), (good, bad), advantage, np.full(6, 1 / 6, np.float32), returns=np.ones(6, np.float32))
+    batch = TrainingGroup(*prompts(1), (good, bad), advantage, np.full(6, 1 / 6, np.float32), returns=np.ones(6, np.float32))
     (before,) = policy.logprobs([batch], 1.0)
     for _ in range(20):
         assert policy.step([batch], StepParams(learning_rate=3e-3)).applied
@@ -157,7 +159,7 @@ def test_many_steps_too_small_for_bfloat16_move_the_weights_as_far_as_they_shoul
     for _ in range(50):
         for parameter in policy._parameters.values():
             parameter.grad = torch.ones_like(parameter)
-        policy._optimiser.step(1e-6)
+        policy._optimizer.step(1e-6)
     moved = torch.cat([(policy._parameters[name].detach().float() - before[name]).flatten() for name in names])
     assert float(moved.mean()) == pytest.approx(-50e-6, rel=0.1)  # to nearest, bfloat16 would not have moved at all
 
@@ -170,34 +172,34 @@ def test_adamw_never_gets_weights_that_it_would_lose_its_steps_in():
 
 def test_a_saved_state_goes_on_bit_for_bit(trained, tmp_path):
     batches = some_batches(trained)
-    checkpoint.save(tmp_path / "saved", trained, Saved(round=1, step=trained.steps, epoch=0, charter="c", base="b"))
+    checkpoint.save(tmp_path / "saved", trained, CheckpointState(round=1, step=trained.steps, epoch=0, charter="c", base="b"))
     other = TorchPolicy(tmp_path / "model", training=trained.training)
     saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
     assert aside == []
-    assert (saved.method, saved.optimiser) == (trained.training.method, trained.training.optimiser)
+    assert (saved.method, saved.optimizer) == (trained.training.method, trained.training.optimizer)
     assert checkpoint.method_of(tmp_path / "saved") == trained.training.method
     for each in (trained, other):
         each.step(batches, StepParams(learning_rate=1e-3))
-    for one, two in zip(trained.state(), other.state(), strict=True):
-        assert one.keys() == two.keys()
-        assert all(np.array_equal(array, two[name]) for name, array in one.items())
+    for first, two in zip(trained.state(), other.state(), strict=True):
+        assert first.keys() == two.keys()
+        assert all(np.array_equal(array, two[name]) for name, array in first.items())
 
 
 def test_weights_in_bfloat16_are_saved_as_such_and_those_that_were_saved_widened_are_read_too(tmp_path):
     folder = make_model("llama", tmp_path / "model")
-    lean = TorchPolicy(folder, training=Training("lean", "bfloat16"))
+    lean = TorchPolicy(folder, training=TrainingMode("lean", "bfloat16"))
     learn_something(lean, some_batches(lean))
-    checkpoint.save(tmp_path / "saved", lean, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
-    (kept,) = (tmp_path / "saved").glob("r*")
-    assert (kept / "model.safetensors").stat().st_size < 2.2 * lean.parameters
+    checkpoint.save(tmp_path / "saved", lean, CheckpointState(round=1, step=3, epoch=0, charter="c", base="b"))
+    (folder_of_round,) = (tmp_path / "saved").glob("r*")
+    assert (folder_of_round / "model.safetensors").stat().st_size < 2.2 * lean.parameters
     weights, _ = lean.state()
-    save_file({name: widened(bits) for name, bits in weights.items()}, kept / "model.safetensors")  # as format 1 did
-    state = Saved(round=1, step=3, epoch=0, charter="c", base="b", method="lean", optimiser="adafactor")
-    (kept / "state.json").write_bytes(msgspec.json.encode(state))
+    save_file({name: widened(bits) for name, bits in weights.items()}, folder_of_round / "model.safetensors")  # as format 1 did
+    state = CheckpointState(round=1, step=3, epoch=0, charter="c", base="b", method="lean", optimizer="adafactor")
+    (folder_of_round / "state.json").write_bytes(msgspec.json.encode(state))
     names = ("model.safetensors", "moments.safetensors", "state.json")
-    sums = {name: hashlib.sha256((kept / name).read_bytes()).hexdigest() for name in names}
-    (kept / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
-    for way in (Training("lean", "bfloat16"), Training("lean"), Training()):
+    sums = {name: hashlib.sha256((folder_of_round / name).read_bytes()).hexdigest() for name in names}
+    (folder_of_round / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+    for way in (TrainingMode("lean", "bfloat16"), TrainingMode("lean"), TrainingMode()):
         other = TorchPolicy(folder, training=way)
         saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
         assert (saved.format, aside) == (1, [])
@@ -205,53 +207,53 @@ def test_weights_in_bfloat16_are_saved_as_such_and_those_that_were_saved_widened
             assert np.array_equal(widened(array), widened(weights[name])), name
 
 
-@pytest.mark.parametrize("way", [Training("lean"), Training()], ids=named)
+@pytest.mark.parametrize("way", [TrainingMode("lean"), TrainingMode()], ids=named)
 def test_what_was_saved_in_bfloat16_goes_on_in_fp32(way, tmp_path):
     folder = make_model("llama", tmp_path / "model")
-    lean = TorchPolicy(folder, training=Training("lean", "bfloat16"))
+    lean = TorchPolicy(folder, training=TrainingMode("lean", "bfloat16"))
     learn_something(lean, some_batches(lean))
-    checkpoint.save(tmp_path / "saved", lean, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    checkpoint.save(tmp_path / "saved", lean, CheckpointState(round=1, step=3, epoch=0, charter="c", base="b"))
     other = TorchPolicy(folder, training=way)
     saved, aside = checkpoint.load_newest(tmp_path / "saved", other, "b")
     assert (saved.format, aside) == (2, [])
     assert all(np.array_equal(array, widened(lean.state()[0][name])) for name, array in other.state()[0].items())
 
 
-@pytest.mark.parametrize("way", [Training("lean"), Training()], ids=named)
+@pytest.mark.parametrize("way", [TrainingMode("lean"), TrainingMode()], ids=named)
 def test_little_that_was_learned_in_fp32_is_not_lost_where_it_goes_on_in_bfloat16(way, tmp_path):
     folder = make_model("llama", tmp_path / "model")
-    before = TorchPolicy(folder, training=Training("lean", "bfloat16")).state()[0]
+    before = TorchPolicy(folder, training=TrainingMode("lean", "bfloat16")).state()[0]
     fine = TorchPolicy(folder, training=way)
     weights, moments = fine.state()
     step = 1e-2  # of the distance of two numbers in bfloat16, which is 1/128 or less of their size
     moved = {name: widened(before[name]) * np.float32(1 + step / 128) for name in weights}
     fine.restore(dict(moved), moments, 1)
-    checkpoint.save(tmp_path / "saved", fine, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
-    coarse = TorchPolicy(folder, training=Training("lean", "bfloat16"))
+    checkpoint.save(tmp_path / "saved", fine, CheckpointState(round=1, step=3, epoch=0, charter="c", base="b"))
+    coarse = TorchPolicy(folder, training=TrainingMode("lean", "bfloat16"))
     checkpoint.load_newest(tmp_path / "saved", coarse, "b")
     after = coarse.state()[0]
     went = {name: (widened(after[name]) - widened(before[name])) * np.sign(widened(before[name])) for name in after}
     learned = sum(float(each.sum(dtype=np.float64)) for each in went.values())
-    wanted = sum(float(np.abs(moved[name] - widened(before[name])).sum(dtype=np.float64)) for name in after)
-    assert learned == pytest.approx(wanted, rel=0.25), "by the nearest, nothing of it would be left"
+    moved_in_all = sum(float(np.abs(moved[name] - widened(before[name])).sum(dtype=np.float64)) for name in after)
+    assert learned == pytest.approx(moved_in_all, rel=0.25), "by the nearest, nothing of it would be left"
 
 
 @pytest.mark.parametrize("trained", [way for way in WAYS if way.precision == "float32"], ids=named, indirect=True)
 def test_an_exported_model_says_what_the_trained_one_says(trained, tmp_path):
-    checkpoint.save(tmp_path / "saved", trained, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
+    checkpoint.save(tmp_path / "saved", trained, CheckpointState(round=1, step=3, epoch=0, charter="c", base="b"))
     folder, saved = checkpoint.newest(tmp_path / "saved", "b")
-    export.write(export.Exported(folder, saved, tmp_path / "model", "tests/model"), tmp_path / "exported")
+    export.write(export.ExportSource(folder, saved, tmp_path / "model", "tests/model"), tmp_path / "exported")
     plain = TorchPolicy(tmp_path / "exported")
     batches = some_batches(plain)
-    for one, two in zip(trained.logprobs(batches, 1.0), plain.logprobs(batches, 1.0), strict=True):
-        np.testing.assert_allclose(one, two, atol=5e-5)
+    for first, two in zip(trained.logprobs(batches, 1.0), plain.logprobs(batches, 1.0), strict=True):
+        np.testing.assert_allclose(first, two, atol=5e-5)
 
 
 def test_adapters_and_whole_weights_do_not_go_on_from_each_other(tmp_path):
     folder = make_model("llama", tmp_path / "model")
-    ways = {method: TorchPolicy(folder, training=Training(method)) for method in ("full", "lora")}  # type: ignore[arg-type]
+    ways = {method: TorchPolicy(folder, training=TrainingMode(method)) for method in ("full", "lora")}  # type: ignore[arg-type]
     for mine, other in itertools.permutations(ways):
-        checkpoint.save(tmp_path / mine, ways[mine], Saved(round=1, step=0, epoch=0, charter="c", base="b"))
+        checkpoint.save(tmp_path / mine, ways[mine], CheckpointState(round=1, step=0, epoch=0, charter="c", base="b"))
         with pytest.raises(CheckpointError, match=f"trained as {mine}, not as {other}"):
             checkpoint.load_newest(tmp_path / mine, ways[other], "b")
 
@@ -264,10 +266,14 @@ def test_what_others_open_meanwhile_changes_nothing(way, tmp_path, request):
 
     def lived() -> list[object]:
         policy = TorchPolicy(folder, training=way)
-        said: list[object] = [(one.tokens, one.logp) for row in sample(policy, prompts(2)) for one in row]
+        results: list[object] = [(completion.tokens, completion.logp) for row in sample(policy, prompts(2)) for completion in row]
         for _ in range(2):
-            said += [policy.step(batches, StepParams(learning_rate=1e-3)), policy.logprobs(batches, 1.0), policy.values(batches)]
-        return [*said, *policy.state()]
+            results += [
+                policy.step(batches, StepParams(learning_rate=1e-3)),
+                policy.logprobs(batches, 1.0),
+                policy.values(batches),
+            ]
+        return [*results, *policy.state()]
 
     alone = lived()
     torch.set_default_dtype(torch.bfloat16)
@@ -277,20 +283,20 @@ def test_what_others_open_meanwhile_changes_nothing(way, tmp_path, request):
 
 def test_another_optimiser_begins_its_moments_anew_and_those_of_before_are_not_read(tmp_path, monkeypatch):
     folder = make_model("llama", tmp_path / "model")
-    full, lean = TorchPolicy(folder), TorchPolicy(folder, training=Training("lean"))
+    full, lean = TorchPolicy(folder), TorchPolicy(folder, training=TrainingMode("lean"))
     learn_something(full, some_batches(full))
-    checkpoint.save(tmp_path / "saved", full, Saved(round=1, step=3, epoch=0, charter="c", base="b"))
-    read, reading = list[str](), weight_files.Stored.read
-    monkeypatch.setattr(weight_files.Stored, "read", lambda one: read.append(one.path.name) or reading(one))
+    checkpoint.save(tmp_path / "saved", full, CheckpointState(round=1, step=3, epoch=0, charter="c", base="b"))
+    read, reading = list[str](), weight_files.StoredArray.read
+    monkeypatch.setattr(weight_files.StoredArray, "read", lambda stored: read.append(stored.path.name) or reading(stored))
     saved, aside = checkpoint.load_newest(tmp_path / "saved", lean, "b")
     assert read.count(checkpoint.MOMENTS) == 1, "how often it stepped"
-    assert (saved.optimiser, aside, lean.steps) == ("adamw", [], 3)
+    assert (saved.optimizer, aside, lean.steps) == ("adamw", [], 3)
     assert lean.step(some_batches(lean), StepParams(learning_rate=1e-3)).applied
     assert lean.state()[1]["steps"] == 1
 
 
 def test_pieces_hold_every_completion_once_and_as_many_tokens_as_fit():
-    text = Written(np.arange(5, dtype=np.int32), tuple(np.full(n, n, np.int32) for n in (3, 4, 9, 2)))
+    text = TokenizedGroup(np.arange(5, dtype=np.int32), tuple(np.full(n, n, np.int32) for n in (3, 4, 9, 2)))
     parts = list(micro_batches([text, text], 14))
     assert [[[len(ids) for ids in piece.completions] for _, piece in part] for part in parts] == [
         [[3, 4]], [[9]], [[2]], [[3, 4]], [[9]], [[2]],
@@ -303,5 +309,5 @@ def test_pieces_hold_every_completion_once_and_as_many_tokens_as_fit():
 
 def test_a_policy_that_samples_to_its_stop_token_can_be_trained_any_way(trained):
     rows = sample(trained, prompts(2))
-    assert all(STOP not in one.tokens[:-1] for row in rows for one in row)
+    assert all(STOP not in completion.tokens[:-1] for row in rows for completion in row)
     assert trained.step(some_batches(trained), StepParams(learning_rate=1e-4)).applied

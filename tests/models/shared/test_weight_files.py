@@ -18,24 +18,24 @@ def some() -> torch.Tensor:
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
 def test_what_torch_wrote_is_read_as_it_is_and_written_so_that_torch_reads_it(some, precision, tmp_path):
-    kept = some.clamp(-6e4, 6e4).to(getattr(torch, precision))
-    save_file({"a": kept, "b": kept[0, :3].clone()}, tmp_path / "theirs")
-    found = weight_files.load(tmp_path / "theirs")
-    np.testing.assert_array_equal(weight_files.widened(found["a"]), kept.float().numpy())
-    weight_files.save(found, tmp_path / "ours")
-    again = load_file(tmp_path / "ours")
-    assert torch.equal(again["a"], kept)
-    assert torch.equal(again["b"], kept[0, :3])
+    weights = some.clamp(-6e4, 6e4).to(getattr(torch, precision))
+    save_file({"a": weights, "b": weights[0, :3].clone()}, tmp_path / "theirs")
+    arrays = weight_files.load(tmp_path / "theirs")
+    np.testing.assert_array_equal(weight_files.widened(arrays["a"]), weights.float().numpy())
+    weight_files.save(arrays, tmp_path / "ours")
+    tensors = load_file(tmp_path / "ours")
+    assert torch.equal(tensors["a"], weights)
+    assert torch.equal(tensors["b"], weights[0, :3])
 
 
 def test_arrays_of_several_precisions_stand_in_one_file(some, tmp_path):
     """Each where its size divides the place: programs that map the file ask for that."""
     bits = some[0, :3].bfloat16()
     weight_files.save({"a": bits.view(torch.uint16).numpy(), "b": some.numpy()}, tmp_path / "ours")
-    found = load_file(tmp_path / "ours")
-    assert torch.equal(found["a"], bits)
-    assert torch.equal(found["b"], some)
-    assert all(one.offset % 4 == 0 for one in weight_files.stored(tmp_path / "ours").values())
+    tensors = load_file(tmp_path / "ours")
+    assert torch.equal(tensors["a"], bits)
+    assert torch.equal(tensors["b"], some)
+    assert all(entry.offset % 4 == 0 for entry in weight_files.arrays_in(tmp_path / "ours").values())
 
 
 @pytest.mark.parametrize(("precision", "kind", "scale"), [("BF16", torch.bfloat16, 1e-5), ("F16", torch.float16, 1e-6)])

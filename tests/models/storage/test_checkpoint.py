@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from models.tiny_models import make_model
 from waggle.core.errors import CheckpointError, MemoryShort
 from waggle.models.storage import checkpoint
-from waggle.models.storage.checkpoint import Saved, load_newest, save
+from waggle.models.storage.checkpoint import CheckpointState, load_newest, save
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 
 TWO, ONES = np.array([4, 5], np.int32), np.ones(2, np.float32)
 
@@ -31,8 +31,8 @@ def root(tmp_path):
     return folder
 
 
-def state(number: int) -> Saved:
-    return Saved(round=number, step=0, epoch=1, charter="c", base="b", completions=64 * number)
+def state(number: int) -> CheckpointState:
+    return CheckpointState(round=number, step=0, epoch=1, charter="c", base="b", completions=64 * number)
 
 
 def mark(policy: TorchPolicy, value: float) -> None:
@@ -63,11 +63,11 @@ def test_which_commit_was_trained_here_is_known_for_its_own_name_alone(policy, r
 
 def rewrite(folder: Path, old: bytes, new: bytes) -> None:
     """Let the state say something else, with sums that agree."""
-    told, sums = folder / "state.json", folder / "SHA256SUMS"
-    before = checkpoint._sum(told)
-    assert old in told.read_bytes()
-    told.write_bytes(told.read_bytes().replace(old, new, 1))
-    sums.write_text(sums.read_text().replace(before, checkpoint._sum(told)))
+    state_file, sums = folder / "state.json", folder / "SHA256SUMS"
+    before = checkpoint._sum(state_file)
+    assert old in state_file.read_bytes()
+    state_file.write_bytes(state_file.read_bytes().replace(old, new, 1))
+    sums.write_text(sums.read_text().replace(before, checkpoint._sum(state_file)))
 
 
 def test_what_a_newer_version_added_to_a_state_is_passed_over(policy, root):
@@ -108,7 +108,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(policy, r
     saved, aside = load_newest(root, policy, "b")
     assert saved == state(1)
     assert next(iter(policy.state()[0].values())).flatten()[0] == 1
-    assert [one.folder.name for one in aside] == ["damaged-r00000002"]
+    assert [damaged.folder.name for damaged in aside] == ["damaged-r00000002"]
     assert aside[0].folder.is_dir()
 
 
@@ -153,7 +153,7 @@ def test_a_folder_that_cannot_be_written_is_explained_and_what_was_saved_stays(p
 def narrow(policy):
     """Files may hold the weights but not the moments, which are twice as long."""
     resource = pytest.importorskip("resource")
-    policy.step([GroupBatch(TWO, (TWO,), ONES, ONES)], StepParams(learning_rate=0.0))
+    policy.step([TrainingGroup(TWO, (TWO,), ONES, ONES)], StepParams(learning_rate=0.0))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     longest = sum(array.nbytes for array in policy.state()[0].values()) * 3 // 2
     yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (longest, before[1]))
@@ -170,7 +170,7 @@ def test_what_was_half_written_when_the_disk_said_no_takes_no_room(policy, root,
 
 def test_a_checkpoint_for_which_there_is_no_room_is_not_begun(policy, root, monkeypatch):
     written = []
-    monkeypatch.setattr(checkpoint.weight_files, "save", lambda kept, path: written.append(path))
+    monkeypatch.setattr(checkpoint.weight_files, "save", lambda arrays, path: written.append(path))
     whole = sum(array.nbytes for arrays in policy.state() for array in arrays.values())
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=whole - 1))
     with pytest.raises(CheckpointError, match="No space left"):
@@ -178,8 +178,8 @@ def test_a_checkpoint_for_which_there_is_no_room_is_not_begun(policy, root, monk
     assert written == []
 
 
-@pytest.mark.parametrize(("places", "kept"), [(3.7, [3, 4, 5]), (2.0, [4, 5]), (1.9, [1])])
-def test_where_the_disk_has_room_for_few_the_oldest_make_way_but_never_the_newest(policy, root, monkeypatch, places, kept):
+@pytest.mark.parametrize(("places", "rounds_left"), [(3.7, [3, 4, 5]), (2.0, [4, 5]), (1.9, [1])])
+def test_where_the_disk_has_room_for_few_the_oldest_make_way_but_never_the_newest(policy, root, monkeypatch, places, rounds_left):
     """A disk with room for so many states, and a little for what else is written with one."""
     whole = save(root, policy, state(1))
     disk = places * whole + 1000
@@ -189,13 +189,13 @@ def test_where_the_disk_has_room_for_few_the_oldest_make_way_but_never_the_newes
 
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=disk - used()))
     for number in range(2, 6):
-        if kept == [1]:
+        if rounds_left == [1]:
             with pytest.raises(CheckpointError, match="No space left"):
                 save(root, policy, state(number))
         else:
             save(root, policy, state(number))
             assert used() <= disk
-    assert sorted(int(path.name[1:]) for path in root.iterdir()) == kept
+    assert sorted(int(path.name[1:]) for path in root.iterdir()) == rounds_left
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])

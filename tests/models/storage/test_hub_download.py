@@ -14,7 +14,7 @@ import pytest
 import waggle
 from models.local_hub import COMMIT, TOKEN, Hub, local_hub, no_hub
 from waggle.core import paths
-from waggle.core.errors import HubAway, ModelError, Stopped
+from waggle.core.errors import HubUnavailable, ModelError, Stopped
 from waggle.core.resumable_download import PIECE
 from waggle.models.storage import hub_download as hub_module
 from waggle.models.storage.hub_cache import remove
@@ -22,21 +22,23 @@ from waggle.models.storage.hub_download import fetch
 
 NAME = "bees/tiny"
 WEIGHTS = random.Random(0).randbytes(8 * PIECE + 1234)
-SAID: list[str] = []
+WARNINGS: list[str] = []
 
 
 @pytest.fixture
 def hub() -> Iterator[Hub]:
-    with local_hub() as made:
-        made.add(NAME, paths.starter(), pytorch_model__bin=b"never", README__md=b"never", model__safetensors=WEIGHTS)
-        yield made
+    with local_hub() as local:
+        local.add(NAME, paths.starter(), pytorch_model__bin=b"never", README__md=b"never", model__safetensors=WEIGHTS)
+        yield local
 
 
 def quiet(_here: int, _total: int) -> None:
     pass
 
 
-def get(hub: Hub, cache: Path, name: str = NAME, progress: Callable[[int, int], None] = quiet, warn=SAID.append, **more) -> Path:
+def get(
+    hub: Hub, cache: Path, name: str = NAME, progress: Callable[[int, int], None] = quiet, warn=WARNINGS.append, **more
+) -> Path:
     return fetch(name, cache, progress, warn=warn, endpoint=hub.endpoint, **more)
 
 
@@ -52,19 +54,19 @@ def part_of(cache: Path) -> Path:
 
 
 def test_only_what_is_needed_is_downloaded_and_told_and_the_second_time_nothing_is_asked(hub, tmp_path):
-    told = []
-    folder = get(hub, tmp_path, progress=lambda here, total: told.append((here, total)))
+    progress = []
+    folder = get(hub, tmp_path, progress=lambda here, total: progress.append((here, total)))
     assert folder == tmp_path / "bees/tiny"
     names = {"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}
     assert {path.name for path in folder.iterdir()} == {*names, "plan.json"}
     assert json.loads((folder / "plan.json").read_text())["commit"] == COMMIT
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
     total = sum((folder / name).stat().st_size for name in names)
-    assert told[-1] == (total, total)
-    assert [here for here, _ in told] == sorted(here for here, _ in told)
-    asked = len(hub.asked)
+    assert progress[-1] == (total, total)
+    assert [here for here, _ in progress] == sorted(here for here, _ in progress)
+    requests_before = len(hub.requests)
     assert get(hub, tmp_path) == folder
-    assert len(hub.asked) == asked, "everything is here: the network is left alone"
+    assert len(hub.requests) == requests_before, "everything is here: the network is left alone"
 
 
 def test_a_download_killed_in_the_middle_goes_on_where_it_was(hub, tmp_path):
@@ -82,36 +84,38 @@ fetch("bees/tiny", Path(sys.argv[1]), told, warn=print, endpoint=sys.argv[2])
             if int(line) >= small + 4 * PIECE:
                 break
         process.kill()
-    kept = part_of(tmp_path).stat().st_size
-    assert kept >= 4 * PIECE
-    asked = len(hub.asked)
+    size_on_disk = part_of(tmp_path).stat().st_size
+    assert size_on_disk >= 4 * PIECE
+    requests_before = len(hub.requests)
     del hub.hold["model.safetensors"]
-    told = []
-    folder = get(hub, tmp_path, progress=lambda here, _total: told.append(here))
+    progress = []
+    folder = get(hub, tmp_path, progress=lambda here, _total: progress.append(here))
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    again = hub.asked[asked:]
-    assert {one.path.split("/")[-1] for one in again} == {"model.safetensors"}, "no small file, nor the list, a second time"
-    assert {one.range for one in again} == {f"bytes={kept}-"}
-    assert told[0] > small + kept, "what is here counts as done"
+    later = hub.requests[requests_before:]
+    assert {request.path.split("/")[-1] for request in later} == {"model.safetensors"}, (
+        "no small file, nor the list, a second time"
+    )
+    assert {request.range for request in later} == {f"bytes={size_on_disk}-"}
+    assert progress[0] > small + size_on_disk, "what is here counts as done"
 
 
 def test_a_connection_that_breaks_is_made_again_and_nothing_comes_twice(hub, tmp_path):
     hub.cut["model.safetensors"] = [3 * PIECE, 6 * PIECE]
     get(hub, tmp_path)
-    assert [one.range for one in hub.asked_of("cdn/bees/tiny/model.safetensors")] == [
+    assert [request.range for request in hub.requests_for("cdn/bees/tiny/model.safetensors")] == [
         "",
         f"bytes={3 * PIECE}-",
         f"bytes={6 * PIECE}-",
     ]
-    assert hub.given["model.safetensors"] == len(WEIGHTS)
+    assert hub.bytes_sent["model.safetensors"] == len(WEIGHTS)
 
 
 def test_a_hub_that_does_not_know_ranges_is_asked_from_the_start(hub, tmp_path):
     hub.cut["model.safetensors"], hub.knows_range = [3 * PIECE], False
-    told = []
-    folder = get(hub, tmp_path, progress=lambda here, total: told.append((here, total)))
+    progress = []
+    folder = get(hub, tmp_path, progress=lambda here, total: progress.append((here, total)))
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
-    assert told[-1][0] == told[-1][1]
+    assert progress[-1][0] == progress[-1][1]
 
 
 def test_a_stop_ends_it_at_once_and_keeps_what_is_there(hub, tmp_path):
@@ -123,15 +127,15 @@ def test_a_stop_ends_it_at_once_and_keeps_what_is_there(hub, tmp_path):
         get(hub, tmp_path, progress=stop)
     assert part_of(tmp_path).stat().st_size > len(WEIGHTS) // 4
     get(hub, tmp_path)
-    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range
+    assert hub.requests_for("cdn/bees/tiny/model.safetensors")[-1].range
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
 def test_a_file_that_arrives_damaged_is_thrown_away_and_fetched_once_more(hub, tmp_path, name):
     hub.damage[name] = 1
-    said: list[str] = []
-    folder = get(hub, tmp_path, warn=said.append)
-    assert said == [f"{name} of bees/tiny arrived damaged and was thrown away."]
+    warnings: list[str] = []
+    folder = get(hub, tmp_path, warn=warnings.append)
+    assert warnings == [f"{name} of bees/tiny arrived damaged and was thrown away."]
     assert (folder / name).read_bytes() == hub.repositories[NAME][name]
 
 
@@ -145,7 +149,7 @@ def test_a_file_that_arrives_damaged_twice_is_not_used(hub, tmp_path):
 def test_a_file_longer_than_was_said_is_cut_off_and_refused(hub, tmp_path):
     hub.sizes["model.safetensors"] = 2 * PIECE
     assert "damaged, twice" in refused(hub, tmp_path).title
-    assert hub.given["model.safetensors"] <= 2 * len(WEIGHTS)
+    assert hub.bytes_sent["model.safetensors"] <= 2 * len(WEIGHTS)
 
 
 def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_path):
@@ -153,7 +157,7 @@ def test_a_model_of_an_unknown_kind_is_refused_before_its_weights_come(hub, tmp_
     hub.repositories[NAME]["config.json"] = json.dumps(config | {"model_type": "mamba"}).encode()
     error = refused(hub, tmp_path)
     assert (error.title, error.advice) == ("Waggle does not know models of type mamba.", "It knows llama, qwen2, qwen3.")
-    assert hub.asked_of("model.safetensors") == []
+    assert hub.requests_for("model.safetensors") == []
     assert not (tmp_path / "bees/.downloading-tiny").exists()
 
 
@@ -169,7 +173,7 @@ def test_a_model_whose_words_cannot_be_used_is_refused_before_its_weights_come(h
     files = hub.repositories[NAME]
     files[name] = json.dumps(json.loads(files[name]) | json.loads(content)).encode() if name == "config.json" else content
     assert why in refused(hub, tmp_path).title
-    assert hub.asked_of("model.safetensors") == []
+    assert hub.requests_for("model.safetensors") == []
     assert not part_of(tmp_path).parent.exists()
 
 
@@ -185,16 +189,16 @@ def test_a_download_that_goes_on_while_memory_is_short_is_refused_and_kept(hub, 
     assert not part_of(tmp_path).parent.exists(), "no weights have come: it is not wanted"
     with pytest.raises(Stopped):
         get(hub, tmp_path, progress=stop)
-    kept = part_of(tmp_path).stat().st_size
+    size_on_disk = part_of(tmp_path).stat().st_size
     assert refused(hub, tmp_path, examine=full).title == "This model does not fit."
     get(hub, tmp_path)
-    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={kept}-"
+    assert hub.requests_for("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={size_on_disk}-"
 
 
 def test_a_model_with_pickles_only_is_refused(hub, tmp_path):
     del hub.repositories[NAME]["model.safetensors"]
     assert "only as pickles" in refused(hub, tmp_path).title
-    assert len(hub.asked) == 1
+    assert len(hub.requests) == 1
 
 
 def test_a_model_in_several_pieces_comes_with_its_index_and_no_path_of_the_hub_leaves_the_folder(hub, tmp_path):
@@ -215,7 +219,7 @@ def test_an_incomplete_model_is_refused(hub, tmp_path, missing):
 @pytest.mark.parametrize("name", ["tiny", "../../etc/passwd", "bees/tiny/x", "bees/..", "bees/tiny@", "bees/tiny@a/b", ""])
 def test_what_is_no_name_is_refused_before_the_hub_is_asked(hub, tmp_path, name):
     assert "is not the name of a model" in refused(hub, tmp_path, name).title
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 def test_a_model_that_is_not_there_and_a_revision_that_is_not_there_are_told_apart(hub, tmp_path):
@@ -235,9 +239,9 @@ def test_what_was_trained_is_downloaded_again_and_not_what_its_name_means_by_now
     remove(tmp_path / NAME)
     assert hub_module.named(NAME, tmp_path) == ""
     hub.newer[NAME] = {"generation_config.json": b"{}"}
-    again = get(hub, tmp_path, commit=COMMIT)
-    assert (hub_module.named(NAME, tmp_path), (again / "generation_config.json").read_bytes() != b"{}") == (named, True)
-    remove(again)
+    trained_folder = get(hub, tmp_path, commit=COMMIT)
+    assert (hub_module.named(NAME, tmp_path), (trained_folder / "generation_config.json").read_bytes() != b"{}") == (named, True)
+    remove(trained_folder)
     assert (get(hub, tmp_path) / "generation_config.json").read_bytes() == b"{}"
     gone = refused(hub, tmp_path / "other", commit="0" * 40)
     assert gone.title == "The hub has bees/tiny no more as it was when its training here began."
@@ -250,9 +254,9 @@ def test_a_model_with_a_licence_to_accept_says_how_and_comes_with_the_token(hub,
     assert "https://huggingface.co/bees/tiny" in error.advice
     assert "waggle token" in error.advice
     get(hub, tmp_path, token=lambda: TOKEN)
-    given = hub.asked_of("cdn/bees/tiny/model.safetensors")
-    assert given
-    assert {one.token for one in given} == {""}, "the token is for the hub, not for where it sends us"
+    requests = hub.requests_for("cdn/bees/tiny/model.safetensors")
+    assert requests
+    assert {request.token for request in requests} == {""}, "the token is for the hub, not for where it sends us"
 
 
 def test_the_token_is_not_told_where_the_model_is_free(hub, tmp_path):
@@ -260,7 +264,7 @@ def test_the_token_is_not_told_where_the_model_is_free(hub, tmp_path):
         raise AssertionError("nobody needs the token")
 
     get(hub, tmp_path, token=nobody)
-    assert {one.token for one in hub.asked} == {""}
+    assert {request.token for request in hub.requests} == {""}
 
 
 def test_a_private_model_comes_with_the_token_only(hub, tmp_path):
@@ -274,7 +278,7 @@ def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
     hub.cut["model.safetensors"] = [PIECE] * 9
     error = refused(hub, tmp_path)
     assert "cannot be reached" in error.title
-    assert isinstance(error, HubAway)
+    assert isinstance(error, HubUnavailable)
     assert part_of(tmp_path).stat().st_size == PIECE
     with no_hub() as hub.endpoint:
         assert "cannot be reached" in refused(hub, tmp_path / "new").title
@@ -284,7 +288,7 @@ def test_without_a_connection_it_says_so_and_keeps_what_has_come(hub, tmp_path):
 def test_trouble_of_the_hub_itself_may_pass(hub, tmp_path, status, passes):
     hub.trouble = status
     error = refused(hub, tmp_path)
-    assert (error.title, isinstance(error, HubAway)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
+    assert (error.title, isinstance(error, HubUnavailable)) == (f"The hub answered {status} when asked for bees/tiny.", passes)
 
 
 def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_comes(hub, tmp_path):
@@ -292,7 +296,7 @@ def test_a_disk_with_too_little_room_is_refused_with_numbers_before_anything_com
     error = refused(hub, tmp_path)
     assert error.title.startswith("bees/tiny needs 1,000,000,0")
     assert "MB free" in error.title
-    assert len(hub.asked) == 1
+    assert len(hub.requests) == 1
 
 
 @pytest.mark.parametrize("says", [b"<html>Log in</html>", b"[]", b"{}", b"1", b'{"id": "x/y", "siblings": [{}]}', b"\xff"])
@@ -311,7 +315,7 @@ def test_a_disk_that_takes_no_more_is_named_and_what_has_come_is_kept(hub, tmp_p
     assert error.title == "bees/tiny cannot be written to the disk: File too large."
     assert part_of(tmp_path).stat().st_size == 3 * PIECE
     get(hub, tmp_path)
-    assert hub.asked_of("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={3 * PIECE}-"
+    assert hub.requests_for("cdn/bees/tiny/model.safetensors")[-1].range == f"bytes={3 * PIECE}-"
 
 
 def test_two_programs_do_not_download_the_same_model(hub, tmp_path):

@@ -8,48 +8,48 @@ import pytest
 
 from models.tiny_models import make_model
 from waggle.models.storage import training_journal
-from waggle.models.storage.checkpoint import Saved
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, StepParams
+from waggle.rl.batch import StepParams, TrainingGroup
 
 
-def saved(number: int, base: str = "b") -> Saved:
-    return Saved(round=number, step=number, epoch=1, charter="c", base=base)
+def saved(number: int, base: str = "b") -> CheckpointState:
+    return CheckpointState(round=number, step=number, epoch=1, charter="c", base=base)
 
 
-def batch(number: int) -> GroupBatch:
+def batch(number: int) -> TrainingGroup:
     noise = np.random.default_rng(number)
     completions = tuple(noise.integers(5, 30, size).astype(np.int32) for size in (3, 5))
-    return GroupBatch(
+    return TrainingGroup(
         prompt=noise.integers(5, 30, 4).astype(np.int32), completions=completions,
         advantage=noise.normal(size=8).astype(np.float32), weight=np.full(8, 0.1, np.float32),
         old_logp=None if number % 2 else np.full(8, -2.0, np.float32),
     )  # fmt: skip
 
 
-def entry(number: int, base: str = "b") -> training_journal.Entry:
+def entry(number: int, base: str = "b") -> training_journal.JournalEntry:
     return training_journal.entry_of(saved(number, base), [batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
 
 
 def test_learning_again_gives_the_same_weights_and_moments_to_the_bit(tmp_path):
     model = make_model("llama", tmp_path / "model")
-    straight, again = TorchPolicy(model), TorchPolicy(model)
+    straight, replayed = TorchPolicy(model), TorchPolicy(model)
     for number in (1, 2, 3):
         straight.step([batch(number), batch(number + 100)], StepParams(learning_rate=1e-3))
         training_journal.append(tmp_path, 0, entry(number))
-    for one in training_journal.entries(tmp_path, 0, "b"):
-        training_journal.learn_again(again.step, one)
-    assert again.steps == straight.steps == 3
-    for mine, theirs in zip(straight.state(), again.state(), strict=True):
+    for lesson in training_journal.entries(tmp_path, 0, "b"):
+        training_journal.learn_again(replayed.step, lesson)
+    assert replayed.steps == straight.steps == 3
+    for mine, theirs in zip(straight.state(), replayed.state(), strict=True):
         assert mine.keys() == theirs.keys()
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
 
 def rounds(root, after: int, base: str = "b") -> list[int]:
-    return [one.saved.round for one in training_journal.entries(root, after, base)]
+    return [lesson.saved.round for lesson in training_journal.entries(root, after, base)]
 
 
-class Newer(training_journal.Entry, frozen=True, kw_only=True):
+class Newer(training_journal.JournalEntry, frozen=True, kw_only=True):
     """What a later version may say of a step."""
 
     momentum: float
@@ -147,9 +147,9 @@ def test_another_model_learns_nothing_from_it(tmp_path):
 
 def test_a_round_in_which_nothing_was_learned_counts(tmp_path):
     training_journal.append(tmp_path, 0, training_journal.entry_of(saved(1), (), None))
-    (one,) = training_journal.entries(tmp_path, 0, "b")
-    training_journal.learn_again(lambda *_: pytest.fail("nothing was to be learned"), one)
-    assert one.saved == saved(1)
+    (lesson,) = training_journal.entries(tmp_path, 0, "b")
+    training_journal.learn_again(lambda *_: pytest.fail("nothing was to be learned"), lesson)
+    assert lesson.saved == saved(1)
 
 
 def test_without_a_folder_there_is_nothing(tmp_path):
@@ -160,11 +160,11 @@ def test_without_a_folder_there_is_nothing(tmp_path):
 def test_a_new_journal_is_flushed_with_its_folder_which_holds_its_name(tmp_path, monkeypatch):
     flushed, fsync = list[int](), os.fsync
 
-    def seen(file: int) -> None:
+    def record(file: int) -> None:
         flushed.append(os.fstat(file).st_ino)
         fsync(file)
 
-    monkeypatch.setattr(os, "fsync", seen)
+    monkeypatch.setattr(os, "fsync", record)
     for number in (1, 2):
         training_journal.append(tmp_path, 0, entry(number))
     (file,) = tmp_path.iterdir()

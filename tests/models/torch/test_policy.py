@@ -14,12 +14,12 @@ import torch
 
 from models.tiny_models import KINDS, as_transformers, make_model
 from waggle.core.errors import MemoryShort, ModelError
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.torch import linear, packing
 from waggle.models.torch import model as causal_lm
 from waggle.models.torch.memory import memory_errors
 from waggle.models.torch.policy import TorchPolicy
-from waggle.rl.batch import GroupBatch, SampleParams, StepParams
+from waggle.rl.batch import SamplingParams, StepParams, TrainingGroup
 from waggle.rl.random_streams import uniforms
 
 STOP = 1
@@ -58,7 +58,7 @@ def prompts(count: int = 5) -> list[np.ndarray]:
 
 def sample(policy: TorchPolicy, some, *, group_size: int = 4, seed: int = 1, **params):
     noise = uniforms(seed, "sample", 0, len(some), group_size, 12)
-    return policy.sample(some, noise, SampleParams(max_new=12, stop=STOP, **params))
+    return policy.sample(some, noise, SamplingParams(max_new=12, stop=STOP, **params))
 
 
 def separate_logprobs(model, prompt, tokens) -> torch.Tensor:
@@ -68,38 +68,40 @@ def separate_logprobs(model, prompt, tokens) -> torch.Tensor:
     return scores.gather(-1, ids[0, 1:, None])[len(prompt) - 1 :, 0]
 
 
-def batch_of(prompt, row, returns: float | None = None) -> GroupBatch:
+def batch_of(prompt, row, returns: float | None = None) -> TrainingGroup:
     """Advantages and weights that differ from token to token, so that a shift by one would show."""
-    completions = tuple(one.tokens for one in row)
+    completions = tuple(completion.tokens for completion in row)
     count = sum(map(len, completions))
     advantage = np.linspace(-1, 1, count).astype(np.float32)
     weight = (np.linspace(0.5, 1.5, count) / count).astype(np.float32)
-    wanted = None if returns is None else np.full(count, returns, np.float32)
-    return GroupBatch(prompt, completions, advantage, weight, returns=wanted)
+    goals = None if returns is None else np.full(count, returns, np.float32)
+    return TrainingGroup(prompt, completions, advantage, weight, returns=goals)
 
 
 def test_sampling_logprobs_and_plain_recomputation_agree(policy, plain):
     for prompt, row in zip(prompts(), sample(policy, prompts()), strict=True):
         (flat,) = policy.logprobs([batch_of(prompt, row)], 1.0)
-        for one, packed in zip(row, np.split(flat, np.cumsum([len(one.tokens) for one in row])[:-1]), strict=True):
-            expected = separate_logprobs(plain, prompt, one.tokens).detach().numpy()
+        for completion, packed in zip(
+            row, np.split(flat, np.cumsum([len(completion.tokens) for completion in row])[:-1]), strict=True
+        ):
+            expected = separate_logprobs(plain, prompt, completion.tokens).detach().numpy()
             np.testing.assert_allclose(packed, expected, atol=2e-5)
-            np.testing.assert_allclose(one.logp, expected, atol=2e-5)
+            np.testing.assert_allclose(completion.logp, expected, atol=2e-5)
 
 
 def test_attention_may_come_laid_out_as_cuda_lays_it(llama, monkeypatch):
     """There, the heads of one position lie side by side, where a mask is given."""
     here = packing.F.scaled_dot_product_attention
-    wanted, wanted_step = sample(llama, prompts(2)), gradient_norm(llama)
+    expected, expected_step = sample(llama, prompts(2)), gradient_norm(llama)
 
     def there(*parts, **more):
         return here(*parts, **more).transpose(1, 2).contiguous().transpose(1, 2)
 
     monkeypatch.setattr(packing.F, "scaled_dot_product_attention", there)
-    found = sample(llama, prompts(2))
-    for one, two in zip(chain.from_iterable(wanted), chain.from_iterable(found), strict=True):
-        np.testing.assert_array_equal(one.tokens, two.tokens)
-    assert gradient_norm(llama) == pytest.approx(wanted_step, rel=1e-5)
+    rows = sample(llama, prompts(2))
+    for completion, two in zip(chain.from_iterable(expected), chain.from_iterable(rows), strict=True):
+        np.testing.assert_array_equal(completion.tokens, two.tokens)
+    assert gradient_norm(llama) == pytest.approx(expected_step, rel=1e-5)
 
 
 def gradient_norm(policy: TorchPolicy) -> float:
@@ -144,7 +146,7 @@ def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkey
     (row,) = sample(llama, [prompt])
     gradients = []
     for elements in (1 << 24, 97 * 5):
-        monkeypatch.setattr(Training, "scores", elements)
+        monkeypatch.setattr(TrainingMode, "scores", elements)
         llama._forget_gradient()
         llama._learn([batch_of(prompt, row)], StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())
@@ -168,18 +170,18 @@ def test_a_large_head_is_made_ready_in_pieces_between_which_one_can_pause(precis
 def test_the_same_noise_gives_the_same_completions_however_the_prompts_are_split(policy):
     some = prompts(4)
     noise = uniforms(1, "sample", 0, 4, 3, 12)
-    together = policy.sample(some, noise, SampleParams(max_new=12, stop=STOP))
+    together = policy.sample(some, noise, SamplingParams(max_new=12, stop=STOP))
     for i, prompt in enumerate(some):
-        (alone,) = policy.sample([prompt], noise[i * 3 : i * 3 + 3], SampleParams(max_new=12, stop=STOP))
-        for one, other in zip(together[i], alone, strict=True):
-            np.testing.assert_array_equal(one.tokens, other.tokens)
+        (alone,) = policy.sample([prompt], noise[i * 3 : i * 3 + 3], SamplingParams(max_new=12, stop=STOP))
+        for completion, other in zip(together[i], alone, strict=True):
+            np.testing.assert_array_equal(completion.tokens, other.tokens)
 
 
 def test_learning_makes_a_rewarded_stop_token_likelier(llama):
     (prompt,) = prompts(1)
     tokens = (np.array([5, STOP], np.int32), np.array([5, 6, 7], np.int32))
     advantage, weight = np.array([1, 1, -1, -1, -1], np.float32), np.array([1 / 4, 1 / 4, 1 / 6, 1 / 6, 1 / 6], np.float32)
-    batch = GroupBatch(prompt, tokens, advantage, weight)
+    batch = TrainingGroup(prompt, tokens, advantage, weight)
     before = llama.logprobs([batch], 1.0)[0][1]
     for _ in range(5):
         llama.step([batch], StepParams(learning_rate=1e-2))
@@ -200,9 +202,9 @@ def test_a_saved_state_goes_on_bit_for_bit(llama, tmp_path, returns):
     other.restore(weights, moments, llama.steps)
     for each in (llama, other):
         each.step(batches, StepParams(learning_rate=1e-3))
-    for one, two in zip(llama.state(), other.state(), strict=True):
-        assert one.keys() == two.keys()
-        assert all(np.array_equal(array, two[name]) for name, array in one.items())
+    for first, two in zip(llama.state(), other.state(), strict=True):
+        assert first.keys() == two.keys()
+        assert all(np.array_equal(array, two[name]) for name, array in first.items())
     assert ("critic.steps" in llama.state()[1]) is (returns is not None)
 
 
@@ -218,7 +220,7 @@ def test_the_value_head_learns_what_each_completion_brings(llama):
     (prompt,) = prompts(1)
     tokens = (np.array([5, STOP], np.int32), np.array([8, 6, 7], np.int32))
     returns = np.array([1, 1, 0, 0, 0], np.float32)
-    batch = GroupBatch(prompt, tokens, np.zeros(5, np.float32), np.full(5, 0.2, np.float32), returns=returns)
+    batch = TrainingGroup(prompt, tokens, np.zeros(5, np.float32), np.full(5, 0.2, np.float32), returns=returns)
     (untaught,) = llama.values([batch])
     np.testing.assert_array_equal(untaught, np.zeros(5))
     # a head of zeros: the first loss is share / 2 * sum(w * returns^2) = .1 / 2 * .2 * 2, and has no gradient in the model
@@ -271,7 +273,7 @@ def test_a_fault_is_not_taken_for_want_of_memory(error):
         raise error
 
 
-KEPT = """
+FREED_BYTES = """
 import ctypes, psutil, torch
 from waggle.models.torch.memory import give_back
 ctypes.CDLL(None).mallopt(-3, 32 << 20)  # what is smaller comes from the heap
@@ -286,16 +288,16 @@ print(before - psutil.Process().memory_info().rss)
 
 @pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="of glibc")
 def test_what_is_free_between_what_is_used_is_given_back():
-    assert int(subprocess.check_output([sys.executable, "-c", KEPT], text=True)) > 150 << 20
+    assert int(subprocess.check_output([sys.executable, "-c", FREED_BYTES], text=True)) > 150 << 20
 
 
 @pytest.mark.parametrize("short", [False, True])
 def test_memory_is_given_back_before_and_after_answering_where_it_is_short(monkeypatch, tmp_path, short):
-    given: list[None] = []
-    monkeypatch.setattr(causal_lm, "give_back", lambda: given.append(None))
-    policy = TorchPolicy(make_model("llama", tmp_path), training=Training("lora", "float32", recompute=short))
+    calls: list[None] = []
+    monkeypatch.setattr(causal_lm, "give_back", lambda: calls.append(None))
+    policy = TorchPolicy(make_model("llama", tmp_path), training=TrainingMode("lora", "float32", recompute=short))
     sample(policy, prompts())
-    assert len(given) == 2 * short
+    assert len(calls) == 2 * short
 
 
 @pytest.mark.skipif(not SMAPS.exists() or "VmFlags" not in SMAPS.read_text(), reason="where Linux says it")

@@ -100,9 +100,9 @@ class Listener:
     """A node that is not started: what it pulls is already in `blobs`."""
 
     def __init__(self, folder: Path, charter: Charter, verifier: Verifier, *, light: bool = False) -> None:
-        self.folder, self.charter, self.verifier, self.ear, self.held = folder, charter, verifier, Ear(), False
+        self.folder, self.charter, self.verifier, self.ear, self.rests = folder, charter, verifier, Ear(), False
         own = fresh_identity(folder, "own")
-        self.node = open_node(options(light=light), charter, own, verifier, self.ear, is_resting=lambda: self.held)
+        self.node = open_node(options(light=light), charter, own, verifier, self.ear, is_resting=lambda: self.rests)
         self.blobs: dict[bytes, bytes] = {}
         self.gathering._uploaded = lambda sha256: self.blobs.get(sha256, b"")
 
@@ -115,7 +115,7 @@ class Listener:
         return self.gathering._rate_limits
 
     @property
-    def heard(self) -> list[bytes]:
+    def origins(self) -> list[bytes]:
         return [news.origin for news in self.ear.all(GroupsArrived)]
 
     def met(self, name: str, source: str, route: Route = "direct") -> Identity:
@@ -165,11 +165,11 @@ async def test_slow_answers_of_ever_new_names_are_judged_until_their_part_is_use
     hostile = [listener.met(f"hostile {number}", source) for number in range(4)]
     for number, peer in enumerate([*hostile, *hostile]):
         await listener.pull(peer.peer_id, listener.slow(peer, number))
-    assert listener.heard == [hostile[0].peer_id], "of what each sent twice"
+    assert listener.origins == [hostile[0].peer_id], "of what each sent twice"
 
     honest = listener.met("honest", "8.8.8.0/24")
     await listener.pull(honest.peer_id, listener.honest(honest))
-    assert listener.heard[1:] == [honest.peer_id]
+    assert listener.origins[1:] == [honest.peer_id]
 
 
 async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
@@ -186,7 +186,7 @@ async def test_a_record_that_ends_the_verifier_is_paid_for_like_any_other(
     hostile = listener.met("hostile", "8.8.4.0/24")
     await listener.pull(hostile.peer_id, listener.slow(hostile))
     assert not listener.accounts.work.has(listener.node._reputations.of(hostile.peer_id).payers)
-    assert not listener.ear.heard, "it is our own trouble"
+    assert not listener.ear.news, "it is our own trouble"
 
 
 @pytest.mark.parametrize("source", ["", "relay"])
@@ -196,7 +196,7 @@ async def test_a_stranger_that_was_slow_rests_and_no_other_that_comes_from_there
     await listener.pull(hostile.peer_id, listener.slow(hostile))
     await listener.pull(hostile.peer_id, listener.slow(hostile, 2))
     await listener.pull(honest.peer_id, listener.honest(honest))
-    assert listener.heard == [hostile.peer_id, honest.peer_id]
+    assert listener.origins == [hostile.peer_id, honest.peer_id]
 
 
 async def test_trusted_peers_of_one_address_range_have_no_more_than_its_part_and_leave_others_theirs(listener: Listener) -> None:
@@ -208,7 +208,7 @@ async def test_trusted_peers_of_one_address_range_have_no_more_than_its_part_and
     for peer in crowd:
         await listener.pull(peer.peer_id, listener.slow(peer))
     await listener.pull(friend.peer_id, listener.honest(friend))
-    assert listener.heard == [crowd[0].peer_id, friend.peer_id]
+    assert listener.origins == [crowd[0].peer_id, friend.peer_id]
 
 
 @pytest.mark.parametrize("source", ["8.8.4.0/24", "relay"])
@@ -222,7 +222,7 @@ async def test_a_trusted_peer_answers_for_itself_alone_whichever_stranger_comes_
     await listener.pull(hostile.peer_id, listener.slow(hostile, 2))
     await listener.pull(friend.peer_id, listener.slow(friend))
     await listener.pull(friend.peer_id, listener.slow(friend, 2))
-    assert listener.heard == [hostile.peer_id, friend.peer_id], "its own slow record counts"
+    assert listener.origins == [hostile.peer_id, friend.peer_id], "its own slow record counts"
 
 
 @pytest.mark.parametrize("source", ["", "relay"])
@@ -241,7 +241,7 @@ async def test_a_few_trusted_peers_of_no_range_who_are_slow_let_no_other_one_res
         work.charge(listener.node._reputations.of(peer.peer_id).payers, WORK_BURST)
     for peer in (late, stranger):
         await listener.pull(peer.peer_id, listener.honest(peer))
-    assert listener.heard == [friend.peer_id, stranger.peer_id]
+    assert listener.origins == [friend.peer_id, stranger.peer_id]
 
 
 async def test_trusted_names_that_never_connect_rest_as_a_crowd(listener: Listener) -> None:
@@ -253,7 +253,7 @@ async def test_trusted_names_that_never_connect_rest_as_a_crowd(listener: Listen
     for peer in crowd:
         await listener.pull(peer.peer_id, listener.slow(peer))
     await listener.pull(friend.peer_id, listener.honest(friend))
-    assert listener.heard == [crowd[0].peer_id, friend.peer_id]
+    assert listener.origins == [crowd[0].peer_id, friend.peer_id]
 
 
 async def test_a_trusted_peer_waits_for_two_records_of_others_at_most(listener: Listener) -> None:
@@ -264,21 +264,21 @@ async def test_a_trusted_peer_waits_for_two_records_of_others_at_most(listener: 
 
     await asyncio.gather(*(listener.pull(origin, blob) for origin, blob in line))
 
-    assert len(listener.heard) == 9
-    assert friend.peer_id in listener.heard[:3]
+    assert len(listener.origins) == 9
+    assert friend.peer_id in listener.origins[:3]
 
 
 async def test_while_the_computer_is_to_rest_nothing_is_judged_and_afterwards_it_is(listener: Listener) -> None:
     peer = listener.met("peer", "")
     blob = listener.honest(peer)
-    listener.held = True
+    listener.rests = True
     await listener.pull(peer.peer_id, blob)
-    assert listener.heard == []
+    assert listener.origins == []
     assert not listener.gathering._tried
 
-    listener.held = False
+    listener.rests = False
     await listener.pull(peer.peer_id, blob)
-    assert listener.heard == [peer.peer_id]
+    assert listener.origins == [peer.peer_id]
 
 
 class Flood:
@@ -357,7 +357,7 @@ async def test_names_that_nobody_met_do_not_use_up_what_relayed_peers_have(liste
     assert await look(listener.gathering, Flood(listener.charter)) == 1
     relayed = listener.met("relayed", "relay", "relay")
     await listener.pull(relayed.peer_id, listener.honest(relayed))
-    assert listener.heard == [relayed.peer_id]
+    assert listener.origins == [relayed.peer_id]
 
 
 async def test_a_pull_that_is_broken_off_is_paid_for(listener: Listener) -> None:

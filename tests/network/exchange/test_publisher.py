@@ -63,7 +63,7 @@ class OnlyGroups:
 
     def __init__(self, sheet: bytes) -> None:
         self.network, self._sheet = self, sheet
-        self.said: list[bytes] = []
+        self.announced: list[bytes] = []
 
     async def upload(self, _sha256: bytes, blob: bytes) -> tuple[bytes, ...]:
         if blob == self._sheet:
@@ -71,7 +71,7 @@ class OnlyGroups:
         return ()
 
     async def announce(self, _key: str, _subkey: bytes, signed: bytes, _expires: float) -> None:
-        self.said.append(signed)
+        self.announced.append(signed)
 
 
 async def test_a_gateway_that_takes_no_answer_sheet_leaves_the_groups_announced(context: NodeContext) -> None:
@@ -81,8 +81,8 @@ async def test_a_gateway_that_takes_no_answer_sheet_leaves_the_groups_announced(
     publisher.add(small(4, epoch_at(time.time()), 1))
     publisher._seal()
     await publisher._announce(door)
-    assert door.said
-    assert {announcements.parse(signed).sheet for signed in door.said} == {b""}, "a sheet that nobody has is not named"
+    assert door.announced
+    assert {announcements.parse(signed).sheet for signed in door.announced} == {b""}, "a sheet that nobody has is not named"
 
 
 @pytest.mark.parametrize("unreached", [{"a"}, {"b", "c"}, {"a", "b", "c"}])
@@ -93,7 +93,7 @@ async def test_strangers_near_one_key_of_the_directory_keep_nobody_from_the_othe
         async def announce(self, key: str, subkey: bytes, signed: bytes, expires: float) -> bool:
             if key in unreached:
                 raise PeerAway("it took too long")
-            self.said.append(key.encode())
+            self.announced.append(key.encode())
             return key == "c"
 
     door = Door(b"")
@@ -104,7 +104,7 @@ async def test_strangers_near_one_key_of_the_directory_keep_nobody_from_the_othe
     else:
         with pytest.raises(PeerAway):
             await publisher.put(door, bytes(38), b"signed", 1.0)
-    assert {key.decode() for key in door.said} == reached
+    assert {key.decode() for key in door.announced} == reached
 
 
 async def test_a_clock_that_was_fast_and_is_put_right_keeps_nobody_out_of_the_directory(
@@ -117,6 +117,6 @@ async def test_a_clock_that_was_fast_and_is_put_right_keeps_nobody_out_of_the_di
     for ahead in (0.0, fast, fast, 500.0, 0.0, 0.0):
         monkeypatch.setattr("waggle.network.exchange.publisher.time.time", lambda ahead=ahead: true + ahead)
         await publisher._announce(door)
-    messages = [announcements.parse(signed).expires_at - true for signed in door.said]
+    messages = [announcements.parse(signed).expires_at - true for signed in door.announced]
     assert messages == pytest.approx([300, fast + 300, fast + 300, 800, 800, 800], abs=0.01)
     assert messages[3] < messages[4] < messages[5], "what others hold gives way to what expires later alone"

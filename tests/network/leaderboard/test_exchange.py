@@ -314,7 +314,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
     honest = fresh_identity(tmp_path, "honest").peer_id
     reader.node._reputations.update_connections({honest: ("direct", "8.8.8.0/24")})
 
-    class Asked:
+    class RecordedPulls:
         network = property(lambda self: self)
 
         async def pull(self, peer_id: bytes, _sha256: bytes, _seconds: float, _certificate: bytes) -> bytes:
@@ -324,7 +324,7 @@ async def test_the_names_of_one_that_rests_keep_nobody_else_waiting(start: Start
     crowd = [os.urandom(len(honest)) for _ in range(500)]
     marking._rate_limits.work.charge(reader.node._reputations.of(crowd[0]).payers, 1e6)
     marking.on_announcements(dict.fromkeys([*crowd, honest], naming(b"sheet", charter)))
-    await marking._look(Asked())
+    await marking._look(RecordedPulls())
     assert requests == [honest]
 
 
@@ -369,7 +369,7 @@ async def test_whoever_was_called_for_its_sheet_is_counted_with_where_it_is(
     class Called:
         network = property(lambda self: self)
 
-        async def pull(self, *_asked: object) -> bytes:
+        async def pull(self, *_arguments: object) -> bytes:
             return blob
 
         async def refresh_peers(self) -> None:

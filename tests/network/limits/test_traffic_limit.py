@@ -19,14 +19,14 @@ def test_in_the_long_run_no_more_goes_out_than_is_allowed_and_single_pieces_may_
     sent = 0
     for tenth in range(1000):
         now = tenth / 10
-        sent += given(traffic, b"a", 5000)
+        sent += bytes_allowed(traffic, b"a", 5000)
     assert sent == 100 * 1000
     assert traffic.may_receive(), "the other way is paid for by itself"
     traffic.limit = None
     assert traffic.may_send(b"a")
 
 
-def given(traffic: BandwidthLimiter, to: bytes, size: int) -> int:
+def bytes_allowed(traffic: BandwidthLimiter, to: bytes, size: int) -> int:
     if not traffic.may_send(to):
         return 0
     traffic.count_sent(to, size)
@@ -43,7 +43,7 @@ def test_who_asks_for_payloads_all_the_time_leaves_most_of_them_to_those_who_ask
         now = tenth / 10
         now_and_then = [b"honest %d" % (tenth % 100 // 10)] if tenth % 10 == 5 else []
         for who in (*greedy, *now_and_then):
-            had[who] += given(traffic, who, 1000)
+            had[who] += bytes_allowed(traffic, who, 1000)
     assert had.pop(b"greedy") <= 0.27 * 600_000
     assert min(had.values()) >= 20_000
 
@@ -56,16 +56,16 @@ def test_sources_that_all_ask_all_the_time_use_the_whole_limit(sources):
     total = 0
     for tenth in range(6000):
         now = tenth / 10
-        total += sum(given(traffic, b"%d" % who, 2000) for who in range(sources))
+        total += sum(bytes_allowed(traffic, b"%d" % who, 2000) for who in range(sources))
     assert total >= 0.9 * 600_000
 
 
 def test_a_limit_that_is_lifted_binds_nobody():
     traffic = BandwidthLimiter(clock=lambda: 0.0)
     traffic.limit = 1000.0
-    assert [given(traffic, who, 5000) for who in (b"a", b"b")] == [5000, 0]
+    assert [bytes_allowed(traffic, who, 5000) for who in (b"a", b"b")] == [5000, 0]
     traffic.limit = None
-    assert given(traffic, b"a", 5000)
+    assert bytes_allowed(traffic, b"a", 5000)
 
 
 def test_a_payload_that_another_quota_holds_back_takes_nothing_of_the_limit():
@@ -102,7 +102,7 @@ def test_the_directory_takes_a_quarter_of_what_is_allowed_and_the_rest_is_left_f
     for hundredth in range(10_000):
         now = hundredth / 100
         news += 100 * any(traffic.may_send_directory(who, 100) for who in askers)
-        sent += given(traffic, b"f", 100)
+        sent += bytes_allowed(traffic, b"f", 100)
         if traffic.may_read_directory():
             traffic.charge_directory(100)
             read += 100

@@ -22,7 +22,7 @@ EXAM = Exam(epoch=EPOCH, questions=tuple(Question(dataset="bf", seed=i, text=f"{
 ANSWERS = tuple(Completion(text=text, ended=bool(text)) for text in ("<answer>1</answer>", "é", ""))
 
 
-def made(identity: Identity, **changes: object) -> AnswerSheet:
+def sheet_of(identity: Identity, **changes: object) -> AnswerSheet:
     fields = {"epoch": EPOCH, "exam": EXAM.digest, "round": 7, "learned": 9, "model": "starter", "answers": ANSWERS}
     return AnswerSheet(origin=identity.peer_id, **{**fields, **changes})
 
@@ -38,10 +38,10 @@ def packed(identity: Identity, charter: Charter, /, **changes: object) -> bytes:
 
 
 def test_a_sheet_is_read_as_it_was_written(identity: Identity, charter: Charter) -> None:
-    blob = answer_sheet.signed(made(identity), charter, identity)
+    blob = answer_sheet.signed(sheet_of(identity), charter, identity)
     assert len(blob) < 400
     sheet = answer_sheet.read(blob, charter, origin=identity.peer_id)
-    assert sheet == made(identity)
+    assert sheet == sheet_of(identity)
     answer_sheet.require_exam(sheet, EXAM)
 
 
@@ -50,7 +50,7 @@ def test_what_may_not_travel_counts_as_no_answer(identity: Identity, charter: Ch
         Completion(text="x" * 401, ended=True), Completion(text="\u202eevil", ended=True),
         Completion(text=f"cut{rollout_record.BROKEN}", ended=False),
     )  # fmt: skip
-    blob = answer_sheet.signed(made(identity, answers=answers), charter, identity)
+    blob = answer_sheet.signed(sheet_of(identity, answers=answers), charter, identity)
     sheet = answer_sheet.read(blob, charter, origin=identity.peer_id)
     assert [(answer.text, answer.ended) for answer in sheet.answers] == [("", False), ("", False), ("cut", False)]
 
@@ -58,7 +58,7 @@ def test_what_may_not_travel_counts_as_no_answer(identity: Identity, charter: Ch
 def test_the_sheet_of_a_whole_exam_stays_small_and_one_too_large_is_not_published(identity: Identity, charter: Charter) -> None:
     wordy = msgspec.structs.replace(charter, completion_characters=20_000)
     noise = "".join(chr(0x4E00 + (i * 7919) % 20_000) for i in range(20_000))
-    large = made(identity, answers=tuple(Completion(text=noise[i:] + noise[:i], ended=True) for i in range(16)))
+    large = sheet_of(identity, answers=tuple(Completion(text=noise[i:] + noise[:i], ended=True) for i in range(16)))
     assert answer_sheet.signed(large, wordy, identity) == b""
 
 
@@ -96,19 +96,23 @@ def test_answers_say_something_of_their_own_epoch_and_the_ones_beside_it() -> No
 
 
 def test_answers_to_other_questions_are_refused(identity: Identity) -> None:
-    for lie in (made(identity, exam=bytes(32)), made(identity, answers=ANSWERS[:2]), made(identity, answers=ANSWERS * 2)):
+    for lie in (
+        sheet_of(identity, exam=bytes(32)),
+        sheet_of(identity, answers=ANSWERS[:2]),
+        sheet_of(identity, answers=ANSWERS * 2),
+    ):
         with pytest.raises(BadRecord, match="answers to other questions"):
             answer_sheet.require_exam(lie, EXAM)
 
 
 def test_nobody_presents_anothers_sheet(tmp_path, identity: Identity, charter: Charter) -> None:
-    blob = answer_sheet.signed(made(identity), charter, identity)
+    blob = answer_sheet.signed(sheet_of(identity), charter, identity)
     with pytest.raises(BadRecord, match="forged"):
         answer_sheet.read(blob, charter, origin=fresh_identity(tmp_path, "thief").peer_id)
 
 
 def test_a_sheet_is_no_record_of_groups(identity: Identity, charter: Charter) -> None:
-    blob = answer_sheet.signed(made(identity), charter, identity)
+    blob = answer_sheet.signed(sheet_of(identity), charter, identity)
     for bytes_ in (blob, blob[: -len(identity.sign(b"", b""))]):
         with pytest.raises(BadRecord):
             rollout_record.decode(bytes_, charter, origin=identity.peer_id, now=NOW)

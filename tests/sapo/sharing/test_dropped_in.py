@@ -16,11 +16,11 @@ CHOOSE_BOTH = """
 import pathlib, sys
 import numpy as np
 from waggle.core import settings
-from waggle.gui.pages.settings.rows import PARTS
+from waggle.gui.pages.settings.rows import SECTIONS
 from waggle.rl import update_rules
-from waggle.rl.update_rules.interface import Scored
+from waggle.rl.update_rules.interface import ScoredGroup
 from waggle.sapo import sharing
-from waggle.sapo.sharing.interface import Offer
+from waggle.sapo.sharing.interface import Candidates
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
@@ -29,7 +29,7 @@ path = pathlib.Path("settings.toml")
 settings.change(path, {"learning.sharing": strategy_name, "learning.rule": rule_name})
 learning = settings.read(path).learning
 
-choices = {row.key: [value for value, _ in row.kind.options] for part in PARTS for row in part.rows
+choices = {row.key: [value for value, _ in row.kind.options] for section in SECTIONS for row in section.rows
            if row.key in ("learning.sharing", "learning.rule")}
 assert choices["learning.sharing"][-1] == strategy_name and choices["learning.rule"][-1] == rule_name, choices
 
@@ -44,10 +44,10 @@ def group(number):
 strategy = sharing.strategy(learning.sharing)
 pool = [group(number) for number in range(10)]
 own = [group(number) for number in range(20, 28)]
-chosen = strategy.make().choose(Offer(own, pool, 4, 4, 0.2, np.random.default_rng(1)))
+chosen = strategy.make().choose(Candidates(own, pool, 4, 4, 0.2, np.random.default_rng(1)))
 assert chosen.external == tuple(pool[-4:]) and len(chosen.local) == 4, chosen
 
-scored = Scored(rewards=(1.0, 0.0, 0.0), lengths=(1, 2, 1), groups=8, tokens=4, longest=24, crumb_span=0.2)
+scored = ScoredGroup(rewards=(1.0, 0.0, 0.0), lengths=(1, 2, 1), groups=8, tokens=4, longest=24, crumb_span=0.2)
 advantage = update_rules.rule(learning.rule).teach(scored).advantage
 np.testing.assert_allclose(advantage, [1.0, -0.5, -0.5, -0.5], rtol=1e-6)
 print(strategy.description)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from waggle.core.errors import SettingsError
+from waggle.core.settings import LIVE_SHARING_STRATEGIES
 from waggle.sapo.sharing import guard, strategy, table
-from waggle.sapo.sharing.interface import Offer, PeerGroup
+from waggle.sapo.sharing.interface import Candidates, PeerGroup
 from waggle.tasks.questions import Question, QuestionId
 from waggle.tasks.rollout_group import Completion, Group, JudgedGroup, Verdict
 
@@ -30,9 +31,9 @@ def own(*rewards, **also) -> list[JudgedGroup]:
     return [group(100 + i, each, origin="o", **also) for i, each in enumerate(rewards)]
 
 
-def offer(mine=(NONE,) * 8, pool=(), local=4, external=4, seed=1) -> Offer:
+def offer(mine=(NONE,) * 8, pool=(), local=4, external=4, seed=1) -> Candidates:
     mine = own(*mine) if mine and not isinstance(mine[0], JudgedGroup) else mine
-    return Offer(mine, list(pool), local, external, crumb_span=0.2, noise=np.random.default_rng(seed))
+    return Candidates(mine, list(pool), local, external, crumb_span=0.2, noise=np.random.default_rng(seed))
 
 
 def peer(judged: JudgedGroup, advantage, *, logp=None, lengths=None) -> PeerGroup:
@@ -76,6 +77,20 @@ def test_a_group_that_teaches_nothing_is_left_as_it_is(name):
     instance = strategy(name).make()
     instance.choose(offer())
     assert not instance.temper(peer(group(1, ALL), [0.0] * 4, logp=[-1.0] * 4)).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_strategy_declares_whether_it_needs_the_log_prob_at_the_sender(name):
+    def tempered(sender_logp):
+        return strategy(name).make().temper(peer(group(1, logp=sender_logp), SINGLE, logp=[-2.0] * 4)).tolist()
+
+    assert (tempered(-1.0) != tempered(None)) == strategy(name).needs_sender_logp
+    assert (name in LIVE_SHARING_STRATEGIES) == (not strategy(name).needs_sender_logp)
+
+
+def test_truncated_importance_without_the_log_prob_at_the_sender_is_plain():
+    judged = peer(group(1), SINGLE, logp=[-2.0] * 4)
+    np.testing.assert_array_equal(strategy("truncated_importance").make().temper(judged), strategy("plain").make().temper(judged))
 
 
 @pytest.mark.parametrize("name", ["gated", "adaptive", "informative", "balanced", "replay"])

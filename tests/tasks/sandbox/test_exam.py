@@ -16,13 +16,15 @@ def test_an_exam_asks_reserved_questions_of_every_specialty(verifier: Verifier) 
     assert len(exam.questions) == QUESTIONS
     assert len({question.text for question in exam.questions}) == QUESTIONS
     assert {split_of(question.dataset, question.text) for question in exam.questions} == {"test"}
-    assert set(Counter(question.dataset for question in exam.questions)) == {one.dataset for one in charter.specialties}
+    assert set(Counter(question.dataset for question in exam.questions)) == {
+        specialty.dataset for specialty in charter.specialties
+    }
 
 
 def test_everybody_makes_the_same_exam_and_the_next_epoch_another(verifier: Verifier) -> None:
     charter = first_swarm()
-    exam, again, next_ = (exam_of(verifier, charter, epoch) for epoch in (7, 7, 8))
-    assert (exam, exam.digest) == (again, again.digest)
+    exam, same, next_ = (exam_of(verifier, charter, epoch) for epoch in (7, 7, 8))
+    assert (exam, exam.digest) == (same, same.digest)
     assert exam.digest != next_.digest
     elsewhere = exam_of(verifier, msgspec.structs.replace(charter, name="Another"), 7)
     assert elsewhere.digest != exam.digest

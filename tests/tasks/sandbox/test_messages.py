@@ -27,15 +27,15 @@ def test_a_verdict_that_is_none_is_nonsense(wrong):
 def test_an_answer_to_what_nobody_asked_is_nonsense():
     items, keys = [("bf", 1, "text", True)] * 2, [("bf", 1)] * 2
     messages.require_all(messages.Judge(items), messages.Verdicts([UNJUDGED] * 2))
-    messages.require_all(messages.MakeAnswers(keys), messages.Texts(["7"] * 2))
-    for request, said in (
+    messages.require_all(messages.GenerateAnswers(keys), messages.Texts(["7"] * 2))
+    for request, reply in (
         (messages.Judge(items), messages.Verdicts([UNJUDGED])),
         (messages.Judge(items), messages.Texts(["7"] * 2)),
-        (messages.MakeQuestions(keys), messages.Texts(["7"] * 3)),
-        (messages.Warm(()), messages.Texts([])),
+        (messages.GenerateQuestions(keys), messages.Texts(["7"] * 3)),
+        (messages.Prepare(()), messages.Texts([])),
     ):
         with pytest.raises(EOFError, match="nonsense"):
-            messages.require_all(request, said)
+            messages.require_all(request, reply)
 
 
 def test_a_frame_that_is_cut_or_too_long_is_none():

@@ -129,22 +129,22 @@ def honest(answer: str, other: str, chance: random.Random) -> list[str]:
 
 @pytest.fixture(scope="module")
 def answers(verifier) -> dict[str, list[tuple[int, str]]]:
-    chance, found = random.Random(7), {}
+    chance, answers_by_dataset = random.Random(7), {}
     for name in SPECIALTIES:
         truths = verifier.answers([(name, seed) for seed in range(QUESTIONS)])
-        found[name] = [
+        answers_by_dataset[name] = [
             (seed, text.strip()) for seed, truth in enumerate(truths) for text in honest(truth, truths[seed - 1], chance)
         ]
-    return found
+    return answers_by_dataset
 
 
 @pytest.fixture(scope="module")
 def upstream(answers) -> dict[str, list[float]]:
     """The same in a process that never heard of Waggle."""
-    asked = {name: (SPECIALTIES[name], answers[name]) for name in SPECIALTIES}
+    input_by_dataset = {name: (SPECIALTIES[name], answers[name]) for name in SPECIALTIES}
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PYTHONHASHSEED": "0"}
     command = [sys.executable, "-c", UPSTREAM]
-    done = subprocess.run(command, input=msgspec.json.encode(asked), env=environment, capture_output=True, check=True)
+    done = subprocess.run(command, input=msgspec.json.encode(input_by_dataset), env=environment, capture_output=True, check=True)
     return json.loads(done.stdout[done.stdout.rindex(b"{") :])
 
 
@@ -162,7 +162,7 @@ def test_honest_text_earns_exactly_what_upstream_pays(name, verifier, answers, u
     ours = [verdict.reward for verdict in verifier.judge(items)]
     assert len(ours) >= 1000
     pairs = list(zip(answers[name], ours, upstream[name], strict=True))
-    assert [(*asked, mine, theirs) for asked, mine, theirs in pairs if mine != due(name, asked[1], theirs)] == []
+    assert [(*case, mine, theirs) for case, mine, theirs in pairs if mine != due(name, case[1], theirs)] == []
     assert sum(mine != theirs for _, mine, theirs in pairs) < 0.03 * len(pairs), "their premises contradict each other"
     assert {0.0, 1.0} <= {round(reward, 1) for reward in ours}
 

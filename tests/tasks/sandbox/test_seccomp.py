@@ -16,17 +16,17 @@ HEADERS = {"x86_64": ("x86_64-linux-gnu/asm/unistd_64.h", "asm/unistd_64.h"), "a
 
 def answer(program: bytes, abi: int, number: int) -> int:
     """What the kernel makes of a call."""
-    steps, place, held = list(struct.iter_unpack("=HBBI", program)), 0, 0
+    steps, place, accumulator = list(struct.iter_unpack("=HBBI", program)), 0, 0
     while True:
         kind, on_true, on_false, value = steps[place]
         place += 1
         match kind:
             case refusals.LOAD:
-                held = abi if value == refusals.ABI_AT else number
+                accumulator = abi if value == refusals.ABI_AT else number
             case refusals.EQUAL:
-                place += on_true if held == value else on_false
+                place += on_true if accumulator == value else on_false
             case refusals.AT_LEAST:
-                place += on_true if held >= value else on_false
+                place += on_true if accumulator >= value else on_false
             case _:
                 return value
 
@@ -46,10 +46,10 @@ def test_what_is_named_is_refused_and_so_is_what_is_newer_or_of_another_abi(mach
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_numbers_are_those_of_the_kernels_own_headers(machine):
-    found = [path for path in (Path("/usr/include") / name for name in HEADERS[machine]) if path.exists()]
-    if not found:
+    headers = [path for path in (Path("/usr/include") / name for name in HEADERS[machine]) if path.exists()]
+    if not headers:
         pytest.skip("the kernel's headers are not installed")
-    text = found[0].read_text()
+    text = headers[0].read_text()
     there = {name: int(number) for name, number in re.findall(r"^#define __NR(?:3264)?_(\w+)\s+(\d+)", text, re.MULTILINE)}
     column, _, seccomp = MACHINES[machine]
     assert {name: there.get(name) for name in REFUSED} == {

@@ -24,8 +24,8 @@ template_process.main()
 
 
 def rendered(program: list[str], template: str) -> messages.TemplateReply:
-    asked = messages.framed(messages.Render(template, {}, ("words",)))
-    child = subprocess.run([sys.executable, *program], input=asked, stdout=subprocess.PIPE, check=True, timeout=60)
+    request = messages.framed(messages.RenderTemplate(template, {}, ("words",)))
+    child = subprocess.run([sys.executable, *program], input=request, stdout=subprocess.PIPE, check=True, timeout=60)
     size = int.from_bytes(child.stdout[:4], "big")
     assert size == len(child.stdout) - 4, "it says one thing, and ends"
     return messages.template_reply(child.stdout[4:])
@@ -36,19 +36,19 @@ def test_what_gets_out_of_the_sandbox_finds_the_doors_closed(tmp_path):
     file = tmp_path / "kept"
     file.write_text("here")
     out = ["-c", OUTSIDE]
-    assert rendered(out, "{{ open is defined }}") == messages.Rendered("True"), "the test's own way out"
+    assert rendered(out, "{{ open is defined }}") == messages.RenderedTemplate("True"), "the test's own way out"
     for tried in (f"open('{file}').read()", f"open('{file}', 'w')"):
         assert isinstance(rendered(out, f"{{{{ {tried} }}}}"), messages.Failed), tried
     if sys.platform == "linux":
         for tried in ("fork()", f"remove('{file}')"):
             assert isinstance(rendered(out, f"{{{{ {tried} }}}}"), messages.Failed), tried
-        assert rendered(out, f"{{{{ run('rm {file}') }}}}") != messages.Rendered("0")
+        assert rendered(out, f"{{{{ run('rm {file}') }}}}") != messages.RenderedTemplate("0")
     assert file.read_text() == "here"
 
 
 def test_a_template_sees_what_is_said_and_the_tokens_it_may_name_and_nothing_of_the_computer():
     child = ["-m", "waggle.tasks.sandbox.template_process"]
-    assert rendered(child, "{{ messages[0].role }}: {{ messages[0].content }}") == messages.Rendered("user: words")
+    assert rendered(child, "{{ messages[0].role }}: {{ messages[0].content }}") == messages.RenderedTemplate("user: words")
     assert rendered(
         child, "{{ open is defined }}{{ self._environment is defined }}{{ strftime_now('%Y') }}"
-    ) == messages.Rendered("FalseFalse2024")
+    ) == messages.RenderedTemplate("FalseFalse2024")

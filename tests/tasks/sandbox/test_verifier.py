@@ -26,7 +26,7 @@ import sys
 out, sys.stdout = sys.stdout, sys.stderr
 import reasoning_gym
 from waggle.tasks.sandbox import reasoning_gym_patches
-from waggle.tasks.specialties import audit_results
+from waggle.tasks import audit_results
 
 def score(dataset, text, entry):
     try:
@@ -35,9 +35,10 @@ def score(dataset, text, entry):
         return type(error).__name__
 
 reasoning_gym_patches.replace_scorers()
-reasoning_gym_patches.keep_data_files()
+reasoning_gym_patches.cache_data_files()
 judged, differ = 0, []
-for name in [one.dataset for one in audit_results.shipped().findings.values() if one.listed]:
+listed = [one.dataset for one in audit_results.shipped().findings.values() if one.listed]
+for name in set(listed) & set(reasoning_gym.factory.DATASETS):
     made = [reasoning_gym.create_dataset(name, seed=seed, size=1) for seed in range(4)]
     entries = [dataset[0] for dataset in made]
     truths = [str(entry["metadata"].get("example_answer") or entry["answer"]) for entry in entries]
@@ -51,7 +52,7 @@ print(judged, *differ, sep="\\n", file=out)
 DATASETS = [specialty.dataset for specialty in first_swarm().specialties]
 
 
-def said(text: str, *, ended: bool = True) -> Completion:
+def completion_of(text: str, *, ended: bool = True) -> Completion:
     return Completion(text=text, ended=ended)
 
 
@@ -60,7 +61,7 @@ def test_the_true_answer_in_its_tag_earns_everything_in_every_specialty(verifier
     keys = [(dataset, seed) for seed in range(50)]
     questions = verifier.questions(keys)
     items = [
-        (question, said(f"so <answer>{answer}</answer>"))
+        (question, completion_of(f"so <answer>{answer}</answer>"))
         for question, answer in zip(questions, verifier.answers(keys), strict=True)
     ]
     verdicts = verifier.judge(items)
@@ -72,7 +73,11 @@ def test_the_true_answer_in_its_tag_earns_everything_in_every_specialty(verifier
 def test_text_without_an_answer_tag_earns_nothing(verifier):
     (question,), (answer,) = verifier.questions([("bf", 1)]), verifier.answers([("bf", 1)])
     verdicts = verifier.judge(
-        [(question, said(answer)), (question, said(answer, ended=False)), (question, said("<answer></answer>"))]
+        [
+            (question, completion_of(answer)),
+            (question, completion_of(answer, ended=False)),
+            (question, completion_of("<answer></answer>")),
+        ]
     )
     assert [(verdict.reward, verdict.reason) for verdict in verdicts] == [
         (0.0, "no answer tag"),
@@ -85,14 +90,14 @@ def test_code_in_an_answer_is_not_run(verifier, tmp_path):
     trap = tmp_path / "ran"
     (question,) = verifier.questions([("binary_matrix", 3)])
     code = f"<answer>__import__('pathlib').Path({str(trap)!r}).touch()</answer>"
-    assert verifier.judge([(question, said(code))])[0].reward == 0.0
+    assert verifier.judge([(question, completion_of(code))])[0].reward == 0.0
     assert not trap.exists()
 
 
 def test_a_matrix_written_as_a_list_earns_what_upstream_pays(verifier):
     (question,), (answer,) = verifier.questions([("binary_matrix", 3)]), verifier.answers([("binary_matrix", 3)])
     rows = [[int(cell) for cell in row.split()] for row in answer.splitlines()]
-    assert verifier.judge([(question, said(f"<answer>{rows}</answer>"))])[0].reward == pytest.approx(0.1)
+    assert verifier.judge([(question, completion_of(f"<answer>{rows}</answer>"))])[0].reward == pytest.approx(0.1)
 
 
 def test_questions_are_the_same_in_another_process_and_the_digest_says_so(verifier):
@@ -132,12 +137,12 @@ def test_held_out_questions_are_reserved_ones_and_all_different(verifier):
 def test_where_few_questions_can_be_made_the_reserved_ones_are_not_looked_for_long(monkeypatch):
     few = Specialty(title="Jugs", dataset="jugs", settings={"difficulty": 5})  # the easiest that is offered: 198 questions
     own = Verifier(msgspec.structs.replace(first_swarm(), specialties=(few,)))
-    asked, make = [], own.questions
-    monkeypatch.setattr(own, "questions", lambda keys: asked.extend(keys) or make(keys))
+    keys_generated, make = [], own.questions
+    monkeypatch.setattr(own, "questions", lambda keys: keys_generated.extend(keys) or make(keys))
     try:
-        found = own.held_out("jugs", "test", 30)
-        assert len(found) == len({question.text for question in found}) == 12
-        assert len(asked) < 4000
+        questions = own.held_out("jugs", "test", 30)
+        assert len(questions) == len({question.text for question in questions}) == 12
+        assert len(keys_generated) < 4000
     finally:
         own.close()
 
@@ -146,10 +151,10 @@ def test_a_seed_of_which_a_dataset_makes_no_question_is_passed_over():
     hard = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 15, "max_stones": 13})
     verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(hard,)))
     try:
-        made = verifier.questions([("tsumego", seed) for seed in range(80, 144)])
-        nothing = [question for question in made if not question.text]
+        questions = verifier.questions([("tsumego", seed) for seed in range(80, 144)])
+        nothing = [question for question in questions if not question.text]
         assert [question.seed for question in nothing] == [86, 113, 139]
-        assert {split_of(one.dataset, one.text) for one in nothing} == {"none"}
+        assert {split_of(question.dataset, question.text) for question in nothing} == {"none"}
         assert [bool(question.text) for question in verifier.held_out("tsumego", "dev", 4)] == [True] * 4
         with pytest.raises(CharterError, match="cannot be made"):
             verifier.questions([("chain_sum", 1)])
@@ -168,7 +173,7 @@ def test_the_game_of_life_is_upstreams_though_its_library_finds_nothing_to_draw_
             dataset = reasoning_gym.create_dataset("game_of_life", seed=question.seed, size=1)
             assert question.text == dataset[0]["question"]
             for answer in (dataset[0]["answer"], dataset[0]["answer"].replace("1", "0"), "[[0, 1]]"):
-                (verdict,) = verifier.judge([(question, said(f"<answer>{answer}</answer>"))])
+                (verdict,) = verifier.judge([(question, completion_of(f"<answer>{answer}</answer>"))])
                 assert verdict.reward == pytest.approx(dataset.score_answer(answer, dataset[0]))
     finally:
         verifier.close()
@@ -178,8 +183,8 @@ def test_a_verifier_starts_where_a_dataset_makes_no_question_of_its_first_seeds(
     small = Specialty(title="Tsumego", dataset="tsumego", settings={"min_board_size": 5, "max_board_size": 5, "max_stones": 15})
     verifier = Verifier(msgspec.structs.replace(first_swarm(), specialties=(small,)))
     try:
-        made = verifier.questions([("tsumego", seed) for seed in range(20)])
-        assert [question.seed for question in made if question.text] == [0, 5, 9, 11, 12, 15]  # of those to arm with: 22
+        questions = verifier.questions([("tsumego", seed) for seed in range(20)])
+        assert [question.seed for question in questions if question.text] == [0, 5, 9, 11, 12, 15]  # of those to arm with: 22
     finally:
         verifier.close()
 
@@ -191,7 +196,7 @@ def test_a_killed_child_is_started_again_and_judging_goes_on():
         first = own.pid
         os.kill(first, signal.SIGKILL)
         (question,), (answer,) = own.questions([("bf", 9)]), own.answers([("bf", 9)])
-        assert own.judge([(question, said(f"<answer>{answer}</answer>"))])[0].reward == 1.0
+        assert own.judge([(question, completion_of(f"<answer>{answer}</answer>"))])[0].reward == 1.0
         assert own.pid != first
         assert len(reasons) == 1
     finally:
@@ -231,7 +236,7 @@ def test_a_child_that_answers_too_little_is_started_again_and_nothing_stays_unju
     try:
         (question,), (answer,), first = own.questions([("bf", 9)]), own.answers([("bf", 9)]), own.pid
         monkeypatch.setattr(own._child, "ask", lambda *_: messages.Verdicts([]))
-        assert [verdict.reward for verdict in own.judge([(question, said(f"<answer>{answer}</answer>"))])] == [1.0]
+        assert [verdict.reward for verdict in own.judge([(question, completion_of(f"<answer>{answer}</answer>"))])] == [1.0]
         assert own.pid != first
     finally:
         own.close()
@@ -271,7 +276,7 @@ def test_much_is_judged_a_little_at_a_time_and_none_of_it_is_lost(verifier, monk
     (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
     texts = [answer if place % 3 else "nothing" for place in range(150)]
     monkeypatch.setattr(verifier._child, "ask", counted)
-    verdicts = verifier.judge([(question, said(f"<answer>{text}</answer>")) for text in texts])
+    verdicts = verifier.judge([(question, completion_of(f"<answer>{text}</answer>")) for text in texts])
     assert [verdict.reward == 1.0 for verdict in verdicts] == [text == answer for text in texts]
     assert sizes == [64, 64, 22]
 
@@ -279,7 +284,7 @@ def test_much_is_judged_a_little_at_a_time_and_none_of_it_is_lost(verifier, monk
 def test_a_completion_that_cannot_be_judged_costs_only_itself(verifier):
     (question,), (answer,) = verifier.questions([("bf", 9)]), verifier.answers([("bf", 9)])
     foreign = msgspec.structs.replace(question, dataset="no_such_dataset")
-    right = said(f"<answer>{answer}</answer>")
+    right = completion_of(f"<answer>{answer}</answer>")
     verdicts = verifier.judge([(question, right), (foreign, right), (question, right)])
     assert [verdict.reward for verdict in verdicts] == [1.0, 0.0, 1.0]
     assert verdicts[1] == UNJUDGED
@@ -329,7 +334,7 @@ def test_after_a_restart_that_failed_each_reply_belongs_to_its_request_and_nobod
                     ask(keys)
             for judge in (own.judge, own.judge_strangers):
                 with pytest.raises(VerifierGone, match=says):
-                    judge([(question[0], said("<answer>1</answer>"))])
+                    judge([(question[0], completion_of("<answer>1</answer>"))])
             assert not Path(f"/proc/{own.pid}").exists(), "a child that was too late is ended"
         assert [own.answers([key]) for key in keys] == truths
     finally:
@@ -346,12 +351,12 @@ def test_a_closed_verifier_starts_nothing_again(monkeypatch):
 
 
 def test_a_child_that_is_too_late_is_ended_lest_its_reply_be_taken_for_another():
-    late = child_process.Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+    late = child_process.ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     with pytest.raises(TimeoutError):
-        late.ask(messages.Warm(first_swarm().specialties), 0.001)
+        late.ask(messages.Prepare(first_swarm().specialties), 0.001)
     assert late.process.poll() is not None
-    with pytest.raises(child_process.Killed):
-        late.ask(messages.MakeQuestions([("bf", 1)]), 60)
+    with pytest.raises(child_process.ChildKilled):
+        late.ask(messages.GenerateQuestions([("bf", 1)]), 60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux")
@@ -363,7 +368,7 @@ def test_a_swarm_of_questions_that_each_read_a_book_is_entered_in_little_memory(
         assert len(own.held_out("spell_backward", "test", 8)) == 8
         texts = set()
         for first in range(0, 96, 24):  # each question reads the book anew
-            texts |= {made.text for made in own.questions([("spell_backward", first + seed) for seed in range(24)])}
+            texts |= {question.text for question in own.questions([("spell_backward", first + seed) for seed in range(24)])}
         assert len(texts) > 90
         assert megabytes(own.pid) - before < 100, "one book takes 10 MB"
     finally:

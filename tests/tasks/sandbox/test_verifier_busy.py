@@ -15,7 +15,7 @@ from waggle.tasks.charter import first_swarm
 from waggle.tasks.rollout_group import Completion, Verdict
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox import verifier as verifying
-from waggle.tasks.sandbox.child_process import Child
+from waggle.tasks.sandbox.child_process import ChildProcess
 from waggle.tasks.sandbox.verifier import Verifier
 
 LONG = "x" * 200_000  # more than a pipe takes
@@ -27,7 +27,7 @@ def endless(*_):
         pass
 
 verifier_process.SECONDS = template_process.SECONDS = 0.5
-verifier_process.Bench.answer, template_process.rendered = endless, endless
+verifier_process.CharterDatasets.answer, template_process.rendered = endless, endless
 verifier_process.main() if {verifier} else template_process.main()
 """
 NEVER = 600.0
@@ -39,9 +39,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows stops n
 @pytest.fixture
 def own() -> Iterator[Verifier]:
     """A verifier that this test may stop and end."""
-    made = Verifier(first_swarm())
-    yield made
-    made.close()
+    own_verifier = Verifier(first_swarm())
+    yield own_verifier
+    own_verifier.close()
 
 
 @pytest.fixture
@@ -53,8 +53,10 @@ def ask(own) -> Callable[[], list[Verdict]]:
 
 @pytest.mark.parametrize("verifier", [True, False])
 def test_a_child_whose_work_has_no_end_ends_though_nobody_is_left_who_ends_it(verifier):
-    asked = [messages.Warm(()), messages.MakeAnswers([("bf", 1)])] if verifier else [messages.Render("", {}, ())]
-    frames = b"".join(messages.framed(one) for one in asked)
+    requests = (
+        [messages.Prepare(()), messages.GenerateAnswers([("bf", 1)])] if verifier else [messages.RenderTemplate("", {}, ())]
+    )
+    frames = b"".join(messages.framed(request) for request in requests)
     command = [sys.executable, "-c", ENDLESS.format(verifier=verifier)]
     child = subprocess.run(command, input=frames, stdout=subprocess.DEVNULL, check=False, timeout=SOON)
     assert child.returncode == -signal.SIGALRM
@@ -83,10 +85,10 @@ def test_nobody_is_to_blame_for_a_child_that_gets_no_processor_at_all(own, ask, 
 
 
 def test_a_frozen_child_that_reads_no_long_request_is_not_waited_for_beyond_the_limit():
-    asking: Child[messages.Reply] = Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+    asking: ChildProcess[messages.Reply] = ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     rescue = threading.Timer(SOON, asking.process.kill)
     try:
-        asking.ask(messages.Warm(first_swarm().specialties[:1]), NEVER)
+        asking.ask(messages.Prepare(first_swarm().specialties[:1]), NEVER)
         os.kill(asking.process.pid, signal.SIGSTOP)
         rescue.start()
         with pytest.raises(TimeoutError):
@@ -104,10 +106,10 @@ def test_whoever_closes_the_verifier_waits_for_no_reply(own, monkeypatch):
     rescue = threading.Timer(SOON, os.kill, (own.pid, signal.SIGCONT))
     rescue.start()
     with ThreadPoolExecutor() as others:
-        asked = others.submit(own.judge, [(question, Completion(text=LONG, ended=True))])
+        pending = others.submit(own.judge, [(question, Completion(text=LONG, ended=True))])
         while own._lock.acquire(blocking=False):  # it is asked while a thread is within
             own._lock.release()
         own.close()
         rescue.cancel()
         with pytest.raises(VerifierGone, match="was closed"):
-            asked.result()
+            pending.result()

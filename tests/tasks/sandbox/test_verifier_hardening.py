@@ -15,7 +15,7 @@ from waggle.tasks.charter import Charter, Specialty, first_swarm
 from waggle.tasks.rollout_group import Completion
 from waggle.tasks.sandbox import child_process, messages
 from waggle.tasks.sandbox import verifier as verifying
-from waggle.tasks.sandbox.child_process import Child
+from waggle.tasks.sandbox.child_process import ChildProcess
 from waggle.tasks.sandbox.hardening import TRIPPED
 from waggle.tasks.sandbox.verifier import UNJUDGED, Verifier
 
@@ -85,7 +85,7 @@ def native(name, *given):
     if getattr(system, name)(*given) == -1:
         raise OSError(ctypes.get_errno(), name)
 
-level, refused = hardening.close_doors(), 0
+level, refused = hardening.drop_privileges(), 0
 for attempt in {ATTEMPTS!r}:
     try:
         eval(attempt)
@@ -104,7 +104,7 @@ def run(body: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def said(text: str) -> Completion:
+def completion_of(text: str) -> Completion:
     return Completion(text=f"<answer>{text}</answer>", ended=True)
 
 
@@ -115,21 +115,21 @@ def charter_of(*datasets: str) -> Charter:
 
 @pytest.mark.parametrize(("text", "event"), TRIPS.items())
 def test_an_armed_scorer_that_obeys_a_text_ends_at_once_and_names_what_it_tried(text, event, tmp_path):
-    done = run(f"hardening.lay_tripwire(told)\nOBEYS[{text!r}]()\nos.write(1, b'went on')", tmp_path)
+    done = run(f"hardening.install_tripwire(told)\nOBEYS[{text!r}]()\nos.write(1, b'went on')", tmp_path)
     assert (done.returncode, done.stdout.decode()) == (TRIPPED, event)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_scorer_that_does_nothing_forbidden_goes_on(tmp_path):
     assert (
-        run("hardening.lay_tripwire(told)\nOBEYS['nothing']()\nos.write(1, b'went on')\nos._exit(0)", tmp_path).stdout
+        run("hardening.install_tripwire(told)\nOBEYS['nothing']()\nos.write(1, b'went on')\nos._exit(0)", tmp_path).stdout
         == b"went on"
     )
 
 
 def test_the_tripwire_rests_only_inside_its_context_even_when_that_raises(tmp_path):
     body = """
-unarmed = hardening.lay_tripwire(told)
+unarmed = hardening.install_tripwire(told)
 try:
     with unarmed():
         os.write(1, b"%d " % OBEYS["eval"]())
@@ -142,14 +142,14 @@ except ValueError:
 
 
 def test_a_child_whose_last_words_fail_ends_all_the_same(tmp_path):
-    assert run("hardening.lay_tripwire(lambda event: 1 / 0)\nOBEYS['open']()", tmp_path).returncode == TRIPPED
+    assert run("hardening.install_tripwire(lambda event: 1 / 0)\nOBEYS['open']()", tmp_path).returncode == TRIPPED
 
 
 @unix
 @pytest.mark.parametrize("text", ["open", "read", "socket", "list", "popen"])
 def test_without_any_tripwire_the_limits_refuse_files_sockets_and_programs(text, tmp_path):
     attempt = f"try:\n    OBEYS[{text!r}]()\nexcept OSError as error:\n    os.write(1, type(error).__name__.encode())"
-    done = run("hardening.close_doors()\n" + attempt, tmp_path)
+    done = run("hardening.drop_privileges()\n" + attempt, tmp_path)
     assert done.stdout in (b"OSError", b"PermissionError")
     assert list(tmp_path.iterdir()) == []
 
@@ -169,7 +169,7 @@ def test_without_any_tripwire_the_kernel_refuses_what_the_limits_do_not_bind(tmp
 
 @unix
 def test_a_file_open_before_the_limits_cannot_be_written(tmp_path):
-    body = "out = os.open('kept', os.O_CREAT | os.O_WRONLY)\nhardening.close_doors()\nos.write(out, b'stolen')"
+    body = "out = os.open('kept', os.O_CREAT | os.O_WRONLY)\nhardening.drop_privileges()\nos.write(out, b'stolen')"
     assert run(body, tmp_path).returncode != 0
     assert (tmp_path / "kept").read_bytes() == b""
 
@@ -179,7 +179,7 @@ def test_no_place_is_free_for_another_file_below_the_highest_nor_where_one_is_cl
     (tmp_path / "kept").write_text("words")
     body = """
 os.dup2(1, 40)
-hardening.close_doors()
+hardening.drop_privileges()
 for close in (False, True):
     if close:
         os.close(0)
@@ -199,7 +199,9 @@ for close in (False, True):
 
 @unix
 def test_forking_fails_where_the_kernel_can_refuse_it(tmp_path):
-    body = "level = hardening.close_doors()\ntry:\n    os.fork() or os._exit(0)\nexcept OSError:\n    os.write(1, b'refused ')\n"
+    body = (
+        "level = hardening.drop_privileges()\ntry:\n    os.fork() or os._exit(0)\nexcept OSError:\n    os.write(1, b'refused ')\n"
+    )
     done = run(body + "os.write(1, level.encode())", tmp_path)
     if os.getuid() == 0 and done.stdout == b"limited":
         pytest.skip("NPROC does not bind root: the tripwire alone refuses a fork")
@@ -209,7 +211,7 @@ def test_forking_fails_where_the_kernel_can_refuse_it(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory limit is kept on Linux only")
 def test_a_memory_bomb_ends_in_an_error_and_not_in_swap(tmp_path):
     body = (
-        "hardening.limit_memory()\nhardening.close_doors()\n"
+        "hardening.limit_memory()\nhardening.drop_privileges()\n"
         "try:\n    [0] * (1 << 40)\nexcept MemoryError:\n    os.write(1, b'refused')"
     )
     assert run(body, tmp_path).stdout == b"refused"
@@ -236,7 +238,7 @@ def test_code_that_upstream_would_run_earns_nothing_and_does_not_even_cost_the_c
         f"().__class__.__base__.__subclasses__()[{{}}] or {str(trap)!r}",
         "[" * 5000,
     ]
-    verdicts = verifier.judge_strangers([(question, said(text)) for text in texts])
+    verdicts = verifier.judge_strangers([(question, completion_of(text)) for text in texts])
     assert [verdict.reward for verdict in verdicts] == [0.0] * len(texts)
     assert (trap.exists(), verifier.pid) == (False, child)
 
@@ -248,10 +250,10 @@ def test_a_scorer_that_evaluates_text_dies_of_it_says_why_and_the_verifier_goes_
     try:
         attacked, honest = own.questions([(dataset, 3), ("bf", 3)])
         (answer,) = own.answers([("bf", 3)])
-        attack = said(f"__import__('os').system('touch {trap}')")
+        attack = completion_of(f"__import__('os').system('touch {trap}')")
         with pytest.raises(VerifierError, match="a scorer tried compile on a text"):
-            own.judge_strangers([(honest, said(answer)), (attacked, attack)])
-        verdicts = own.judge([(honest, said(answer)), (attacked, attack)])
+            own.judge_strangers([(honest, completion_of(answer)), (attacked, attack)])
+        verdicts = own.judge([(honest, completion_of(answer)), (attacked, attack)])
         assert verdicts[0].reward == 1.0
         assert verdicts[1] == UNJUDGED
         assert set(reasons) == {"a scorer tried compile on a text"}
@@ -267,11 +269,11 @@ def test_an_endless_answer_and_a_kill_are_told_apart_and_the_child_comes_back(mo
     try:
         coin, honest = own.questions([("coin_flip", 3), ("bf", 3)])
         with pytest.raises(VerifierError, match="no answer within 2 s of work") as blamed:
-            own.judge_strangers([(coin, said("1e999999999"))])
+            own.judge_strangers([(coin, completion_of("1e999999999"))])
         assert not isinstance(blamed.value, VerifierGone)
         os.kill(own.pid, signal.SIGTERM)
         (answer,) = own.answers([("bf", 3)])
-        assert own.judge_strangers([(honest, said(answer))])[0].reward == 1.0
+        assert own.judge_strangers([(honest, completion_of(answer))])[0].reward == 1.0
         assert reasons[0] == "no answer within 2 s of work"
         assert reasons[1].startswith("it ended with ")
         assert len(reasons) == 2
@@ -281,9 +283,9 @@ def test_an_endless_answer_and_a_kill_are_told_apart_and_the_child_comes_back(mo
 
 def test_a_text_that_takes_memory_without_end_ends_the_child_where_the_kernel_gives_it(monkeypatch):
     """As on macOS, whose kernel does: the parent looks. Here what the child has anyway is too much."""
-    asking = Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+    asking = ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     try:
-        asking.ask(messages.Warm(charter_of("coin_flip").specialties), 60.0)
+        asking.ask(messages.Prepare(charter_of("coin_flip").specialties), 60.0)
         monkeypatch.setattr(child_process, "MEMORY_BYTES", 1 << 20)
         with pytest.raises(EOFError, match="took more than"):
             asking.ask(messages.Judge([("coin_flip", 3, "<answer>1e999999999</answer>", True)]), 60.0)
@@ -298,7 +300,7 @@ def test_questions_are_still_made_behind_closed_doors_also_those_that_need_a_fil
         child = own.pid
         for dataset in ("basic_arithmetic", "word_sorting", "spell_backward"):
             keys = [(dataset, 10**6 + i) for i in range(20)]
-            items = [(q, said(answer)) for q, answer in zip(own.questions(keys), own.answers(keys), strict=True)]
+            items = [(q, completion_of(answer)) for q, answer in zip(own.questions(keys), own.answers(keys), strict=True)]
             assert all(verdict.reward == 1.0 for verdict in own.judge_strangers(items))
         assert own.pid == child
     finally:

@@ -17,7 +17,7 @@ from waggle.tasks.sandbox.verifier_process import last_answer, same_answer
 
 PATTERN = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 PIECES = st.sampled_from(["<answer>", "</answer>", "<answer", "answer>", "<", "/", "\n", "7", "<answer></answer>"])
-ASKED = """
+MANY_QUESTIONS = """
 import sys
 out, sys.stdout = sys.stdout, sys.stderr
 from waggle.tasks.sandbox import verifier_process
@@ -25,17 +25,18 @@ from waggle.tasks.charter import Specialty
 
 verifier_process.CACHED_CHARACTERS = 40_000
 name, most = sys.argv[1:]
-bench = verifier_process.Bench((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
+bench = verifier_process.CharterDatasets((Specialty(dataset=name, title="Large", settings={"min_n": 30, "max_n": int(most)}),))
 first, *_, last = [bench.question((name, seed)) for seed in range(30)]
-seeds, held = [seed for _, seed in bench._entries], sum(len(repr(made)) for made, _ in bench._entries.values())
-print(len(seeds), seeds[-1], held, bench.question((name, 0)) == first != last, file=out, sep="\\n")
+seeds = [seed for _, seed in bench._entries]
+characters = sum(len(repr(entry)) for entry, _ in bench._entries.values())
+print(len(seeds), seeds[-1], characters, bench.question((name, 0)) == first != last, file=out, sep="\\n")
 """
 
 
 @given(st.lists(PIECES, max_size=12).map("".join) | st.text("<answer/>\n", max_size=40))
 def test_the_last_answer_is_where_the_pattern_finds_it(text):
-    found = list(PATTERN.finditer(text))
-    assert last_answer(text) == (found[-1].span(1) if found else None)
+    matches = list(PATTERN.finditer(text))
+    assert last_answer(text) == (matches[-1].span(1) if matches else None)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,8 @@ def test_a_text_of_nothing_but_tags_takes_no_time(text):
 def test_of_what_holds_much_less_is_remembered_and_what_was_forgotten_is_made_again(dataset, most):
     """Also where little of it stands in the question."""
     environment = dict(os.environ, PYTHONPATH=str(Path(waggle.__file__).parents[1]))
-    done = subprocess.run([sys.executable, "-c", ASKED, dataset, most], env=environment, capture_output=True, check=True)
-    remembered, last, held, again = done.stdout.decode().splitlines()
+    done = subprocess.run([sys.executable, "-c", MANY_QUESTIONS, dataset, most], env=environment, capture_output=True, check=True)
+    remembered, last, characters, is_regenerated = done.stdout.decode().splitlines()
     assert 1 <= int(remembered) < 20
-    assert int(held) <= 40_000
-    assert (last, again) == ("29", "True")
+    assert int(characters) <= 40_000
+    assert (last, is_regenerated) == ("29", "True")

@@ -8,7 +8,7 @@ import pytest
 
 from waggle.tasks.sandbox import windows_job
 
-HELD = """
+LIMITS_OF_CTYPES = """
 import subprocess, sys
 from waggle.tasks.sandbox import windows_job
 assert windows_job.enter(windows_job.limits(memory_bytes=1 << 30))
@@ -27,18 +27,18 @@ except OSError:
 @pytest.mark.skipif(ctypes.sizeof(ctypes.c_void_p) != 8, reason="a computer of 64 bits")
 def test_limits_lie_where_the_kernel_of_windows_looks_for_them() -> None:
     """The offsets are those of winnt.h for 64 bits."""
-    assert (ctypes.sizeof(windows_job.Basic), ctypes.sizeof(windows_job.Extended)) == (64, 144)
-    assert (windows_job.Basic.LimitFlags.offset, windows_job.Basic.ActiveProcessLimit.offset) == (16, 40)
-    assert windows_job.Extended.ProcessMemoryLimit.offset == 112
-    found = bytes(windows_job.limits(memory_bytes=5 << 30, alone=True))
-    assert int.from_bytes(found[16:20], "little") == 0x108
-    assert int.from_bytes(found[40:44], "little") == 1
-    assert int.from_bytes(found[112:120], "little") == 5 << 30
+    assert (ctypes.sizeof(windows_job.BasicLimits), ctypes.sizeof(windows_job.ExtendedLimits)) == (64, 144)
+    assert (windows_job.BasicLimits.LimitFlags.offset, windows_job.BasicLimits.ActiveProcessLimit.offset) == (16, 40)
+    assert windows_job.ExtendedLimits.ProcessMemoryLimit.offset == 112
+    structure = bytes(windows_job.limits(memory_bytes=5 << 30, alone=True))
+    assert int.from_bytes(structure[16:20], "little") == 0x108
+    assert int.from_bytes(structure[40:44], "little") == 1
+    assert int.from_bytes(structure[112:120], "little") == 5 << 30
 
 
 @pytest.mark.skipif(sys.platform != "win32", reason="job objects are of Windows alone")
 def test_a_process_in_a_job_gets_no_more_memory_and_starts_no_other() -> None:
-    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", LIMITS_OF_CTYPES], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["no memory", "no process"]
 
 

@@ -1,1 +1,1 @@
-"""How commands reach the engine: its standard input, and the control socket of its home."""
+"""How commands reach the engine: through its standard input and the control socket of its home."""

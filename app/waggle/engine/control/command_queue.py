@@ -3,33 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
-from waggle.core.errors import (
-    CharterError,
-    CheckpointError,
-    EngineError,
-    HistoryError,
-    IdentityError,
-    MemoryShort,
-    ModelMissing,
-    SwarmError,
-    WaggleError,
-)
+from waggle.core.errors import EngineError
 from waggle.engine.control.server import RESTART_SECONDS
-from waggle.engine.storage.pause_request import PauseRequest
 from waggle.protocol.commands import AnyCommand, Stop
 from waggle.protocol.state import AnyEvent
-from waggle.rl.batch import nothing
 
 log = logging.getLogger(__name__)
-
-NOT_CAUSED_BY_MODEL, NOT_CAUSED_BY_SWARM = (
-    (SwarmError, CharterError),
-    (ModelMissing,),
-)  # failures that the choice of one has nothing to do with
-NOT_CAUSED_BY_EITHER = (MemoryShort, CheckpointError, HistoryError, IdentityError)  # unless it was chosen just now
 
 
 class CommandHandler(Protocol):
@@ -40,79 +21,53 @@ class CommandHandler(Protocol):
     def stop(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class UndoStep:
-    """Undoes something that was chosen and has not begun; no failure of the kinds that it is `innocent` of is its own.
-
-    `settles`: what the failure advises is no more to be done then.
-    """
-
-    go: Callable[[], object]
-    innocent: tuple[type[WaggleError], ...] = ()
-    says: str = "All is as it was before."
-    settles: bool = False
-
-    def advice(self, error: WaggleError) -> str:
-        """What a person is told to do who hears of this failure, and that it was undone."""
-        return self.says if self.settles else f"{error.advice} {self.says}".strip()
-
-
 class CommandQueue:
-    """One for the life of the process. `reason` says why the engine starts again; empty when it does not."""
+    """Hands commands to the handler that is attached. `stopped` is true from the first request to end the engine on."""
 
     def __init__(self) -> None:
-        self._sitter: CommandHandler | None = None
-        self._there = asyncio.Event()
-        self.pause_request = PauseRequest()
-        self.reason = ""
-        self.back: list[UndoStep] = []  # the newest last
+        self._handler: CommandHandler | None = None
+        self._is_attached = asyncio.Event()
+        self._stop_callbacks: list[Callable[[], object]] = []
         self.stopped = False
-        self.leaving: Callable[[], object] = nothing  # called when the engine is told to end
 
-    def sit(self, sitter: CommandHandler) -> None:
-        """Hand commands to this handler from now on, also those that wait."""
-        self._sitter = sitter
-        self._there.set()
+    def attach(self, handler: CommandHandler) -> None:
+        """Hand commands to this handler from now on, first those that wait. After a stop, stop it at once."""
+        self._handler = handler
+        self._is_attached.set()
         if self.stopped:
-            sitter.stop()
+            handler.stop()
 
-    def rise(self) -> None:
+    def detach(self) -> None:
         """Let commands wait for the next handler."""
-        self._sitter = None
-        self._there.clear()
+        self._handler = None
+        self._is_attached.clear()
+
+    def call_on_stop(self, callback: Callable[[], object]) -> None:
+        """Call this at each request to end the engine, and now if there was one already."""
+        self._stop_callbacks.append(callback)
+        if self.stopped:
+            callback()
 
     def stop(self) -> None:
-        """End the engine, also in the middle of starting again."""
-        self._leave()
-        if self._sitter is not None:
-            self._sitter.stop()
-
-    def to_blame(self, failure: type[BaseException]) -> list[UndoStep]:
-        """What was chosen, has not begun, and may have led to a failure of this kind."""
-        return [choice for choice in self.back if not issubclass(failure, choice.innocent)]
-
-    def go_back(self, failure: type[BaseException]) -> list[UndoStep]:
-        """Undo that, the newest first; what was undone. Raises WaggleError where the disk says no."""
-        blamed = self.to_blame(failure)
-        for choice in reversed(blamed):
-            log.info("undo a choice after %s", failure.__name__)
-            self.back.remove(choice)
-            choice.go()
-        return blamed
+        """End the engine, also in the middle of a restart."""
+        self._note_stop()
+        if self._handler is not None:
+            self._handler.stop()
 
     async def obey(self, command: AnyCommand) -> tuple[AnyEvent, ...]:
-        """Raises WaggleError for what cannot be done."""
+        """Wait for a handler, and return its answers. Raises WaggleError for what cannot be done."""
         if isinstance(command, Stop):
-            self._leave()
+            self._note_stop()  # before the wait: a restart that is under way must end as a stop
         try:
             async with asyncio.timeout(RESTART_SECONDS):
-                while (sitter := self._sitter) is None:  # it may have risen again before this is heard
-                    await self._there.wait()
+                while (handler := self._handler) is None:  # it may be detached again before this task wakes up
+                    await self._is_attached.wait()
         except TimeoutError as error:
-            log.debug("%s waited %.0f s for an engine that starts", type(command).__name__, RESTART_SECONDS)
+            log.debug("%s waited %.0f s for a handler", type(command).__name__, RESTART_SECONDS)
             raise EngineError("The engine is starting again.", "Try again in a moment.") from error
-        return await sitter.obey(command)
+        return await handler.obey(command)
 
-    def _leave(self) -> None:
+    def _note_stop(self) -> None:
         self.stopped = True
-        self.leaving()
+        for callback in self._stop_callbacks:
+            callback()

@@ -1,4 +1,4 @@
-"""The control socket: `waggle ctl` and scripts ask the engine through it. Only this user can open its folder."""
+"""The control socket, through which `waggle ctl` and scripts reach the engine. Only this user can open its folder."""
 
 import asyncio
 import contextlib
@@ -19,26 +19,24 @@ from waggle.protocol.commands import AnyCommand
 from waggle.protocol.state import AnyEvent
 
 UNIX = hasattr(asyncio, "start_unix_server")  # else a port of the loopback, see windows_loopback.py
-CONNECT_SECONDS = 5.0  # seconds for an engine that runs to be noticed
-RESTART_SECONDS = 60.0  # for an engine that starts again to leave the old swarm and take commands
-PAUSE_SECONDS = 30.0  # one decode step of a large model on a slow machine, with room
-ANSWER_SECONDS = (
-    RESTART_SECONDS + PAUSE_SECONDS + CONNECT_SECONDS
-)  # a client waits longer than the engine, so that it gets the engine's own answer
-DRAIN_SECONDS = 1.0  # for who is connected to read the last that an engine said
-NOT_LISTENING = (FileNotFoundError, ConnectionError)  # listens
+CONNECT_SECONDS = 5.0  # for a running engine to accept a connection
+RESTART_SECONDS = 60.0  # for an engine that restarts to leave the old swarm and take commands again
+PAUSE_SECONDS = 30.0  # one decoding step of a large model on a slow computer, with some margin
+ANSWER_SECONDS = RESTART_SECONDS + PAUSE_SECONDS + CONNECT_SECONDS  # longer than the engine waits, to get its own refusal
+DRAIN_SECONDS = 1.0  # at the end, for clients to read the last events
+NOT_LISTENING = (FileNotFoundError, ConnectionError)  # what connecting raises then
 log = logging.getLogger(__name__)
 Obey = Callable[[AnyCommand], Awaitable[tuple[AnyEvent, ...]]]
-Follow = Callable[[asyncio.StreamWriter], Callable[[], None]]  # begins to tell it everything, and returns how to end that
+Follow = Callable[[asyncio.StreamWriter], Callable[[], None]]  # sends it every event from now on; returns how to end that
 
 
 def socket_path(home: Home) -> Path:
-    """Where a home's engine listens."""
+    """The path of a home's control socket."""
     return paths.socket_path(home, "engine.sock")
 
 
 def _private(home: Home) -> Path:
-    """The same, where nobody else can listen. Raises EngineError, OSError."""
+    """The same path, in a folder that is this user's alone. Raises EngineError if it is not, and OSError."""
     path = socket_path(home)
     if path.parent != home.control and not is_private(path.parent):
         raise EngineError(
@@ -48,46 +46,48 @@ def _private(home: Home) -> Path:
 
 
 def remove_socket(home: Home) -> None:
-    """Remove what listening left outside the home; that must have been claimed."""
+    """Remove a socket that lies outside the home, as its path would be too long. The home must have been claimed."""
     if UNIX and socket_path(home).parent != home.control:
-        with contextlib.suppress(OSError, EngineError):  # nothing is there, or nothing of ours
+        with contextlib.suppress(OSError, EngineError):  # nothing there, or not this user's
             path = _private(home)
             path.unlink(missing_ok=True)
             path.parent.rmdir()
 
 
 def refuse_follower(_writer: asyncio.StreamWriter) -> Callable[[], None]:
-    """An engine that a window started leaves with it, and nobody else follows it."""
+    """Refuse: an engine that a window started ends with that window, and no other follows it."""
     raise EngineError("This engine belongs to a window.", "Close that window first.")
 
 
 @contextlib.asynccontextmanager
 async def serving(home: Home, obey: Obey, follow: Follow = refuse_follower) -> AsyncIterator[asyncio.Server]:
-    """Listen for commands; the folder must have been claimed. Who is connected at the end hears the last that was told.
+    """Listen for commands until the context ends; then let clients read the last events. The home must have been claimed.
 
-    Raises EngineError where one cannot listen.
+    Raises EngineError where the folder takes no socket.
     """
     connected: set[asyncio.StreamWriter] = set()
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            stack.enter_context(contextlib.suppress(asyncio.CancelledError))  # at our end; Python 3.11 would log it as an error
+            stack.enter_context(
+                contextlib.suppress(asyncio.CancelledError)
+            )  # at the server's end; Python 3.11 would log an error
             stack.callback(writer.close)
             connected.add(writer)
             stack.callback(connected.remove, writer)
 
-            async def obeyed(command: AnyCommand) -> tuple[AnyEvent, ...]:
+            async def obey_here(command: AnyCommand) -> tuple[AnyEvent, ...]:
                 if not isinstance(command, commands.Follow):
                     return await obey(command)
                 stack.callback(follow(writer))
                 return (events.CommandDone(id=command.id),)
 
             async def answer(line: bytes) -> None:
-                for event in await answers_to(line, obeyed):
+                for event in await answers_to(line, obey_here):
                     writer.write(json_lines.line(event))
 
-            answering: set[asyncio.Task[None]] = set()  # one that takes its time keeps no other waiting
-            with contextlib.suppress(ConnectionError):  # the asker left before the answer
+            answering: set[asyncio.Task[None]] = set()  # a slow command must not delay the next
+            with contextlib.suppress(ConnectionError):  # the client left before its answer
                 while line := await reader.readline():
                     task = asyncio.create_task(answer(line))
                     answering.add(task)
@@ -96,8 +96,8 @@ async def serving(home: Home, obey: Obey, follow: Follow = refuse_follower) -> A
                 await writer.drain()
 
     try:
-        server = await _listen(home, talk)
-    except OSError as error:  # FAT, exFAT and many shared folders take no socket
+        server = await _listen(home, handle)
+    except OSError as error:  # FAT, exFAT and many network folders take no socket
         raise EngineError(
             f"The engine cannot listen in {home.root}: {error.strerror or error}.",
             "Not every disk takes sockets: choose a folder on another with --home.",
@@ -113,19 +113,19 @@ async def serving(home: Home, obey: Obey, follow: Follow = refuse_follower) -> A
                 await asyncio.gather(*(writer.wait_closed() for writer in connected), return_exceptions=True)
 
 
-async def _listen(home: Home, talk: windows_loopback.Talk) -> asyncio.Server:
+async def _listen(home: Home, handle: windows_loopback.HandleConnection) -> asyncio.Server:
     if not UNIX:
-        return await windows_loopback.listen(home.control, talk, limit=json_lines.MAX_LINE)
-    with contextlib.suppress(FileExistsError):  # who made it is looked at next
+        return await windows_loopback.listen(home.control, handle, limit=json_lines.MAX_LINE)
+    with contextlib.suppress(FileExistsError):  # whose it is, `_private` checks
         socket_path(home).parent.mkdir(mode=0o700, parents=True)
     path = _private(home)
     path.parent.chmod(0o700)
     path.unlink(missing_ok=True)
-    return await asyncio.start_unix_server(talk, path=path, limit=json_lines.MAX_LINE)
+    return await asyncio.start_unix_server(handle, path=path, limit=json_lines.MAX_LINE)
 
 
 def claim(home: Home, seconds: float = 0.0) -> FileLock:
-    """Take this folder for as long as the process lives; raises EngineError when another one still has it by then, OSError."""
+    """Lock the home for this process, and wait up to `seconds` for it. Raises EngineError if another one has it, and OSError."""
     lock = FileLock(home.control / "engine.lock", thread_local=False)
     try:
         lock.acquire(timeout=seconds)
@@ -138,7 +138,7 @@ def claim(home: Home, seconds: float = 0.0) -> FileLock:
 
 
 async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
-    """Obey one command line; what cannot be read or done is refused in words."""
+    """Obey one line; return the answers, or CommandRefused with the reason."""
     name = ""
     try:
         command = json_lines.command(line)
@@ -146,7 +146,7 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
         return await obey(command)
     except WaggleError as error:
         return (events.CommandRefused(id=name, title=error.title, advice=error.advice, at=time.time()),)
-    except Exception as error:  # the one place where commands are answered: nobody may wait for ever
+    except Exception as error:  # the one place where commands are answered: no client may wait for ever
         log.exception("a command could not be carried out")
         why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         return (
@@ -157,10 +157,10 @@ async def answers_to(line: bytes, obey: Obey) -> tuple[AnyEvent, ...]:
 
 
 def runs(home: Home) -> bool:
-    """Whether an engine listens for this folder; raises OSError and EngineError where that cannot be told."""
+    """Whether an engine listens for this home. Raises OSError and EngineError if that cannot be found out."""
     try:
         connect(home, CONNECT_SECONDS).close()
-    except (TimeoutError, BlockingIOError):  # it is there, and too busy to answer
+    except (TimeoutError, BlockingIOError):  # there is one, too busy to answer
         return True
     except NOT_LISTENING:
         return False
@@ -181,14 +181,14 @@ def ask(home: Home, command: AnyCommand, seconds: float = ANSWER_SECONDS) -> lis
         raise EngineError("The engine does not answer.", "Wait a moment, or look at its log.") from error
     except NOT_LISTENING as error:
         raise EngineError("No engine is running for this folder.", "Start one with `waggle engine`.") from error
-    except OSError as error:  # somebody else's, or no folder at all
+    except OSError as error:  # another user's, or no folder
         title = f"The engine of {home.root} cannot be asked: {error.strerror or error}."
         raise EngineError(title, "Ask as who started it, or name its folder with --home.") from error
     raise EngineError("The engine ended before it answered.", "Look at its log.")
 
 
 def connect(home: Home, seconds: float) -> socket.socket:
-    """A connection to the engine of a home; raises OSError where nobody listens, EngineError where somebody else could."""
+    """Connect to the engine of a home. Raises OSError if none listens, and EngineError if another user could listen there."""
     if not UNIX:
         return windows_loopback.connect(home.control, seconds)
     path = _private(home)

@@ -1,4 +1,4 @@
-"""The engine's standard streams: stdout belongs to events, and nothing else in this process can reach it."""
+"""The engine's standard streams: stdout carries events, and nothing else in the process can write to it."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 
 def claim_stdout() -> int:
-    """Keep a copy of fd 1 for events and point fd 1 at stderr; the engine's first act, before anything can print."""
+    """Duplicate fd 1 for events, and point fd 1 at stderr. Call it first: later, a library may have printed into the events."""
     sys.stdout.flush()
     events_descriptor = os.dup(1)
     os.dup2(2, 1)
@@ -18,12 +18,12 @@ def claim_stdout() -> int:
 
 
 class Writer:
-    """Writes lines in a thread of its own, so that a window that is slow to read never stops the engine."""
+    """Writes lines in its own thread, so that a slow window never blocks the engine."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._queued = self._done = 0  # bytes; each is counted by one thread alone
+        self._queued = self._written = 0  # bytes; each is written by one thread only
         self._thread = threading.Thread(target=self._write, name="events", daemon=True)
         self._thread.start()
 
@@ -31,38 +31,38 @@ class Writer:
         self._queued += len(line)
         self._lines.put(line)
 
-    def waiting(self) -> int:
-        """Bytes that are not written yet."""
-        return self._queued - self._done
+    def unwritten_bytes(self) -> int:
+        """The bytes that wait to be written."""
+        return self._queued - self._written
 
     def close(self, seconds: float = 5.0) -> None:
-        """Write what is left, for at most so long."""
+        """Write the remaining lines, for at most so many seconds."""
         self._lines.put(None)
         self._thread.join(seconds)
 
     def _write(self) -> None:
-        """Once the reader is gone, which the end of stdin says too, what comes is dropped."""
-        read = True
+        """Write lines until None comes. Drop them once the reader is gone, which the end of stdin reports, too."""
+        is_open = True
         while (line := self._lines.get()) is not None:
             remaining = memoryview(line)
             try:
-                while remaining and read:
+                while remaining and is_open:
                     remaining = remaining[os.write(self._descriptor, remaining) :]
             except OSError:
-                read = False
-            self._done += len(line)
+                is_open = False
+            self._written += len(line)
 
 
-def read_lines(loop: asyncio.AbstractEventLoop, got: Callable[[bytes], None], ended: Callable[[], None]) -> None:
-    """Call `got` on the loop for each line of stdin and `ended` once at its end, or where it cannot be read any more."""
+def read_lines(loop: asyncio.AbstractEventLoop, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    """Call `on_line` on the loop for each line of stdin, and `on_end` once at its end or when it cannot be read any more."""
 
     def read() -> None:
-        begun = b""
+        incomplete = b""
         with suppress(OSError):
             while piece := os.read(0, 1 << 16):  # not sys.stdin: its lock would abort an exit while this thread waits
-                *lines, begun = (begun + piece).split(b"\n")
+                *lines, incomplete = (incomplete + piece).split(b"\n")
                 for line in lines:
-                    loop.call_soon_threadsafe(got, line)
-        loop.call_soon_threadsafe(ended)
+                    loop.call_soon_threadsafe(on_line, line)
+        loop.call_soon_threadsafe(on_end)
 
     threading.Thread(target=read, name="commands", daemon=True).start()

@@ -1,7 +1,7 @@
 """The control socket for Windows, which has no Unix sockets: a loopback port, and a secret in this user's folder.
 
 Every program of every user can reach the port, but only this user can read the secret, which a client must send first. The
-engine answers it with a greeting: after a kill, the port in the file may belong to another program.
+engine answers with a greeting: after a kill, another program may listen on the port in the file.
 """
 
 import asyncio
@@ -14,33 +14,33 @@ from pathlib import Path
 from waggle.core import paths
 
 HOST = "127.0.0.1"
-SECRET_SECONDS = 5.0  # seconds for the secret to come
+SECRET_SECONDS = 5.0  # for a client to send the secret
 GREETING = b"waggle\n"
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+HandleConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def listen(folder: Path, talk: Talk, *, limit: int) -> asyncio.Server:
-    """Listen, and write port and secret into the folder. A client that does not begin with the secret is disconnected."""
+async def listen(folder: Path, handle: HandleConnection, *, limit: int) -> asyncio.Server:
+    """Listen, and write the port and the secret into the folder. Disconnect clients that do not begin with the secret."""
     secret = secrets.token_hex(32).encode()
 
-    async def guarded(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def check_secret(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             line = await asyncio.wait_for(reader.readline(), SECRET_SECONDS)
-        except (TimeoutError, ConnectionError, ValueError):  # silent, gone, or endless: no business of ours
+        except (TimeoutError, ConnectionError, ValueError):  # silent, gone, or too long
             line = b""
         if hmac.compare_digest(line.strip(), secret):
             writer.write(GREETING)
-            await talk(reader, writer)
+            await handle(reader, writer)
         writer.close()
 
-    server = await asyncio.start_server(guarded, HOST, 0, limit=limit)
+    server = await asyncio.start_server(check_secret, HOST, 0, limit=limit)
     port = server.sockets[0].getsockname()[1]
     paths.write_atomically(_port_file(folder), b"%d %s" % (port, secret))
     return server
 
 
 def connect(folder: Path, seconds: float) -> socket.socket:
-    """A connection on which the secret was said and the greeting heard; raises OSError where no engine listens."""
+    """Connect, send the secret, and wait for the greeting. Raises OSError where no engine listens."""
     try:
         port, secret = _port_file(folder).read_bytes().split()
         connection = socket.create_connection((HOST, int(port)), seconds)

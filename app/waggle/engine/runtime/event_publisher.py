@@ -1,4 +1,4 @@
-"""Publishes events: numbers and dates them, folds them into the State, writes the record, and sends them to listeners."""
+"""Publishes events: gives them a number and a time, folds them into the State, records them, and sends them to listeners."""
 
 import asyncio
 import errno
@@ -18,24 +18,24 @@ from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State, apply
 
 FILE_BYTES = 64 * 1024 * 1024
-MAX_OLD_BYTES, MAX_OLD_FILES = 5 * FILE_BYTES, 1000  # of the records before the present one
-MAX_UNREAD_BYTES = 8 * 1024 * 1024  # bytes that a listener has not read
+MAX_OLD_BYTES, MAX_OLD_FILES = 5 * FILE_BYTES, 1000  # of the records before the current one
+MAX_UNREAD_BYTES = 8 * 1024 * 1024  # of one listener; then it misses events, as a window that hangs must not cost memory
 
-Sink = Callable[[bytes], None]
+Send = Callable[[bytes], None]
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class _Listener:
-    """A listener that does not read for long misses events, and gets a snapshot of the State when it reads again."""
+    """A listener that reads too slowly misses events, and gets a Snapshot once it has read everything before."""
 
-    sink: Sink
-    waiting: Callable[[], int]
+    send: Send
+    unread_bytes: Callable[[], int]
     behind: bool = False
 
 
 class EventPublisher:
-    """Make and use it on the engine's loop. The record is what crash reports, replays and the demo are made of."""
+    """Create and use it on the engine's loop. Crash reports, replays and the demo are made from its record."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time, *, service: bool = False) -> None:
         self._folder = folder
@@ -43,14 +43,17 @@ class EventPublisher:
         self._loop = asyncio.get_running_loop()
         self._listeners: list[_Listener] = []
         self.state = State(service=service)
-        self._gap = False  # events are missing in the record
-        self._path: Path | None = None  # of the record that is written
+        self._record_has_gap = False  # the disk refused events
+        self._path: Path | None = None  # of the current record
         self._record = self._open()
-        self._writing = self._open_writing()
+        self._partial_file = self._open_partial_file()  # completions of the round in progress
 
-    def attach(self, sink: Sink, waiting: Callable[[], int] = lambda: 0) -> Callable[[], None]:
-        """Pass lines on to `sink`, until what is returned is called; `waiting` says how many bytes it has not passed on yet."""
-        listener = _Listener(sink, waiting)
+    def attach(self, send: Send, unread_bytes: Callable[[], int] = lambda: 0) -> Callable[[], None]:
+        """Send lines to a listener from now on; return a function that ends this.
+
+        `unread_bytes` returns how many bytes the listener has not passed on yet.
+        """
+        listener = _Listener(send, unread_bytes)
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -59,69 +62,69 @@ class EventPublisher:
         return self._clock()
 
     def stamp(self, event: AnyEvent) -> AnyEvent:
-        """The event with its time, for an answer that only one listener gets."""
+        """Give an event its time, for an answer that only one client gets."""
         return replace(event, seq=self.state.seq, at=self._clock())
 
-    def tell(self, event: AnyEvent) -> None:
-        """Number an event, fold it into the State, write it to the record, send it to listeners."""
+    def publish(self, event: AnyEvent) -> None:
+        """Number an event, fold it into the State, record it, and send it to all listeners."""
         stamped = replace(event, seq=self.state.seq + 1, at=self._clock())
         self.state = apply(self.state, stamped)
         line = json_lines.line(stamped)
-        _log(stamped)
+        _log_event(stamped)
         try:
-            self._keep(stamped, line)
-        except OSError as error:  # a full disk: listeners still get it, and the record continues with a snapshot
-            if not self._gap:
-                log.info("events are missing in the record: %s", error)
-            self._gap = True
+            self._record_event(stamped, line)
+        except OSError as error:  # a full disk: listeners still get it, and the record continues with a Snapshot later
+            if not self._record_has_gap:
+                log.info("the record misses events: %s", error)
+            self._record_has_gap = True
         self._send(line)
 
-    def pass_on(self, event: AnyEvent) -> None:
-        """Pass an event on to the listeners without keeping it, in memory or on file."""
+    def broadcast(self, event: AnyEvent) -> None:
+        """Send an event to all listeners without storing it, in memory or on disk."""
         self._send(json_lines.line(self.stamp(event)))
 
     def _send(self, line: bytes) -> None:
         for listener in self._listeners:
-            was_behind, listener.behind = listener.behind, listener.waiting() >= (1 if listener.behind else MAX_UNREAD_BYTES)
+            was_behind, listener.behind = listener.behind, listener.unread_bytes() >= (1 if listener.behind else MAX_UNREAD_BYTES)
             if listener.behind != was_behind:
                 log.debug("a listener %s", "reads too slowly: events are dropped" if listener.behind else "reads again")
             if not listener.behind:
-                listener.sink(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
+                listener.send(json_lines.line(self.stamp(Snapshot(state=self.state))) if was_behind else line)
 
-    def tell_soon(self, event: AnyEvent) -> None:
-        """Tell it, from any thread."""
-        self._loop.call_soon_threadsafe(self.tell, event)
+    def publish_soon(self, event: AnyEvent) -> None:
+        """Publish from any thread."""
+        self._loop.call_soon_threadsafe(self.publish, event)
 
     def close(self) -> None:
         self._record.close()
-        self._writing.close()
+        self._partial_file.close()
 
-    def _keep(self, event: AnyEvent, line: bytes) -> None:
-        """Completions while they are written are many: they are kept for the round in progress only."""
+    def _record_event(self, event: AnyEvent, line: bytes) -> None:
+        """Write an event to the record. Growing completions are many: they go to a file for the round in progress only."""
         if isinstance(event, events.QuestionsDrawn):
-            self._writing.seek(0)
-            self._writing.truncate()
+            self._partial_file.seek(0)
+            self._partial_file.truncate()
         if isinstance(event, events.CompletionsGrew):
-            if self._writing.tell() < FILE_BYTES:
-                self._writing.write(line)
+            if self._partial_file.tell() < FILE_BYTES:
+                self._partial_file.write(line)
             return
-        if self._gap:
+        if self._record_has_gap:
             line = json_lines.line(self.stamp(Snapshot(state=self.state)))
         self._write(line)
-        self._gap = False
+        self._record_has_gap = False
         if self._record.tell() > FILE_BYTES:
-            self._begin_another()
+            self._start_next_record()
 
-    def _begin_another(self) -> None:
+    def _start_next_record(self) -> None:
         try:
             full, self._record = self._record, self._open()
-        except OSError:  # the full one grows until another can be opened
+        except OSError:  # the full one goes on growing until a new one can be opened
             return
         full.close()
         self._write(json_lines.line(self.stamp(Snapshot(state=self.state))))
 
     def _write(self, line: bytes) -> None:
-        """All of it or nothing: a disk that is nearly full takes a part. Raises OSError."""
+        """Write the whole line or nothing, as a disk that is nearly full takes a part of it. Raises OSError."""
         written = self._record.write(line)
         if written < len(line):
             self._record.truncate(self._record.tell() - written)
@@ -130,9 +133,9 @@ class EventPublisher:
     def _open(self) -> IO[bytes]:
         total = 0
         for number, old in enumerate(reversed(self._oldest_first())):
-            total += _bytes(old)
+            total += _file_size(old)
             if total > MAX_OLD_BYTES or number >= MAX_OLD_FILES:
-                with suppress(OSError):  # somebody looks at it: it goes next time
+                with suppress(OSError):  # Windows, while another program has it open: next time
                     old.unlink(missing_ok=True)
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(self._clock()))
         path = self._folder / f"{stamp}-{time.monotonic_ns() % 1_000_000:06d}.jsonl"
@@ -141,22 +144,23 @@ class EventPublisher:
         return opened
 
     def _oldest_first(self) -> list[Path]:
-        """The records; the one that is being written is the newest."""
+        """All records; the current one counts as the newest."""
         return sorted(oldest_first(self._folder, self._clock()), key=lambda path: path == self._path)
 
-    def _open_writing(self) -> IO[bytes]:
+    def _open_partial_file(self) -> IO[bytes]:
         return (self._folder / "writing.part").open("wb", buffering=0)
 
 
-def _bytes(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # it went meanwhile
+    except OSError:  # removed meanwhile
         return 0
 
 
 def oldest_first(folder: Path, now: float) -> list[Path]:
-    """The records there, by when each was written last. Those from the future are of a clock that was ahead."""
+    """The records in a folder by the time of their last change. A time in the future is of a clock that was ahead: such a record
+    counts as old."""
 
     def age(path: Path) -> tuple[bool, float, str]:
         written = _modified_at(path)
@@ -168,12 +172,12 @@ def oldest_first(folder: Path, now: float) -> list[Path]:
 def _modified_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except OSError:  # it went meanwhile
+    except OSError:  # removed meanwhile
         return 0.0
 
 
-def _log(event: AnyEvent) -> None:
-    """What a person may look for later."""
+def _log_event(event: AnyEvent) -> None:
+    """Log the events that a person may look for later."""
     match event:
         case events.Ready():
             log.info("ready: round %d, %s on %s, %s", event.round, event.model, event.device, event.swarm)

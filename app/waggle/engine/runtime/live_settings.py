@@ -1,4 +1,4 @@
-"""The settings in force: changed while the engine runs, kept in the file, and applied at once where that can be."""
+"""The settings in force: they change while the engine runs, are stored in the file, and apply at once where possible."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -8,58 +8,64 @@ from waggle.core.settings import Settings, Value
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.protocol import events
 
-# All others, and the device, wait for the engine's next start.
+# All others wait for the engine's next start, and of these the device.
 APPLIED_AT_ONCE = ("when.", "window.", "computer.", "swarm.leaderboard", "swarm.my_answers")
 APPLIED_AT_RESTART = ("computer.device",)
 
+Apply = Callable[[Settings], tuple[str, ...]]  # applies settings; returns the names of those that could not change at once
+
 
 class LiveSettings:
-    """`applied` is called with the settings after each change, and names those that could not be applied at once."""
+    """The settings of the file and the command line, as they are `now`."""
 
     def __init__(self, path: Path, overrides: tuple[str, ...], publisher: EventPublisher) -> None:
-        """Read them; raises SettingsError."""
+        """Read them. Raises SettingsError."""
         self._path, self._overrides, self._publisher = path, overrides, publisher
         self.now = self._at_start = settings.read(path, overrides)
-        self.applied: list[Callable[[Settings], tuple[str, ...]]] = []
+        self._callbacks: list[Apply] = []
 
     def begin(self) -> Settings:
-        """The settings that something starts with; nobody else hears of changes any more."""
-        self.applied.clear()
+        """Return the settings that an engine starts with, and drop the callbacks of the engine before it."""
+        self._callbacks.clear()
         self._at_start = self.now
-        self._tell()
+        self._publish()
         return self.now
 
-    def apply_to(self, *applied: Callable[[Settings], tuple[str, ...]]) -> None:
-        """Call these after each change, and now: what was changed while they came to be holds for them, too."""
-        self.applied += applied
-        if refused := tuple(key for apply in applied for key in apply(self.now)):
-            self._tell(refused)
+    def call_on_change(self, callback: Apply) -> None:
+        """Call this with the settings after each change."""
+        self._callbacks.append(callback)
+
+    def apply(self, *callbacks: Apply) -> None:
+        """Call these now and after each change: a change during startup must reach them, too."""
+        self._callbacks += callbacks
+        if unchanged := tuple(key for callback in callbacks for key in callback(self.now)):
+            self._publish(unchanged)
 
     def may_share(self) -> bool:
         """Whether a person's own answers may leave this computer."""
         return self.now.swarm.my_answers == "yes"
 
     def change(self, values: Mapping[str, Value]) -> Callable[[], None]:
-        """All of them or none; raises SettingsError. What the command line said of these settings holds no more.
+        """Change all of these settings or none, and forget what the command line set them to. Raises SettingsError.
 
-        Calling what is returned makes them what they were, in the file and for this run.
+        Return a function that undoes the change, in the file and for this run.
         """
-        overruled = tuple(override for override in self._overrides if override.partition("=")[0].strip() in values)
+        dropped = tuple(override for override in self._overrides if override.partition("=")[0].strip() in values)
         before = settings.named(self._path, values)
-        self._set(values, tuple(override for override in self._overrides if override not in overruled))
-        return lambda: self._set(before, (*self._overrides, *overruled))
+        self._set(values, tuple(override for override in self._overrides if override not in dropped))
+        return lambda: self._set(before, (*self._overrides, *dropped))
 
     def _set(self, values: Mapping[str, Value], overrides: tuple[str, ...]) -> None:
         self.now, self._overrides = settings.change(self._path, values, overrides), overrides
-        self._tell(tuple(key for apply in self.applied for key in apply(self.now)))
+        self._publish(tuple(key for callback in self._callbacks for key in callback(self.now)))
 
-    def _tell(self, refused: tuple[str, ...] = ()) -> None:
-        later = (*changed_for_restart(self._at_start, self.now), *refused)
-        self._publisher.tell(events.SettingsChanged(settings=self.now, after_restart=later))
+    def _publish(self, unchanged: tuple[str, ...] = ()) -> None:
+        after_restart = (*changed_for_restart(self._at_start, self.now), *unchanged)
+        self._publisher.publish(events.SettingsChanged(settings=self.now, after_restart=after_restart))
 
 
 def changed_for_restart(then: Settings, now: Settings) -> tuple[str, ...]:
-    """The settings that differ from those the engine started with and cannot change while it runs."""
+    """The names of settings that differ from those at the start and cannot change while the engine runs."""
     changed = []
     for section in then.__struct_fields__:
         for name in getattr(then, section).__struct_fields__:

@@ -1,4 +1,4 @@
-"""Fits the chosen model to this computer: how it can be trained here, before it is downloaded and when it is opened."""
+"""Fits the chosen model to this computer: decides how it can be trained, before a download and when it is opened."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,48 +7,52 @@ from pathlib import Path
 from waggle.core.errors import ModelError
 from waggle.core.settings import Settings
 from waggle.models import backend, memory_fit
-from waggle.models.memory_fit import Fit, Machine, Work
+from waggle.models.memory_fit import DeviceCapacity, MemoryFit, Workload
 from waggle.models.shared import model_config
-from waggle.models.shared.model_config import Configuration
+from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method
 
-STARTER_ANSWER_TOKENS = 24  # tokens: the longest answer to the starter's questions has 22
-DEFAULT_ANSWER_TOKENS = 160  # of other models, who think before they answer
+STARTER_ANSWER_TOKENS = 24  # the longest answer to the starter's questions has 22
+DEFAULT_ANSWER_TOKENS = 160  # other models think before they answer
 
 
-def measure_machine(chosen: Settings) -> Machine:
+def measure_machine(chosen: Settings) -> DeviceCapacity:
     """The memory and speed that training may use, by a short benchmark. Call it in the thread that will use the device."""
-    device = backend.choose(chosen.computer.device)
+    device = backend.choose_device(chosen.computer.device)
     machine = memory_fit.measure(device.backend, device.device, backend.threads_for(chosen.computer.threads))
     allowed = chosen.computer.memory_gb
     return replace(machine, free=min(machine.free, int(allowed * 1e9))) if allowed else machine
 
 
 def fit_model(
-    machine: Machine, model: Configuration, chosen: Settings, settled: Method | None = None, divided: Callable[[int], int] = int
-) -> Fit:
-    """How a model is trained there: as chosen, else as it was so far, else as fits. Raises ModelError where nothing fits.
+    machine: DeviceCapacity,
+    model: ModelConfig,
+    chosen: Settings,
+    settled: Method | None = None,
+    parts_for: Callable[[int], int] = int,
+) -> MemoryFit:
+    """How to train a model: by the method of the settings, else by that of its checkpoints, else by one that fits.
 
-    `divided` says into how many parts work is divided of which so many fit.
+    `parts_for` takes the parts that fit by measurement, and returns the parts to use. Raises ModelError if nothing fits.
     """
     method, precision = chosen.model.training, chosen.model.precision
-    if settled == "lean" and machine.backend == "MLX":  # MLX has no lean way: it continues with full training
+    if settled == "lean" and machine.backend == "MLX":  # MLX has no lean training: go on with full training
         settled = "full"
 
-    def as_trained(method: Method | None) -> Fit:
+    def as_trained(method: Method | None) -> MemoryFit:
         return memory_fit.choose(
             model, machine, _work(chosen, model), method=method, precision=None if precision == "auto" else precision
         )
 
     fit = as_trained(settled if method == "auto" else method)
     if method == "auto" and settled == "full" and not fit.fits and machine.backend != "MLX":
-        leaner = as_trained("lean")  # which goes on from the same saved state: less is free than there was
+        leaner = as_trained("lean")  # it continues from the same checkpoint; there is less free memory than before
         fit = leaner if leaner.fits else fit
-    return replace(fit, training=replace(fit.training, parts=divided(fit.training.parts)))
+    return replace(fit, training=replace(fit.training, parts=parts_for(fit.training.parts)))
 
 
-def fit_sentence(machine: Machine, chosen: Settings, folder: Path) -> str:
-    """Whether the model in a folder fits, in one sentence, and behind it how; empty where its configuration is not there."""
+def fit_sentence(machine: DeviceCapacity, chosen: Settings, folder: Path) -> str:
+    """Whether and how the model in a folder fits, in one sentence; empty if it has no configuration yet."""
     try:
         model = model_config.read(folder)
     except ModelError:
@@ -60,20 +64,20 @@ def fit_sentence(machine: Machine, chosen: Settings, folder: Path) -> str:
 
 
 def require_fit(folder: Path, chosen: Settings) -> None:
-    """Raise ModelError for a model that cannot be trained here, of which only the configuration is there."""
+    """Raise ModelError if a model cannot be trained here. It needs the model's configuration only."""
     fit_model(measure_machine(chosen), model_config.read(folder), chosen)
 
 
-def answer_limit(chosen: Settings, model: Configuration) -> int:
-    """Tokens an answer may have: half of what the model can read at a time is the question's."""
+def answer_limit(chosen: Settings, model: ModelConfig) -> int:
+    """The most tokens of a completion; half of the model's context is for the question."""
     limit = chosen.learning.max_new_tokens or (STARTER_ANSWER_TOKENS if memory_fit.is_small(model) else DEFAULT_ANSWER_TOKENS)
     return min(limit, max(1, model.max_position_embeddings // 2))
 
 
-def learning_rate(chosen: Settings, model: Configuration, method: Method) -> float:
+def learning_rate(chosen: Settings, model: ModelConfig, method: Method) -> float:
     return chosen.learning.learning_rate or memory_fit.rate_for(model, method)
 
 
-def _work(chosen: Settings, model: Configuration) -> Work:
+def _work(chosen: Settings, model: ModelConfig) -> Workload:
     learning = chosen.learning
-    return Work(learning.questions, learning.local + learning.external, learning.group_size, answer_limit(chosen, model))
+    return Workload(learning.questions, learning.local + learning.external, learning.group_size, answer_limit(chosen, model))

@@ -1,4 +1,4 @@
-"""Finds the model that was chosen: a folder, a model of the hub, which is downloaded where it is not here, or the starter."""
+"""Finds the chosen model: a folder, a model of the hub, which may need a download, or the starter."""
 
 import asyncio
 import hashlib
@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from waggle.core import hub_token, paths
-from waggle.core.errors import UNREADABLE, HubAway, ModelError, ModelMissing, Stopped
-from waggle.core.settings import Model
+from waggle.core.errors import UNREADABLE, HubUnavailable, ModelError, ModelMissing, Stopped
+from waggle.core.settings import ModelSettings
 from waggle.engine.runtime.event_publisher import EventPublisher
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.models.storage import checkpoint, hub_download
@@ -24,34 +24,33 @@ from waggle.protocol import events
 
 log = logging.getLogger(__name__)
 
-REPORT_SECONDS = 1.0  # seconds; and every hundredth of it
-MAX_PIECE_SECONDS = 60.0  # seconds that one may take: in a longer time the hub was away, or the computer asleep
-MAX_REST_SECONDS = 1.0  # seconds between two looks how much traffic is allowed
-MAX_AWAY_SECONDS = 60  # seconds until a hub that is away is asked again
-AWAY_REPORT_EVERY = 10  # times that it is asked, until that is told once more
-DOWNLOAD_LOCKS: defaultdict[str, threading.Lock] = defaultdict(
-    threading.Lock
-)  # a stopped download may have a while to go to its end
+REPORT_SECONDS = 1.0  # between two reports of a download, which also come at every hundredth of it
+MAX_PIECE_SECONDS = 60.0  # of one piece that count for the pace: after a longer time the hub was away, or the computer asleep
+MAX_REST_SECONDS = 1.0  # between two looks at the traffic limit, which may change
+MAX_AWAY_SECONDS = 60  # between two attempts to reach the hub
+AWAY_REPORT_EVERY = 10  # attempts
+# One a model. A restart stops waiting for a download at once, but its thread ends only after the piece that is under way.
+DOWNLOAD_LOCKS: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`models.json`: the model whose training lies in the home itself, and the one that a round was played with last."""
+    """`models.json`: the model whose training is stored in the home itself, and `before`, which played a round last."""
 
     folder: str
     name: str
-    before: Model | None = None
+    before: ModelSettings | None = None
 
 
 async def find(
-    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
+    chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event,
     examine: Callable[[Path], None] = lambda folder: None,
     *, limit: Callable[[], float] = lambda: 0.0, patient: bool = False, commit: str = "",
 ) -> Path:  # fmt: skip
-    """The folder of the model. A pause holds a download, and `stopped` ends it at once: raises Stopped, or ModelMissing.
+    """Find the model's folder, and download the model first if necessary. Raises ModelMissing, and Stopped once `stopped` is set.
 
-    `examine` may refuse a model of which only the configuration has come; `limit` is how many bytes a second may come now
-    (0: however many there are), `commit` what to download (see hub.fetch). A hub that is away is waited for: in the middle of a
-    download, and before it where `patient`.
+    `examine` may refuse a model when only its configuration is here. `limit` returns the bytes a second that are allowed now (0:
+    no limit); `commit` is the revision to download (see `hub_download.fetch`). A pause suspends the download. If the hub is away
+    in the middle of a download, wait for it; before the first byte, wait only if `patient`.
     """
     try:
         if not chosen.name or is_here(chosen.name):
@@ -62,15 +61,15 @@ async def find(
 
 
 async def _downloaded(
-    chosen: Model, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
+    chosen: ModelSettings, publisher: EventPublisher, gate: PauseGate, stopped: asyncio.Event, examine: Callable[[Path], None],
     *, limit: Callable[[], float], patient: bool, commit: str,
 ) -> Path:  # fmt: skip
-    tell = _Progress(chosen.name, publisher, gate, limit)
+    report = _Progress(chosen.name, publisher, gate, limit)
     warn = partial(_warn, publisher)
     fetch = partial(
-        hub_download.fetch, chosen.name, paths.models(), tell, warn=warn, token=hub_token.stored, examine=examine, commit=commit
+        hub_download.fetch, chosen.name, paths.models(), report, warn=warn, token=hub_token.stored, examine=examine, commit=commit
     )  # fmt: skip
-    away = partial(_tell_away, chosen.name, publisher, patient)
+    away = partial(_report_away, chosen.name, publisher, patient)
     fetched = _start_thread(partial(_fetch_with_retries, chosen.name, gate, fetch, away))
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait((fetched, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -80,8 +79,8 @@ async def _downloaded(
     return fetched.result()
 
 
-def folder_of(chosen: Model) -> Path:
-    """The folder of a model that must be here already; raises ModelError."""
+def folder_of(chosen: ModelSettings) -> Path:
+    """The folder of a model that is on this computer. Raises ModelError if it is not."""
     if chosen.name and not is_here(chosen.name):
         raise ModelError(f"{chosen.name} is not on this computer yet.", "`waggle engine` downloads it.")
     if chosen.name:
@@ -96,8 +95,8 @@ def folder_of(chosen: Model) -> Path:
     return folder
 
 
-def home_of(home: paths.Home, chosen: Model) -> paths.Home:
-    """The home, with the place where what is trained of this model is kept: its own, where another model was here first."""
+def home_of(home: paths.Home, chosen: ModelSettings) -> paths.Home:
+    """The home with the folder for this model's training: the home itself for its first model, one of their own for others."""
     was, top = read_record(home), replace(home, model_root=None)
     if _may_be_of(top.model.checkpoints, chosen) if was is None else (was.folder, was.name) == (chosen.folder, chosen.name):
         return top
@@ -108,21 +107,21 @@ def home_of(home: paths.Home, chosen: Model) -> paths.Home:
 
 
 def read_record(home: paths.Home) -> ModelRecord | None:
-    """None where it was never written down."""
+    """Read `models.json`; None if there is none."""
     try:
         return msgspec.json.decode((home.root / "models.json").read_bytes(), type=ModelRecord)
-    except (OSError, *UNREADABLE):  # never written, or damaged: then the checkpoints themselves say whose they are
+    except (OSError, *UNREADABLE):  # no file yet, or a damaged one: then the checkpoints say which model they are of
         return None
 
 
-def _may_be_of(checkpoints: Path, chosen: Model) -> bool:
-    """Whether nothing there is known to be of another model: of one that is not here, all but what the starter has learned."""
+def _may_be_of(checkpoints: Path, chosen: ModelSettings) -> bool:
+    """Whether the newest checkpoint may be this model's. For a model that is not here: whether it is not the starter's."""
     saved, base = checkpoint.glanced(checkpoints), _base(chosen)
-    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(Model())))
+    return saved is None or (checkpoint.is_of(saved, base) if base else not checkpoint.is_of(saved, _base(ModelSettings())))
 
 
-def _base(chosen: Model) -> str:
-    """Empty for a model that is not on this computer."""
+def _base(chosen: ModelSettings) -> str:
+    """The digest of a model; empty if it is not on this computer."""
     try:
         return checkpoint.base_of(folder_of(chosen))
     except (ModelError, OSError):  # opening it will report what is wrong
@@ -130,15 +129,17 @@ def _base(chosen: Model) -> str:
 
 
 def is_here(name: str) -> bool:
-    """Whether a model of the hub is complete on this computer; raises ModelError for what is no name."""
+    """Whether a model of the hub is complete on this computer. Raises ModelError if `name` cannot be one."""
     return hub_download.model_of(name, paths.models()).folder.is_dir()
 
 
 def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
-    """Do it in a thread that may be left behind in the middle of waiting for the network: it never keeps the engine alive."""
+    """Work in a daemon thread, which cannot keep the process alive while it waits for the network."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Path] = loop.create_future()
-    done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks for it after a stop
+    done.add_done_callback(
+        lambda ended: ended.cancelled() or ended.exception()
+    )  # after a stop nobody reads the error; asyncio would log it
 
     def settle(settled: Callable[[], None]) -> None:
         if not done.done():
@@ -147,7 +148,7 @@ def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
     def run() -> None:
         try:
             folder = work()
-        except BaseException as error:  # noqa: BLE001 - raised in the waiting task, which would otherwise wait for ever
+        except BaseException as error:  # noqa: BLE001 - raised in the task that waits, or it would wait for ever
             outcome = partial(done.set_exception, error)
         else:
             outcome = partial(done.set_result, folder)
@@ -158,38 +159,38 @@ def _start_thread(work: Callable[[], Path]) -> asyncio.Future[Path]:
     return done
 
 
-def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], away: Callable[[HubAway], None]) -> Path:
-    """Once the download of before, of an engine that started again in this process, has left the model alone; raises Stopped.
+def _fetch_with_retries(name: str, gate: PauseGate, fetch: Callable[[], Path], away: Callable[[HubUnavailable], None]) -> Path:
+    """Download once the thread of an earlier download of this model has ended. Raises Stopped.
 
-    A hub that is away is asked again, ever less often, unless `away` raises its error; it hears of it now and then.
+    If the hub is away, try again after ever longer waits. `away` is called now and then, and may raise the error instead.
     """
-    seconds, rested = 1, 0
+    seconds, attempts = 1, 0
     with DOWNLOAD_LOCKS[name]:
-        gate.rest(0.0)  # a pause holds it from the first piece on: whether there is such a model can be asked before
+        gate.sleep(0.0)  # raise Stopped; a pause suspends it from the first piece on, but may ask whether there is such a model
         while True:
             try:
                 return fetch()
-            except HubAway as error:
-                gate.rest(0.0)  # who was left meanwhile tells nothing more
-                if rested % AWAY_REPORT_EVERY == 0:
+            except HubUnavailable as error:
+                gate.sleep(0.0)  # raise Stopped: a thread that was left behind reports nothing
+                if attempts % AWAY_REPORT_EVERY == 0:
                     away(error)
                 log.debug("the hub is away, retry of %s in %d s: %s", name, seconds, error)
             for _ in range(seconds):
-                gate.rest(MAX_REST_SECONDS)
-                gate.hold()
-            rested += 1
+                gate.sleep(MAX_REST_SECONDS)
+                gate.wait_until_open()
+            attempts += 1
             seconds = min(MAX_AWAY_SECONDS, 2 * seconds)
 
 
-def _tell_away(name: str, publisher: EventPublisher, patient: bool, error: HubAway) -> None:
-    """Raises it where nobody knows whether there is such a model, and who has just chosen it is there to hear of it."""
+def _report_away(name: str, publisher: EventPublisher, patient: bool, error: HubUnavailable) -> None:
+    """Warn that the hub is away. Raise the error instead if no byte has come, and a person who has just chosen waits for it."""
     if not (patient or hub_download.is_begun(name, paths.models())):
         raise error
-    publisher.tell_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
+    publisher.publish_soon(events.Warned(title=error.title, advice="It is tried again by itself."))
 
 
 class _Progress:
-    """Tells how far a download is, and how long the rest takes at the pace since it began here; holds it to its limit."""
+    """Reports the progress of a download and the time that remains, at its pace so far; keeps it under the traffic limit."""
 
     def __init__(
         self,
@@ -205,14 +206,14 @@ class _Progress:
         self._gate = gate
         self._limit = limit
         self._here: int | None = None
-        self._owed, self._paid_at = 0.0, clock()  # bytes that came and were not rested off, when that was looked at
+        self._owed, self._paid_at = 0.0, clock()  # bytes beyond the limit, as of that time
         self._began: tuple[float, int] | None = None
         self._came_at = clock()
         self._reported = (0.0, 0)
 
     def __call__(self, here: int, total: int) -> None:
-        """Called by the downloading thread after every piece; waits while paused, raises Stopped when the engine ends."""
-        self._gate.rest(0.0)  # who was left meanwhile tells nothing more
+        """Called in the downloading thread after each piece. Waits during a pause; raises Stopped."""
+        self._gate.sleep(0.0)  # raise Stopped: a thread that was left behind reports nothing
         now = self._clock()
         if self._began is None:
             self._began = (now, here)
@@ -221,19 +222,19 @@ class _Progress:
         if now - self._reported[0] >= REPORT_SECONDS or (here - self._reported[1]) * 100 >= total:
             self._reported = (now, here)
             remaining = seconds_left(now - self._began[0], here - self._began[1], total - here)
-            self._publisher.tell_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=remaining))
+            self._publisher.publish_soon(events.Downloading(model=self._name, done=here, total=total, seconds_left=remaining))
         self._hold()
         self._owed += max(0, here - (here if self._here is None else self._here))
         self._here = here
         while (seconds := self._rest()) > 0:
-            self._gate.rest(seconds)
+            self._gate.sleep(seconds)
             self._hold()
         self._came_at = self._clock()
 
     def _hold(self) -> None:
-        """A pause is no part of the pace."""
+        """Wait during a pause, and leave it out of the pace."""
         before = self._clock()
-        self._gate.hold()
+        self._gate.wait_until_open()
         self._leave_out(self._clock() - before)
 
     def _leave_out(self, seconds: float) -> None:
@@ -242,7 +243,7 @@ class _Progress:
             self._began = (since + seconds, here)
 
     def _rest(self) -> float:
-        """For how long nothing more may come, as far as can be said now."""
+        """The seconds to wait for the traffic limit, at most `MAX_REST_SECONDS`; the limit may change until then."""
         now, limit = self._clock(), self._limit()
         self._owed = max(0.0, self._owed - limit * (now - self._paid_at)) if limit else 0.0
         self._paid_at = now
@@ -250,9 +251,9 @@ class _Progress:
 
 
 def seconds_left(elapsed: float, came: int, missing: int) -> float | None:
-    """None while too little has come to say so."""
+    """The seconds until a download ends; None before its first hundredth."""
     return missing * elapsed / came if came * 100 > came + missing else None
 
 
 def _warn(publisher: EventPublisher, what: str) -> None:
-    publisher.tell_soon(events.Warned(title=what, advice="It is downloaded again."))
+    publisher.publish_soon(events.Warned(title=what, advice="It is downloaded again."))

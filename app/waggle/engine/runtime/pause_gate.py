@@ -1,6 +1,6 @@
-"""The pause gate between two steps of a round: open while contributing, closed while paused; it raises Stopped at the end.
+"""The pause gate between two steps of a round: open while contributing, closed during a pause; it raises Stopped at the end.
 
-It is also where the policy thread rests, so that it works for some part of the time only.
+At the gate the policy thread also rests, if it may work for a share of the time only.
 """
 
 import threading
@@ -9,105 +9,106 @@ from collections.abc import Callable
 
 from waggle.core.errors import Stopped
 
-MIN_REST_SECONDS = 0.01  # seconds; less is saved up
-MAX_WORK_SECONDS = 60.0  # seconds between two calls that are made up for: nobody rests for an hour after one long step
-MAX_STRETCH_SECONDS = 600.0  # seconds between two calls that count: the clock of Windows goes on while a computer sleeps
+MIN_REST_SECONDS = 0.01  # shorter rests add up first: a system sleeps no shorter than a few milliseconds
+MAX_WORK_SECONDS = 60.0  # of one step that a rest makes up for: no rest of an hour after one long step
+MAX_STRETCH_SECONDS = 600.0  # of one step that count as work: on Windows the clock runs on while the computer sleeps
 
 
 class PauseGate:
-    """Called by the policy thread between steps; opened and closed from the engine's loop. Stopping is for good.
+    """The policy thread calls it between steps; the engine's loop opens and closes it. A stop is final.
 
-    `percent` of the time is worked, the rest is rested.
+    `percent` is the share of time that may be worked. `on_waiting` is called in the waiting thread.
     """
 
-    def __init__(self, waiting: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, on_waiting: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> None:
         self._percent = 100
-        self._counted = 0.0
+        self._counted_seconds = 0.0
         self._clock = clock
-        self._passed: float | None = None
-        self._owed = 0.0  # seconds of rest
-        self._changed = threading.Condition()
+        self._passed_at: float | None = None
+        self._owed_seconds = 0.0  # seconds of rest
+        self._condition = threading.Condition()
         self._closed = False
-        self._opened = 0  # how often: a waiting thread may wake only after the gate has closed again, and must then report again
+        self._times_opened = 0  # a count: a thread may wake only after the gate has closed again, and must then report again
         self._stopping = False
-        self._waiting = waiting
+        self._on_waiting = on_waiting
 
     @property
     def percent(self) -> int:
         return self._percent
 
-    @percent.setter
-    def percent(self, percent: int) -> None:
-        """It holds at once: a rest that was owed by what held before has an end."""
-        with self._changed:
+    def set_percent(self, percent: int) -> None:
+        """Apply another share at once: this ends a rest under the old one."""
+        with self._condition:
             self._percent = percent
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def __call__(self) -> None:
-        """Pass, or say that the policy thread is waiting and wait; raises Stopped when the engine ends."""
-        with self._changed:
+        """Pass the gate; while it is closed, report that the policy thread waits, and wait. Raises Stopped at a stop."""
+        with self._condition:
             self._rest()
             self._count()
             self._wait()
-            self._passed = self._clock()
+            self._passed_at = self._clock()
 
-    def hold(self) -> None:
-        """The same for who does no work of the policy thread's, as a download."""
-        with self._changed:
+    def wait_until_open(self) -> None:
+        """Wait while the gate is closed, in a thread whose work does not count, such as a download. Raises Stopped."""
+        with self._condition:
             self._wait()
 
     def _count(self) -> None:
-        """What was worked since the gate was passed; nothing more is, until it is passed again."""
-        self._counted, self._passed = self.seconds, None
+        """Add the work since the last pass; time counts as work again from the next pass on."""
+        self._counted_seconds, self._passed_at = self.worked_seconds, None
 
     def _wait(self) -> None:
         while self._closed and not self._stopping:
-            self._waiting()
-            times_opened = self._opened
-            self._changed.wait_for(lambda: self._stopping or self._opened != times_opened)  # noqa: B023 - called in this turn only
+            self._on_waiting()
+            times_opened = self._times_opened
+            self._condition.wait_for(lambda: self._stopping or self._times_opened != times_opened)  # noqa: B023 - called in this turn only
         if self._stopping:
             raise Stopped
 
     def _rest(self) -> None:
-        """Make up for the work since the gate was passed last; a pause, a stop or another percentage ends it early."""
-        if self._passed is None:
+        """Rest for the work since the last pass. A pause, a stop or another percentage ends the rest early."""
+        if self._passed_at is None:
             return
-        worked = min(MAX_WORK_SECONDS, self._clock() - self._passed)
-        self._owed += worked * (100 / self.percent - 1)
-        if self._owed >= MIN_REST_SECONDS:
+        worked = min(MAX_WORK_SECONDS, self._clock() - self._passed_at)
+        self._owed_seconds += worked * (100 / self.percent - 1)
+        if self._owed_seconds >= MIN_REST_SECONDS:
             percent_before = self.percent
-            self._changed.wait_for(lambda: self._stopping or self._closed or self.percent != percent_before, self._owed)
-            self._owed = 0.0
+            self._condition.wait_for(lambda: self._stopping or self._closed or self.percent != percent_before, self._owed_seconds)
+            self._owed_seconds = 0.0
 
-    def rest(self, seconds: float) -> None:
-        """Let some time pass in which nothing is worked; raises Stopped as soon as the engine ends."""
-        with self._changed:
+    def sleep(self, seconds: float) -> None:
+        """Let time pass that does not count as work. Raises Stopped as soon as the engine stops."""
+        with self._condition:
             self._count()
-            if self._changed.wait_for(lambda: self._stopping, seconds):
+            if self._condition.wait_for(lambda: self._stopping, seconds):
                 raise Stopped
 
     @property
-    def seconds(self) -> float:
-        """For how long the policy thread has worked and rested; a pause is neither, nor is a night's sleep."""
-        with self._changed:
-            return self._counted + (0.0 if self._passed is None else min(MAX_STRETCH_SECONDS, self._clock() - self._passed))
+    def worked_seconds(self) -> float:
+        """The seconds that the policy thread has worked and rested. Pauses and the computer's sleep do not count."""
+        with self._condition:
+            return self._counted_seconds + (
+                0.0 if self._passed_at is None else min(MAX_STRETCH_SECONDS, self._clock() - self._passed_at)
+            )
 
     @property
     def closed(self) -> bool:
         return self._closed
 
     def close(self) -> None:
-        with self._changed:
+        with self._condition:
             self._closed = True
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def open(self) -> None:
-        with self._changed:
+        with self._condition:
             self._closed = False
-            self._opened += 1
-            self._changed.notify_all()
+            self._times_opened += 1
+            self._condition.notify_all()
 
     def stop(self) -> None:
-        with self._changed:
+        with self._condition:
             self._stopping = True
-            self._changed.notify_all()
+            self._condition.notify_all()

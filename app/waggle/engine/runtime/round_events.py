@@ -1,4 +1,4 @@
-"""Turns what a round yields into the events a window reads."""
+"""Converts the stages of a round into events for the window."""
 
 import math
 from collections import Counter
@@ -11,23 +11,22 @@ from waggle.network.identity.keys import name_of
 from waggle.protocol import events
 from waggle.protocol.json_lines import LONGEST_SHOWN
 from waggle.sapo import stages
-from waggle.sapo.first_success import Aha
+from waggle.sapo.first_success import FirstSuccess
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question
 from waggle.tasks.rollout_group import RIGHT, Group, JudgedGroup
 
-MAX_EVENT_CHARACTERS = (
-    600_000  # of all texts of one event: a line of it, and one of a State full of cards, stay well below wire.MAX_LINE
-)
+# Of all texts of one event. The line of such an event, and of a State full of such cards, stays well below json_lines.MAX_LINE.
+MAX_EVENT_CHARACTERS = 600_000
 
 
 def key_of(group: Group) -> str:
-    """The same group has the same key in every event: the end of its origin's id, and its question."""
+    """The key of a group, the same in every event: the end of its origin's id, and its question."""
     return f"{group.origin[-6:].hex()}/{group.id.dataset}/{group.id.epoch}/{group.id.index}"
 
 
 class Titles:
-    """What a charter calls its specialties."""
+    """The titles of a charter's specialties by dataset."""
 
     def __init__(self, charter: Charter) -> None:
         self._titles = {specialty.dataset: specialty.title for specialty in charter.specialties}
@@ -46,12 +45,12 @@ def judged(stage: stages.Judged, titles: Titles) -> events.GroupsJudged:
 
 
 def text_limit(texts: int) -> int:
-    """The characters that are told of each of so many texts of one event: no stranger makes a line that nobody can read."""
+    """The characters of each text in an event with so many texts: peers' texts must not make a line too long to read."""
     return min(LONGEST_SHOWN, MAX_EVENT_CHARACTERS // max(1, texts))
 
 
 def judged_groups(groups: Sequence[JudgedGroup], titles: Titles) -> tuple[events.ShownGroup, ...]:
-    """Judged groups of one event as a person sees them."""
+    """Judged groups for one event, as a person sees them."""
     most = text_limit(sum(1 + len(group.verdicts) for group in groups))
     return tuple(_judged(group, titles, most) for group in groups)
 
@@ -82,7 +81,7 @@ def gathered(stage: stages.Gathered) -> events.GroupsGathered:
 
 
 def learned(stage: stages.Learned, own: stages.Judged, step: int) -> events.PolicyUpdated:
-    """`own` is what was written in the same round."""
+    """`own` are the local completions of the same round."""
     lessons = tuple(events.Lesson(key=key_of(lesson.group.group), effects=lesson.effects) for lesson in stage.lessons)
     return events.PolicyUpdated(round=stage.round, step=step, metrics=_metrics(stage, own), lessons=lessons)
 
@@ -111,8 +110,8 @@ def summary(
     )
 
 
-def aha(first_success: Aha, at: float, titles: Titles) -> events.Aha:
-    """A first success as a person reads it."""
+def aha(first_success: FirstSuccess, at: float, titles: Titles) -> events.Aha:
+    """A first success for an event."""
     specialty = titles[first_success.dataset]
     if first_success.learned_from is None:
         return events.Aha(round=first_success.round, at=at, specialty=specialty)
@@ -142,5 +141,5 @@ def _metrics(stage: stages.Learned, own: stages.Judged) -> events.Metrics:
             "gradient_norm": stage.metrics.gradient_norm,
             "external_share": stage.external_share,
         }
-    # of a model that computes no numbers: JSON has none for them either, and a line that says null is not heard
+    # A broken model computes NaN or infinity. JSON has neither: they become null, and such a line cannot be decoded.
     return events.Metrics(**{name: value if math.isfinite(value) else 0.0 for name, value in values.items()})

@@ -1,4 +1,4 @@
-"""The parts of starting up, in the order in which a window shows them."""
+"""The parts of startup, in the order in which a window shows them."""
 
 PARTS = (
     "Looking for the model", "Starting the answer checker", "Loading the model", "Restoring the last checkpoint",

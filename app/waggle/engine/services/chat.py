@@ -1,4 +1,4 @@
-"""Chat: a message goes to the current model and to an earlier snapshot of it. Nothing of it is stored, shared or learned."""
+"""Chat: the current model and an earlier snapshot of it answer a message. Nothing of it is stored, shared or learned."""
 
 import asyncio
 import threading
@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 from waggle.core.errors import EngineError, Stopped, WaggleError
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.tokenizer import Tokenizer
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.protocol import commands, events_chat
 from waggle.protocol.events_chat import Reply, Turn
-from waggle.rl.batch import Ids, SampleParams
+from waggle.rl.batch import Ids, SamplingParams
 from waggle.rl.random_streams import uniforms
 
-MAX_REPLY_TOKENS = 256  # tokens of one reply, of a model that was taught to chat
-MAX_CONTEXT_TOKENS = 2048  # tokens that are read at a time, at most, whatever a model says it can
-GROWTH_SECONDS = 0.1
-THREADS = ThreadPoolExecutor(2, thread_name_prefix="talk")  # as long as the process lasts: MLX keeps memory for each one ever
-PAIR_LOCK = threading.Lock()  # whoever gets one of them gets the other one next
+MAX_REPLY_TOKENS = 256  # of a model that was trained to chat
+MAX_CONTEXT_TOKENS = 2048  # of prompt and reply, also for models that could read more
+GROWTH_SECONDS = 0.1  # between two events of a growing reply
+THREADS = ThreadPoolExecutor(2, thread_name_prefix="talk")  # for the life of the process: MLX never frees a thread's memory
+PAIR_LOCK = threading.Lock()  # around both submissions of a turn: two turns must not get one thread each and wait for another
 
 
 class TurnTaking:
-    """Two that write in turn, a step each: together they take no more of this computer than one, and none is far ahead."""
+    """Lets two writers take turns, step by step: together they load the computer like one, and neither gets far ahead."""
 
     def __init__(self) -> None:
         self._passed = threading.Condition()
@@ -41,7 +41,7 @@ class TurnTaking:
 
     @contextmanager
     def writing(self, me: int) -> Iterator[None]:
-        """From my first step to my last."""
+        """Context from this writer's first step to its last."""
         with self._passed:
             self._passed.wait_for(lambda: self._next == me)
         try:
@@ -52,7 +52,7 @@ class TurnTaking:
                 self._pass(me)
 
     def step(self, me: int) -> None:
-        """The other one's step, while there is another."""
+        """Let the other writer take a step, if it has not finished."""
         with self._passed:
             self._pass(me)
             self._passed.wait_for(lambda: self._next == me)
@@ -64,153 +64,156 @@ class TurnTaking:
 
 @dataclass(frozen=True)
 class ReplyProgress:
-    """Reports a reply while it is being written. Only the thread that writes the reply may use it."""
+    """Publishes a turn while its two replies grow. Each thread changes its own reply only."""
 
     command: commands.Say
-    tell: Callable[[events_chat.TurnGrew], object]
-    training: Training  # how both models are loaded
+    publish: Callable[[events_chat.TurnGrew], object]
+    training: TrainingMode  # how both models are loaded
     left_out: int
     replies: list[Reply]
     _reported_at: list[float] = field(default_factory=lambda: [0.0])
 
-    def grew(self, side: int, text: str) -> None:
+    def update(self, side: int, text: str) -> None:
         self.replies[side] = replace(self.replies[side], text=text)
         if time.monotonic() - self._reported_at[0] >= GROWTH_SECONDS:
             self._reported_at[0] = time.monotonic()
-            self.tell(self.event())
+            self.publish(self.event())
 
     def event(self, *, finished: bool = False, stopped: bool = False) -> events_chat.TurnGrew:
         now, before = self.replies
         turn = Turn(words=self.command.words, replies=(now, before), left_out=self.left_out, finished=finished, stopped=stopped)
-        return events_chat.TurnGrew(said=self.command.id, number=self.command.number, turn=turn)
+        return events_chat.TurnGrew(command_id=self.command.id, number=self.command.number, turn=turn)
 
 
 @dataclass
 class ChatService:
-    """Obeys the commands about a conversation, of which there is one. A model that was never taught to chat is asked as it was
-    trained, with `prompt_for`, each message by itself, and answers in as many tokens as there."""
+    """Obeys the commands about the one conversation.
 
-    moments: Snapshots
+    A model that was never trained to chat gets each message alone, in the prompt of its training (`prompt_for`), and answers in
+    as many tokens as in training.
+    """
+
+    snapshots: Snapshots
     prompt_for: Callable[[str], str]
-    longest: int  # tokens of an answer in training
-    tell: Callable[[events_chat.TurnGrew], None]
-    _hushed: threading.Event | None = field(default=None, init=False)
-    _cleared: bool = field(default=False, init=False)  # while an answer was written: nobody waits for it
+    max_new: int  # tokens of a completion in training
+    publish: Callable[[events_chat.TurnGrew], None]
+    _stop_requested: threading.Event | None = field(default=None, init=False)
+    _cleared: bool = field(default=False, init=False)  # while a reply was written: it must not reappear
 
     async def obey(self, command: commands.TalkCommand) -> tuple[events_chat.TalkEvent, ...]:
-        """Raises WaggleError for what cannot be said."""
+        """Obey, and return the events for the sender. Raises WaggleError for what cannot be answered."""
         match command:
             case commands.OfferTalk():
                 return (await asyncio.to_thread(self._offer),)
             case commands.Say():
                 return await self._say(command)
             case commands.Hush():
-                self._hush()
+                self._stop()
                 return ()
             case commands.ClearTalk():
-                self._hush()
+                self._stop()
                 self._cleared = True
                 return (events_chat.TalkCleared(),)
             case _:
                 assert_never(command)
 
-    def _hush(self) -> None:
-        if self._hushed is not None:
-            self._hushed.set()
+    def _stop(self) -> None:
+        if self._stop_requested is not None:
+            self._stop_requested.set()
 
     def _offer(self) -> events_chat.TalkOffered:
-        taught = load_tokenizer(self.moments.folder).taught_to_chat
-        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.moments.available()), taught=taught)
+        taught = load_tokenizer(self.snapshots.folder).taught_to_chat
+        return events_chat.TalkOffered(moments=tuple(snapshot.rounds for snapshot in self.snapshots.available()), taught=taught)
 
     async def _say(self, command: commands.Say) -> tuple[events_chat.TurnGrew, ...]:
         if not command.words.strip():
             raise EngineError("There is nothing to answer.", "Write something first.")
-        if self._hushed is not None:
+        if self._stop_requested is not None:
             raise EngineError("An answer is still being written.", "Wait for it, or stop it.")
-        hushed = self._hushed = threading.Event()
+        stop_requested = self._stop_requested = threading.Event()
         self._cleared = False
         try:
             loop = asyncio.get_running_loop()
-            grew = lambda event: loop.call_soon_threadsafe(self._grew, event)  # noqa: E731 - from the threads that write
-            last_event = await asyncio.to_thread(self._answer, command, hushed, grew)
+            on_growth = lambda event: loop.call_soon_threadsafe(self._publish_growth, event)  # noqa: E731 - from the threads that write
+            last_event = await asyncio.to_thread(self._answer, command, stop_requested, on_growth)
             return () if self._cleared else (last_event,)
         finally:
-            self._hushed = None
+            self._stop_requested = None
 
-    def _grew(self, event: events_chat.TurnGrew) -> None:
-        """What was on its way when the conversation was cleared would begin it anew."""
+    def _publish_growth(self, event: events_chat.TurnGrew) -> None:
+        """Publish growth, except after the conversation was cleared: an event on its way would begin it anew."""
         if not self._cleared:
-            self.tell(event)
+            self.publish(event)
 
     def _answer(
-        self, command: commands.Say, hushed: threading.Event, grew: Callable[[events_chat.TurnGrew], object]
+        self, command: commands.Say, stop_requested: threading.Event, on_growth: Callable[[events_chat.TurnGrew], object]
     ) -> events_chat.TurnGrew:
-        training = self.moments.require_room(2)
-        snapshots = self.moments.available()
+        training = self.snapshots.require_room(2)
+        snapshots = self.snapshots.available()
         then = next((snapshot for snapshot in snapshots if snapshot.rounds == command.before), None)
         if then is None:
             raise EngineError(f"The model after {command.before} rounds is not kept any more.", "Choose another moment.")
         sides = (snapshots[-1], then)
         prompts, left_out = self._prompts(command)
         replies = [Reply(rounds=snapshot.rounds) for snapshot in sides]
-        telling, turns = ReplyProgress(command, grew, training, left_out, replies), TurnTaking()
+        progress, turns = ReplyProgress(command, on_growth, training, left_out, replies), TurnTaking()
 
         def write(side: int) -> bool:
             with turns.writing(side):
-                return self._write(side, sides[side], prompts[side], telling, lambda: turns.step(side), hushed)
+                return self._write(side, sides[side], prompts[side], progress, lambda: turns.step(side), stop_requested)
 
         with PAIR_LOCK:
             written = [THREADS.submit(write, side) for side in (0, 1)]
         wait(written)
-        whole = [each.result() for each in written]
-        return telling.event(finished=True, stopped=not all(whole))
+        finished = [future.result() for future in written]
+        return progress.event(finished=True, stopped=not all(finished))
 
     def _write(
         self,
         side: int,
-        moment: ModelSnapshot,
+        snapshot: ModelSnapshot,
         prompt: Ids,
-        telling: ReplyProgress,
+        progress: ReplyProgress,
         step: Callable[[], None],
-        hushed: threading.Event,
+        stop_requested: threading.Event,
     ) -> bool:
-        """One model's reply; False where it was hushed. What ends one of the two ends the other."""
+        """Write one model's reply; return False if it was stopped. A failure of one reply stops the other."""
 
         def pause_point() -> None:
             step()
-            self.moments.pause_point()
-            if hushed.is_set():
+            self.snapshots.pause_point()
+            if stop_requested.is_set():
                 raise Stopped
 
         try:
-            with self.moments.opened(moment, telling.training) as opened:
+            with self.snapshots.open(snapshot, progress.training) as opened:
                 tokenizer, count = opened.tokenizer, self._count(opened.tokenizer)
 
                 def watch(ids: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
-                    telling.grew(side, _text(tokenizer, ids[0, : lengths[0]], ended=bool(ended[0])))
+                    progress.update(side, _text(tokenizer, ids[0, : lengths[0]], ended=bool(ended[0])))
 
-                noise = uniforms(zlib.crc32(telling.command.words.encode()), "held_out", telling.command.number, 1, 1, count)
-                params = SampleParams(
+                noise = uniforms(zlib.crc32(progress.command.words.encode()), "held_out", progress.command.number, 1, 1, count)
+                params = SamplingParams(
                     max_new=count, stop=tokenizer.stop, temperature=LOW_TEMPERATURE, pause_point=pause_point, watch=watch
                 )  # fmt: skip
                 ((reply,),) = opened.policy.sample([prompt], noise, params)
                 text = _text(tokenizer, reply.tokens, ended=reply.ended)
-                telling.replies[side] = Reply(rounds=moment.rounds, text=text, ended=reply.ended)
-        except Stopped:  # what was said so far stays
+                progress.replies[side] = Reply(rounds=snapshot.rounds, text=text, ended=reply.ended)
+        except Stopped:  # the text so far stays
             return False
-        except WaggleError:  # it is told instead of both
-            hushed.set()
+        except WaggleError:  # the error is the answer to the command
+            stop_requested.set()
             raise
         return True
 
     def _count(self, tokenizer: Tokenizer) -> int:
-        """Tokens that a reply may have."""
-        return MAX_REPLY_TOKENS if tokenizer.taught_to_chat else self.longest
+        """The most tokens of a reply."""
+        return MAX_REPLY_TOKENS if tokenizer.taught_to_chat else self.max_new
 
     def _prompts(self, command: commands.Say) -> tuple[tuple[Ids, Ids], int]:
-        """What each of the two reads, and how many turns before are left out for want of room. Raises EngineError, ModelError."""
-        tokenizer = load_tokenizer(self.moments.folder)
-        room = min(MAX_CONTEXT_TOKENS, model_config.read(self.moments.folder).max_position_embeddings) - self._count(tokenizer)
+        """The prompts of the two models, and how many earlier turns do not fit into them. Raises EngineError and ModelError."""
+        tokenizer = load_tokenizer(self.snapshots.folder)
+        room = min(MAX_CONTEXT_TOKENS, model_config.read(self.snapshots.folder).max_position_embeddings) - self._count(tokenizer)
         words = command.words if tokenizer.taught_to_chat else self.prompt_for(command.words)
         earlier = command.earlier if tokenizer.taught_to_chat else ()
         for first in range(len(earlier) + 1):
@@ -221,10 +224,10 @@ class ChatService:
 
 
 def _messages(earlier: Sequence[Turn], words: str, side: int) -> list[str]:
-    """All that a person and one of the two said, in turn."""
+    """The messages of the person and of one of the two models, alternating."""
     return [message for turn in earlier for message in (turn.words, turn.replies[side].text)] + [words]
 
 
 def _text(tokenizer: Tokenizer, ids: Ids, *, ended: bool) -> str:
-    """Without the stop token, a character of which only a part is written, and what is too long to be told."""
+    """Decode a reply without its stop token and without an incomplete character at its end; cut it to LONGEST_REPLY."""
     return tokenizer.decode(ids[:-1] if ended else ids).rstrip("\ufffd")[: events_chat.LONGEST_REPLY]

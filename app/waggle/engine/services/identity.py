@@ -1,4 +1,4 @@
-"""The person behind a node: what was contributed day by day, and the identity backed up, checked and put back."""
+"""The person behind a node: contributions day by day, and backups of the identity: write, check and restore."""
 
 import asyncio
 import os
@@ -18,13 +18,13 @@ EMPTY_DAY = events_identity.Day(date="1970-01-01", rounds=0, answers=0)
 
 
 class IdentityService:
-    """Obeys the commands about the person. `again` makes the engine start again, as somebody else perhaps."""
+    """Obeys the commands about the person. `restart` restarts the engine, which then has the identity of the file."""
 
     def __init__(self, home: paths.Home, restart: Callable[[str], None]) -> None:
         self._home, self._restart = home, restart
 
     async def obey(self, command: commands.PersonCommand) -> tuple[events_identity.PersonEvent, ...]:
-        """Raises IdentityError for what cannot be done; then nothing was changed."""
+        """Obey, and return the events for the sender. Raises IdentityError for what cannot be done; then nothing has changed."""
         match command:
             case commands.QueryDays():
                 return (await asyncio.to_thread(self._days),)
@@ -44,24 +44,24 @@ class IdentityService:
                 assert_never(command)
 
     def days(self) -> tuple[events_identity.Day, ...]:
-        """Every day on which something was contributed, oldest first, with whichever model."""
+        """Every day with a contribution, oldest first, of all models together."""
         return self._days_and_newest()[0]
 
     def _days(self) -> events_identity.DaysTold:
-        """Adding up many rounds takes a while; it does not wait for rounds that are written meanwhile."""
+        """Add up the days. That may take a while, and does not block rounds that are stored meanwhile."""
         days, newest = self._days_and_newest()
         met = [standing for standing in reputation_file.read(self._home.reputation) or () if standing.taken or standing.received]
         return events_identity.DaysTold(
             days=days[-366:],
             all=_sum(days),
             used_by=sum(standing.taken > 0 for standing in met),
-            taken=sum(standing.taken for standing in met),
+            groups_pulled=sum(standing.taken for standing in met),
             met=len(met),
             newest=newest,
         )
 
     def _days_and_newest(self) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
-        """All days, those of models that were trained here at other times too; and the last round of now that is in them."""
+        """The days of all models of this home, and the newest round of the current model that they include."""
         root = self._home.root
         others = {root / "history.sqlite", *root.glob("models/*/history.sqlite")} - {self._home.model.history}
         own, newest = days_of(self._home.model.history)
@@ -89,7 +89,7 @@ def _path(text: str) -> Path:
 
 
 def _merged(parts: Sequence[tuple[events_identity.Day, ...]]) -> tuple[events_identity.Day, ...]:
-    """Each date once, oldest first."""
+    """Days with the same date added up, oldest first."""
     by_date: dict[str, list[events_identity.Day]] = {}
     for day in (day for part in parts for day in part):
         by_date.setdefault(day.date, []).append(day)

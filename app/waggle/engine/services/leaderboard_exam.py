@@ -1,6 +1,6 @@
-"""The leaderboard exam: the model answers it at most once an epoch, in at most a fiftieth of the time, and publishes its answers.
+"""The leaderboard exam: the model answers it at most once an epoch, in at most 2 % of the time, and publishes its answers.
 
-Only where a person chose to take part. It happens between two rounds, in the policy thread: what holds rounds back holds it too.
+It takes place only if the person chose so, between two rounds in the policy thread, so that a pause holds it, too.
 """
 
 import time
@@ -11,20 +11,20 @@ from waggle.core.errors import CharterError
 from waggle.engine.runtime.pause_gate import PauseGate
 from waggle.network.leaderboard.exchange import AnswerSheetExchange
 from waggle.sapo import evaluation
-from waggle.sapo.stages import Node, Rules
+from waggle.sapo.stages import Node, RoundSettings
 from waggle.tasks.questions import epoch_at
 from waggle.tasks.rollout_group import RIGHT, Completion
 
-REST_FACTOR = 50.0  # rest this many times as long as answering took
-UNANSWERED = Completion(text="", ended=False)  # what the model cannot read whole: a sheet has one answer to each question
+REST_FACTOR = 50.0  # until the next exam, times the duration of this one: 2 % of the time
+UNANSWERED = Completion(text="", ended=False)  # to a question beyond the model's context: a sheet has a completion for each
 
 
 @dataclass
 class LeaderboardExam:
-    """Belongs to the policy thread."""
+    """Used in the policy thread only."""
 
     node: Node
-    rules: Rules
+    rules: RoundSettings
     leaderboard: AnswerSheetExchange
     gate: PauseGate
     clock: Callable[[], float] = time.time
@@ -32,18 +32,18 @@ class LeaderboardExam:
     _rests_until: float = field(default=0.0, init=False)
 
     def __call__(self, number: int, learned: int) -> None:
-        """Answer where that is due: after so many rounds, trained on so many groups of peers. Raises Stopped."""
+        """Answer the exam if it is due, after `number` rounds and `learned` external groups in training. Raises Stopped."""
         epoch = epoch_at(self.clock())
         if not self.leaderboard.enabled or epoch == self._epoch or time.monotonic() < self._rests_until:
             return
-        self._epoch, began = epoch, self.gate.seconds
+        self._epoch, began = epoch, self.gate.worked_seconds
         try:
             questions = self.leaderboard.exams.of(epoch).questions
-        except CharterError:  # a question that cannot be made here: it is asked of nobody who has this charter
+        except CharterError:  # a question cannot be generated: nobody under this charter can answer it
             return
         items = evaluation.answered(number, self.node, self.rules, questions, purpose="exam", pause_point=self.gate)
         right = sum(verdict.reward >= RIGHT for verdict in self.node.verifier.judge(items))
         answers_by_question = dict(items)
         answers = [answers_by_question.get(question, UNANSWERED) for question in questions]
         self.leaderboard.publish(epoch, number, learned, self.node.model, answers, right)
-        self._rests_until = time.monotonic() + REST_FACTOR * (self.gate.seconds - began)  # a pause in between is no answering
+        self._rests_until = time.monotonic() + REST_FACTOR * (self.gate.worked_seconds - began)  # without pauses in between

@@ -1,6 +1,6 @@
-"""Models: those on this computer. One is chosen and trained, each keeps what it has learned, and any can be exported.
+"""Models on this computer: lists, chooses, removes and exports them. Each keeps what it has learned.
 
-What is trained of a model stands in the home itself, or, for those chosen later, in a folder of their own below it.
+The training of a home's first model is stored in the home itself, that of other models in folders of their own below it.
 """
 
 import asyncio
@@ -19,49 +19,54 @@ from msgspec import structs
 
 from waggle.core import paths
 from waggle.core.errors import EngineError, ExportError, ModelError, VerifierError
-from waggle.core.settings import Model, Settings, Value
-from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
+from waggle.core.settings import ModelSettings, Settings, Value
 from waggle.engine.runtime import model_source
+from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_MODEL, UndoStep
 from waggle.engine.services import export as exporting
 from waggle.models.storage import checkpoint, export, hub_cache, hub_download
-from waggle.protocol import commands
-from waggle.protocol import events_models as events_models
+from waggle.protocol import commands, events_models
 
-Restart = Callable[[str, Callable[[], object]], None]  # the reason, and how to take it back where it cannot be done
-NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierError)  # of one that was chosen before a start
+Restart = Callable[[str, Callable[[], object]], None]  # takes the reason, and how to undo the choice if it fails
+NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_MODEL, *NOT_CAUSED_BY_EITHER, VerifierError)  # of a choice before this start
 WHERE_TO_CHOOSE = "Choose another on the page Swarms, under Models."
 PROGRESS_STAYS = "What this model has learned is kept."
-Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # of settings; what is returned takes it back
+Change = Callable[[Mapping[str, Value]], Callable[[], object]]  # changes settings; returns how to undo that
+Fits = Callable[[Path], str]  # see model_fit.fit_sentence
 
-Fits = Callable[[Path], str]  # whether the model in a folder fits this computer, in a sentence
 
-
-def undo_steps(home: paths.Home, chosen: Model, change: Change) -> list[UndoStep]:
-    """At a start: to the model that a round was played with last, and from that one, where it is here no more, to the starter."""
-    known, now = model_source.read_record(home), _plain(chosen)
+def undo_steps(home: paths.Home, chosen: ModelSettings, change: Change) -> list[UndoStep]:
+    """At the start: how to go back to the model that played a round last; if that one is gone, to the starter."""
+    known, now = model_source.read_record(home), _without_training_mode(chosen)
     if known is None or known.before is None:
         return []
     if known.before != now:
-        return [UndoStep(partial(change, _named(known.before)), NOT_CAUSED_BY_CHOICE, _instead(known.before), settles=True)]
+        return [
+            UndoStep(
+                partial(change, _as_settings(known.before)),
+                NOT_CAUSED_BY_CHOICE,
+                _undo_message(known.before),
+                replaces_advice=True,
+            )
+        ]
     try:
         model_source.folder_of(now)
     except ModelError:
-        says = f"{_instead(Model())} {PROGRESS_STAYS}"
-        return [UndoStep(partial(change, _named(Model())), NOT_CAUSED_BY_CHOICE, says, settles=True)]
+        says = f"{_undo_message(ModelSettings())} {PROGRESS_STAYS}"
+        return [UndoStep(partial(change, _as_settings(ModelSettings())), NOT_CAUSED_BY_CHOICE, says, replaces_advice=True)]
     return []
 
 
-def _instead(other: Model) -> str:
-    """Said of the one that the settings name by then: that the failure advises to mend them leads nowhere."""
-    return f"{'The starter' if other == Model() else _words(other)} is trained instead. {WHERE_TO_CHOOSE}"
+def _undo_message(other: ModelSettings) -> str:
+    """The message after an undo. It replaces the advice to change settings, which name the other model by then."""
+    return f"{'The starter' if other == ModelSettings() else _display_name(other)} is trained instead. {WHERE_TO_CHOOSE}"
 
 
-def _plain(chosen: Model) -> Model:
-    """Which it is; how it is trained is no matter."""
-    return Model(name=chosen.name, folder=chosen.folder)
+def _without_training_mode(chosen: ModelSettings) -> ModelSettings:
+    """The model's name and folder only, to compare models whatever their training mode."""
+    return ModelSettings(name=chosen.name, folder=chosen.folder)
 
 
-def _named(model: Model) -> dict[str, Value]:
+def _as_settings(model: ModelSettings) -> dict[str, Value]:
     return {"model.name": model.name or None, "model.folder": model.folder or None}
 
 
@@ -71,18 +76,18 @@ class ModelService:
     def __init__(
         self, home: paths.Home, chosen: Settings, change: Change, restart: Restart, fits: Future[Fits] | None = None
     ) -> None:
-        """`fits` is completed once this computer has been measured, in any thread."""
+        """`fits` is completed in some thread once this computer has been measured."""
         self._home, self._change, self._restart = home, change, restart
-        self._chosen = self._next = _plain(chosen.model)  # the latter after the next start
+        self._chosen = self._next = _without_training_mode(chosen.model)  # the latter is for the next start
         self._fits = fits or Future()
 
     async def obey(self, command: commands.ModelCommand) -> tuple[events_models.ModelEvent, ...]:
-        """Raises WaggleError for what cannot be done; then nothing was changed."""
+        """Obey, and return the events for the sender. Raises WaggleError for what cannot be done; then nothing has changed."""
         match command:
             case commands.ListModels():
                 return (await asyncio.to_thread(self._list),)
             case commands.ChooseModel():
-                self._choose(Model(name=command.name, folder=command.folder))
+                self._choose(ModelSettings(name=command.name, folder=command.folder))
                 return ()
             case commands.RemoveModel():
                 await asyncio.to_thread(self._remove, command.name)
@@ -92,13 +97,13 @@ class ModelService:
             case _:
                 assert_never(command)
 
-    def begun(self) -> None:
-        """A round was played: this is the model that others are left for where they cannot be had."""
-        with suppress(ModelError):  # the disk is full: what was before stays the way back
-            self._write_down(self._chosen)
+    def mark_played(self) -> None:
+        """Note that a round was played: a later choice that fails is undone to this model."""
+        with suppress(ModelError):  # a full disk: a failed choice is undone to the model before
+            self._write_record(self._chosen)
 
     def _list(self) -> events_models.ModelsTold:
-        chosen = [Model(), *([self._chosen] if self._chosen.folder else [])]
+        chosen = [ModelSettings(), *([self._chosen] if self._chosen.folder else [])]
         here = [*chosen, *_downloaded(paths.models())]
         if self._chosen.name and self._chosen not in here:
             here.append(self._chosen)
@@ -107,13 +112,15 @@ class ModelService:
             models=tuple(self._describe(model) for model in here), cache=str(paths.models()), free=shutil.disk_usage(place).free
         )  # fmt: skip
 
-    def _describe(self, model: Model) -> events_models.ModelShown:
+    def _describe(self, model: ModelSettings) -> events_models.ModelShown:
         finished, folder = True, Path(os.path.expanduser(model.folder)) if model.folder else paths.starter()
         if model.name:
             known = hub_download.model_of(model.name, paths.models())
             finished = known.folder.is_dir()
             folder = known.folder if finished else known.unfinished
-        elsewhere = model_source.read_record(self._home) is None and model != self._chosen  # nothing was ever switched
+        elsewhere = (
+            model_source.read_record(self._home) is None and model != self._chosen
+        )  # no model was ever chosen here, so no other has training
         return events_models.ModelShown(
             kind="hub" if model.name else "folder" if model.folder else "starter",
             name=model.name,
@@ -125,22 +132,22 @@ class ModelService:
             fit=self._fits.result()(folder) if self._fits.done() else "",
         )
 
-    def _choose(self, model: Model) -> None:
+    def _choose(self, model: ModelSettings) -> None:
         if model == self._chosen == self._next:
             raise EngineError("This model is trained already.")
         if model.name:
             hub_download.model_of(model.name, paths.models())
         else:
             model_source.folder_of(model)
-        self._write_down(None)
-        back = self._change(_named(model))
+        self._write_record(None)
+        back = self._change(_as_settings(model))
         self._next = model
-        self._restart(f"Going on with {_words(model)}.", back)
+        self._restart(f"Going on with {_display_name(model)}.", back)
 
-    def _write_down(self, before: Model | None) -> None:
-        """What lies in the home itself is the first one's, whatever is chosen later."""
+    def _write_record(self, before: ModelSettings | None) -> None:
+        """Update `models.json`. The home's own training stays that of its first model, whatever is chosen later."""
         known = model_source.read_record(self._home)
-        if known is None and self._home.model_root is not None:  # it is another's, nobody knows whose
+        if known is None and self._home.model_root is not None:  # the home's own training is of an unknown other model
             return
         first = known or model_source.ModelRecord(folder=self._chosen.folder, name=self._chosen.name)
         now = structs.replace(first, before=before or first.before)
@@ -174,19 +181,19 @@ class ModelService:
 def _size(path: Path) -> int:
     try:
         status = path.stat()
-    except OSError:  # a download moves its files, also while they are counted
+    except OSError:  # a download moves its files while they are counted
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _downloaded(cache: Path) -> list[Model]:
-    """What of the hub is here, whole or begun."""
+def _downloaded(cache: Path) -> list[ModelSettings]:
+    """The models of the hub on this computer, complete or not."""
     names = set()
     for folder in cache.glob("*/*"):
         if folder.is_dir():
             names.add(f"{folder.parent.name}/{folder.name.removeprefix(hub_cache.UNFINISHED)}")
-    return [Model(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
+    return [ModelSettings(name=name) for name in sorted(names) if hub_download.NAME.fullmatch(name)]
 
 
-def _words(chosen: Model) -> str:
+def _display_name(chosen: ModelSettings) -> str:
     return chosen.name or (Path(chosen.folder).name if chosen.folder else "the starter")

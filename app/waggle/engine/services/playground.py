@@ -1,6 +1,6 @@
-"""Trying: a question is put to the model as it is now and as it was, beside what a person answers. Trains nothing here.
+"""The playground: the current model, earlier snapshots and the person answer the same question. Nothing of it is trained on here.
 
-What a person wrote is shared only where the settings say so, in a group of its own beside answers of the model of now.
+A person's answer is shared only if the settings allow it, in a group of its own beside completions of the current model.
 """
 
 import asyncio
@@ -13,38 +13,38 @@ from typing import assert_never
 from waggle.core.errors import EngineError
 from waggle.engine.runtime import round_events
 from waggle.engine.services.snapshots import LOW_TEMPERATURE, ModelSnapshot, Snapshots
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.network.messages.rollout_record import oldest_epoch
 from waggle.protocol import commands, events_playground
 from waggle.protocol.events import ShownCompletion
-from waggle.rl.batch import SampleParams
+from waggle.rl.batch import SamplingParams
 from waggle.rl.random_streams import uniforms
-from waggle.sapo.stages import Node, Rules, completion_of
+from waggle.sapo.stages import Node, RoundSettings, completion_of
 from waggle.tasks.questions import Question, QuestionId, epoch_at, seed_of, split_of
 from waggle.tasks.rollout_group import RIGHT, Completion, Group, JudgedGroup, Verdict
 from waggle.tasks.sandbox.verifier import batched
 
-MAX_SNAPSHOTS = 8  # moments
-SEARCHED_QUESTIONS = 256  # questions among which a reserved one is looked for
-BATCH_SIZE = 16  # of them made in one request
-SEED_RANGE = 1 << 20  # of the seeds that numbers stand for
-THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # as long as the process lasts: MLX keeps memory for each one ever
+MAX_SNAPSHOTS = 8  # that answer one question
+SEARCHED_QUESTIONS = 256  # among which to look for a reserved one: about one in ten is
+BATCH_SIZE = 16  # questions per request to the verifier
+SEED_RANGE = 1 << 20  # numbers beyond it repeat earlier questions
+THREAD = ThreadPoolExecutor(1, thread_name_prefix="try")  # for the life of the process: MLX never frees a thread's memory
 
 
 @dataclass(frozen=True)
 class PlaygroundService:
-    """Obeys the commands about trying. `may_share` is what the settings say then, `round` the one being played."""
+    """Obeys the commands of the playground. `may_share` returns the setting, `round` the round being played."""
 
-    moments: Snapshots
+    snapshots: Snapshots
     node: Node
-    rules: Rules
+    rules: RoundSettings
     may_share: Callable[[], bool] = lambda: False
     round: Callable[[], int] = lambda: 0
     clock: Callable[[], float] = time.time
-    _shared: set[QuestionId] = field(default_factory=set, init=False)  # a question is shared once
+    _shared: set[QuestionId] = field(default_factory=set, init=False)  # each question is shared at most once
 
     async def obey(self, command: commands.TryingCommand) -> tuple[events_playground.TryingEvent, ...]:
-        """Raises WaggleError for what cannot be tried."""
+        """Obey, and return the events for the sender. Raises WaggleError for what cannot be done."""
         match command:
             case commands.PoseQuestion():
                 return (await asyncio.to_thread(self._pose, command),)
@@ -62,7 +62,7 @@ class PlaygroundService:
         )  # fmt: skip
 
     def _question_of(self, dataset: str, number: int, epoch: int) -> tuple[QuestionId | None, Question]:
-        """The question of a command, and by what name others know it; a reserved one has none. Raises EngineError."""
+        """The question of a command and its id; a reserved question has none, as it never travels. Raises EngineError."""
         if dataset not in (specialty.dataset for specialty in self.node.charter.specialties):
             raise EngineError("This swarm does not ask such questions.", "Choose one of its specialties.")
         if not epoch:
@@ -76,7 +76,7 @@ class PlaygroundService:
         raise EngineError("No question was found that others take.", "Try another number.")
 
     def _reserved(self, dataset: str, number: int) -> Question:
-        """The first reserved one from a number on; raises EngineError where there is none near."""
+        """The first reserved question from a number on. Raises EngineError if there is none among SEARCHED_QUESTIONS."""
         first = number % SEED_RANGE * SEARCHED_QUESTIONS
         for question in self._questions(dataset, range(first, first + SEARCHED_QUESTIONS)):
             if split_of(dataset, question.text) in ("dev", "test"):
@@ -89,14 +89,14 @@ class PlaygroundService:
             yield from self.node.verifier.questions(some)
 
     def _ask(self, command: commands.AskModel) -> tuple[events_playground.TryingEvent, ...]:
-        self.moments.pause_point()  # the engine may have left while others were answered
+        self.snapshots.pause_point()  # the engine may have left while others were answered
         named, question = self._question_of(command.specialty, command.number, command.epoch)
         goes = named if command.mine.strip() and self.may_share() else None
         if goes is not None:
             self._require_fresh(goes)
-        training = self.moments.require_room(1)
-        moments = _spread(self.moments.available(), MAX_SNAPSHOTS)
-        completions = [self._answers(question, moment, training, 1, LOW_TEMPERATURE)[0] for moment in moments]
+        training = self.snapshots.require_room(1)
+        snapshots = _spread(self.snapshots.available(), MAX_SNAPSHOTS)
+        completions = [self._answers(question, snapshot, training, 1, LOW_TEMPERATURE)[0] for snapshot in snapshots]
         if command.mine.strip():
             completions.append(_by_hand(command.mine))
         judged = self.node.verifier.judge([(question, completion) for completion in completions])
@@ -104,11 +104,11 @@ class PlaygroundService:
             _judged_completion(completion, verdict) for completion, verdict in zip(completions, judged, strict=True)
         ]
         answers = tuple(
-            events_playground.Answered(rounds=moment.rounds, completion=judged_completion)
-            for moment, judged_completion in zip(moments, judged_completions, strict=False)
+            events_playground.Answered(rounds=snapshot.rounds, completion=judged_completion)
+            for snapshot, judged_completion in zip(snapshots, judged_completions, strict=False)
         )
-        mine = judged_completions[-1] if len(judged_completions) > len(moments) else None
-        shared = self._share(goes, question, completions[-1], moments[-1], training) if goes is not None else ()
+        mine = judged_completions[-1] if len(judged_completions) > len(snapshots) else None
+        shared = self._share(goes, question, completions[-1], snapshots[-1], training) if goes is not None else ()
         answered = events_playground.QuestionAnswered(
             specialty=command.specialty, number=command.number, answers=answers, mine=mine, shared=bool(shared),
             truth=self._truth(question),
@@ -116,23 +116,25 @@ class PlaygroundService:
         return (*shared, answered)
 
     def _truth(self, question: Question) -> str:
-        """The dataset's answer; empty if its own scorer rejects it, as it does for some questions of propositional_logic."""
+        """The dataset's answer; empty if its own scorer rejects it, as happens for some questions of propositional_logic."""
         (named,) = self.node.verifier.answers([(question.dataset, question.seed)])
         (verdict,) = self.node.verifier.judge([(question, _by_hand(named))])
         return named if verdict.reward >= RIGHT else ""
 
     def _require_fresh(self, named: QuestionId) -> None:
-        """Raise EngineError where an answer to this question cannot be shared any more; nothing was sent then."""
+        """Raise EngineError if an answer to this question cannot be shared any more."""
         if named in self._shared:
             raise EngineError("You shared an answer to this question already.", "Ask for another one.")
         if named.epoch < oldest_epoch(self.node.charter, self.clock()) + 1:
             raise EngineError("This question has become too old to be shared.", "Ask for another one.")
 
     def _share(
-        self, named: QuestionId, question: Question, mine: Completion, now: ModelSnapshot, training: Training
+        self, named: QuestionId, question: Question, mine: Completion, now: ModelSnapshot, training: TrainingMode
     ) -> tuple[events_playground.AnswerShared, ...]:
-        """Offer a person's answer to the swarm beside those of the model of now, as one group of this node; nothing of it is
-        learned here. Empty where there is nobody, or where it may not travel."""
+        """Share a person's answer and completions of the current model as one group, without training on it here.
+
+        Returns nothing if nobody is connected, or if the settings forbid it.
+        """
         charter = self.node.charter
         count = max(charter.group_size_min, min(self.rules.group_size, charter.group_size_max)) - 1
         completions = (*self._answers(question, now, training, count, self.rules.temperature), mine)
@@ -150,27 +152,27 @@ class PlaygroundService:
         return (events_playground.AnswerShared(round=number, group=group_event, at=self.clock()),)
 
     def _answers(
-        self, question: Question, moment: ModelSnapshot, training: Training, count: int, temperature: float
+        self, question: Question, snapshot: ModelSnapshot, training: TrainingMode, count: int, temperature: float
     ) -> Sequence[Completion]:
-        """Answers of the model as it was then."""
-        with self.moments.opened(moment, training) as opened:
+        """Completions of a snapshot."""
+        with self.snapshots.open(snapshot, training) as opened:
             prompt = opened.tokenizer.prompt(self.node.charter.prompt_for(question.text))
             noise = uniforms(question.seed % (1 << 32), "held_out", 0, 1, count, self.rules.max_new)
-            params = SampleParams(
+            params = SamplingParams(
                 max_new=self.rules.max_new, stop=opened.tokenizer.stop, temperature=temperature,
-                pause_point=self.moments.pause_point,
+                pause_point=self.snapshots.pause_point,
             )  # fmt: skip
             (row,) = opened.policy.sample([prompt], noise, params)
             return [completion_of(opened.tokenizer, sampled) for sampled in row]
 
 
 def _by_hand(mine: str) -> Completion:
-    """A person's answer as others read it: within the tag that the verifier looks for."""
+    """A person's answer as a completion, inside the tag that the verifier looks for."""
     return Completion(text=f"<answer>{mine.strip()}</answer>", ended=True, by="human")
 
 
 def _spread(snapshots: list[ModelSnapshot], most: int) -> list[ModelSnapshot]:
-    """At most so many, the first and the last among them."""
+    """At most `most` snapshots, evenly spread, including the first and the last."""
     if len(snapshots) <= most:
         return snapshots
     return [snapshots[round(i * (len(snapshots) - 1) / (most - 1))] for i in range(most)]

@@ -1,4 +1,4 @@
-"""Snapshots of the model: loaded a second time with earlier weights, so that the running round is not disturbed."""
+"""Snapshots of the model: loads it a second time with earlier weights, beside the round that is being played."""
 
 import math
 import os
@@ -13,60 +13,60 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.errors import EngineError
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.storage import snapshot_archive
 from waggle.engine.system.resource_limits import GB, memory_used
-from waggle.models.backend import Opened, open_policy, threads_for
+from waggle.models.backend import OpenedPolicy, open_policy, threads_for
 from waggle.models.memory_fit import BYTES, fast_precision, measure
 from waggle.models.shared import model_config
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
 from waggle.models.storage.hub_download import WORDS
 
-MAX_WEIGHT_BYTES = 3_000_000_000  # bytes of weights that are loaded a second time
-COPIES_WHILE_LOADING = 2  # weights that are made ready for answering stand beside those that were loaded
-LOW_TEMPERATURE = 0.2  # the temperature: what it would rather say
+MAX_WEIGHT_BYTES = 3_000_000_000  # of models that are loaded a second time
+COPIES_WHILE_LOADING = 2  # the weights of the file, and their copy in the precision and layout for answering
+LOW_TEMPERATURE = 0.2  # shows what the model prefers to say
 
 
 @dataclass(frozen=True)
 class ModelSnapshot:
-    """After so many rounds. `weights` are those of then, None before any training."""
+    """The model after so many rounds. `weights` is None before any training."""
 
     rounds: int
     weights: Path | None = None
 
 
-def never() -> bool:
-    """The default for `is_leaving`: no engine is there to leave."""
+def _never() -> bool:
+    """The default for `is_leaving`, where no engine runs."""
     return False
 
 
 @dataclass(frozen=True)
 class Snapshots:
-    """`folder` is the model that training began from. Whatever is asked of it ends when the engine is `leaving`.
+    """The snapshots of one model. `folder` has the base; answering ends once `is_leaving` returns true.
 
-    It is loaded in the first of the `trainings` for which there is room, on as many cores as `computer` lets it then.
+    A snapshot is opened in the first of the `trainings` that fits into memory, on as many cores as `computer` allows then.
     """
 
     home: paths.Home
     folder: Path
     device: str
-    computer: Callable[[], Computer] = Computer
-    trainings: tuple[Training, ...] = (Training(),)
-    leaving: Callable[[], bool] = never
+    computer: Callable[[], ComputerSettings] = ComputerSettings
+    trainings: tuple[TrainingMode, ...] = (TrainingMode(),)
+    is_leaving: Callable[[], bool] = _never
 
     @property
     def threads(self) -> int:
         return threads_for(self.computer().threads)
 
     def available(self) -> list[ModelSnapshot]:
-        """Oldest first: before any training, then all whose weights are kept."""
+        """All snapshots, oldest first: the base, then those in the archive, then the newest checkpoint."""
         pictures = snapshot_archive.archived_weights(self.home.model.checkpoints, self.home.model.snapshots)
         return [ModelSnapshot(0), *(ModelSnapshot(rounds, weights) for rounds, weights in pictures)]
 
-    def require_room(self, models: int) -> Training:
-        """How so many more of this model can be loaded now. Raises EngineError where they cannot."""
+    def require_room(self, models: int) -> TrainingMode:
+        """The training mode in which so many copies of this model fit into memory now. Raises EngineError if none does."""
         weights = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if weights > MAX_WEIGHT_BYTES:
             raise EngineError("This model is too large to be loaded a second time.", "Its answers are on the page Live.")
@@ -86,8 +86,8 @@ class Snapshots:
             "Allow more: computer.memory_gb.",
         )
 
-    def on_the_processor(self) -> "Snapshots":
-        """In fp32, of what is trained on another device in bfloat16, where that is slow here and while memory allows it."""
+    def on_cpu(self) -> "Snapshots":
+        """The same for the CPU, in fp32 where bfloat16 is slow on this CPU and as long as memory allows."""
         (training,) = self.trainings
         if training.precision == "float32":
             return self
@@ -96,12 +96,12 @@ class Snapshots:
         return replace(self, trainings=(replace(training, precision="float32"), training))
 
     @contextmanager
-    def opened(self, moment: ModelSnapshot, training: Training) -> Iterator[Opened]:
-        """The model as it was then, loaded as `require_room` said; to be used in this thread.
+    def open(self, snapshot: ModelSnapshot, training: TrainingMode) -> Iterator[OpenedPolicy]:
+        """Open a snapshot in the training mode of `require_room`. Use it in this thread only.
 
         Raises ModelError and CheckpointError.
         """
-        weights = moment.weights
+        weights = snapshot.weights
         with tempfile.TemporaryDirectory(prefix="waggle-try-", ignore_cleanup_errors=True) as scratch:
             if weights is None or weights.name == checkpoint.ADAPTERS:
                 folder = self.folder
@@ -113,13 +113,13 @@ class Snapshots:
             yield opened
 
     def pause_point(self) -> None:
-        """Raise EngineError when the engine leaves: nobody waits for an answer then."""
-        if self.leaving():
+        """Raise EngineError if the engine is ending: nobody waits for an answer then."""
+        if self.is_leaving():
             raise EngineError("The engine is ending.", "Ask again when it runs.")
 
 
 def _model_with(base: Path, weights: Path, folder: Path) -> Path:
-    """A model folder with these weights and the base's words."""
+    """Make a model folder of these weights and of the base's configuration and tokenizer."""
     for name in WORDS:
         if (base / name).is_file():
             _place(base / name, folder / name)
@@ -128,9 +128,9 @@ def _model_with(base: Path, weights: Path, folder: Path) -> Path:
 
 
 def _place(source: Path, place: Path) -> None:
-    """The same file there: linked where this system lets a program do so, which Windows seldom does, else copied.
+    """Link a file to another place, or copy it where the system refuses links, as Windows usually does.
 
-    A second name of a checkpoint outlives it: it may be dropped before it has been read.
+    The hard link matters: the checkpoint may be removed before its weights are read.
     """
     for link in (os.link, os.symlink):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Others: joins the swarm a person chose, and turns its news into events."""
+"""The connection to the chosen swarm: joins it, and converts its news into events."""
 
 import os
 import re
@@ -35,9 +35,9 @@ from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
-ENTRANTS = 100  # told of, of a private swarm
-LONGEST_MESSAGE = 250_000  # characters told of one that left this computer: all of them are one line
-READ_RATE, READ_BURST = 0.25, 20.0  # groups of peers told with their texts, a second and at once: nobody reads more
+ENTRANTS = 100  # of a private swarm, in one event
+LONGEST_MESSAGE = 250_000  # characters of a sent message: all messages together go into one line
+SHOWN_RATE, SHOWN_BURST = 0.25, 20.0  # external groups with their texts, per second and at once: a person reads no more
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -64,9 +64,9 @@ def options_of(home: paths.Home, chosen: Settings, key: bytes = b"", charter: st
 
 
 async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
-    """The charter that the settings name: shipped, in a file, or by its hash; raises CharterError and SwarmError.
+    """The charter that the settings name: the shipped one, a file, or a hash. Raises CharterError and SwarmError.
 
-    One named by its hash is asked of the seeds once, checked, and kept.
+    One named by its hash is fetched from the seeds once, checked, and stored.
     """
     named = chosen.swarm.charter
     if not named:
@@ -74,16 +74,16 @@ async def charter_of(home: paths.Home, chosen: Settings) -> Charter:
     if not HASH.fullmatch(named):
         return charters.read(Path(os.path.expanduser(named)))
     path = home.charters / f"{named}.json"
-    with suppress(CharterError):  # not kept yet, or damaged: the seeds have it
+    with suppress(CharterError):  # not stored yet, or damaged: fetch it
         return charters.read(path, expected=bytes.fromhex(named))
     charter = await fetch_charter(options_of(home, chosen), load_or_create(home.identity), bytes.fromhex(named))
-    with suppress(OSError):  # no room: the seeds are asked again next time
+    with suppress(OSError):  # a full disk: the next start fetches it again
         paths.write_atomically(path, charters.encode(charter))
     return charter
 
 
-def specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
-    """What this node asks about; empty means everything. Raises SettingsError."""
+def chosen_specialties(chosen: Settings, charter: Charter) -> tuple[str, ...]:
+    """The datasets that this node draws questions from; empty: all of the charter. Raises SettingsError."""
     known = [specialty.dataset for specialty in charter.specialties]
     for name in chosen.learning.specialties:
         if name not in known:
@@ -95,30 +95,30 @@ async def join(
     home: paths.Home,
     chosen: Settings,
     charter: Charter,
-    myself: Identity,
+    identity: Identity,
     verifier: Verifier,
     publisher: EventPublisher,
     stack: AsyncExitStack,
     is_paused: Callable[[], bool] = lambda: False,
 ) -> SwarmNode | SoloNode:
-    """A started swarm, closed by `stack`; raises SwarmError where the network part cannot start at all."""
+    """Join the swarm; `stack` leaves it. Raises SwarmError if the network cannot start at all."""
     if chosen.swarm.solo:
-        publisher.tell(events.ReachChanged(reach="solo", peers=0))
+        publisher.publish(events.ReachChanged(reach="solo", peers=0))
         return SoloNode()
     titles = round_events.Titles(charter)
     digest = charter.digest.hex()
-    key, me = membership.read_key(home.swarm(digest).key), text_of(myself.peer_id)
+    key, me = membership.read_key(home.swarm(digest).key), text_of(identity.peer_id)
     options = options_of(home, chosen, key, digest)
-    read = RateLimit(READ_RATE, READ_BURST)
+    read = RateLimit(SHOWN_RATE, SHOWN_BURST)
 
-    def tell(item: news.NetworkEvent) -> None:
-        publisher.tell_soon(event_of(item, titles, me, lambda: read.allows(b"")))
+    def report(item: news.NetworkEvent) -> None:
+        publisher.publish_soon(event_from_news(item, titles, me, lambda: read.allows(b"")))
 
-    node = open_node(options, charter, myself, verifier, tell, is_resting=is_paused)
+    node = open_node(options, charter, identity, verifier, report, is_resting=is_paused)
     stack.push_async_callback(node.close)
     await node.start()
     if is_light(options) and not options.gateways:
-        publisher.tell(
+        publisher.publish(
             events.Warned(
                 title="This computer takes part through gateways alone, and none is named.",
                 advice="Your model trains on its own. Name the gateway of a member in swarm.gateways.",
@@ -127,8 +127,8 @@ async def join(
     return node
 
 
-def choose(swarm: SwarmNode | SoloNode, peer: str, choice: Choice) -> None:
-    """A person's word on a peer, named by its id in base58; raises EngineError where there can be no such peer."""
+def choose_peer(swarm: SwarmNode | SoloNode, peer: str, choice: Choice) -> None:
+    """Mute, block or accept a peer, named by its id in base58. Raises EngineError for an invalid id."""
     if isinstance(swarm, SoloNode):
         raise EngineError("There are no peers in a swarm of one computer.")
     try:
@@ -138,8 +138,8 @@ def choose(swarm: SwarmNode | SoloNode, peer: str, choice: Choice) -> None:
     swarm.choose(peer_id, choice)
 
 
-def sent(swarm: SwarmNode | SoloNode) -> tuple[SentMessage, ...]:
-    """The last few messages that left this computer, newest first, every value of them written out; a very long one is cut."""
+def sent_messages(swarm: SwarmNode | SoloNode) -> tuple[SentMessage, ...]:
+    """The last messages that left this computer, newest first, in readable form; very long ones are cut."""
     if isinstance(swarm, SoloNode):
         return ()
     return tuple(
@@ -155,10 +155,10 @@ def sent(swarm: SwarmNode | SoloNode) -> tuple[SentMessage, ...]:
     )
 
 
-def event_of(
+def event_from_news(
     item: news.NetworkEvent, titles: round_events.Titles, me: str = "", has_room: Callable[[], bool] = lambda: True
 ) -> events.EngineEvent | events_leaderboard.ComparingEvent:
-    """The event for one piece of news; `has_room` is asked of each group of a peer that would be told with its texts."""
+    """The event for one piece of news. `has_room` is called for each external group, and decides whether its texts go along."""
     match item:
         case news.GroupsArrived():
             read = [group for group in item.groups if has_room()]
@@ -174,7 +174,7 @@ def event_of(
                 advice="Choose again on the page Peers. The old file is kept as standings.damaged.",
             )
         case news.PeerChanged():
-            return events.PeerChanged(peer=_peer(item))
+            return events.PeerChanged(peer=_peer_info(item))
         case news.ReachChanged():
             return events.ReachChanged(reach=item.reach, peers=item.peers, tried=item.tried, address=item.address, way=item.way)
         case news.NetworkRestarted():
@@ -192,7 +192,7 @@ def event_of(
             title = f"This computer's clock is {span} slow." if item.seconds > 0 else f"This computer's clock is {span} fast."
             return events.Warned(title=title, advice=advice)
         case news.LeaderboardChanged():
-            return _compared(item.comparison, me)
+            return _comparison_event(item.comparison, me)
         case news.DuplicateIdentity():
             return events.Warned(
                 title="Another computer takes part with this node's identity, and the two hold each other back.",
@@ -202,8 +202,8 @@ def event_of(
             assert_never(item)
 
 
-def _compared(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompared:
-    """The same for the window, which knows nothing of the swarm room; among the entrants of a public swarm only oneself."""
+def _comparison_event(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompared:
+    """Convert a comparison for the window. Of a public swarm it contains this node's own entry only."""
     entrants = [entrant for entrant in comparison.entrants if comparison.ranked or entrant.id == me][:ENTRANTS]
     return events_leaderboard.ModelsCompared(
         curves=msgspec.convert(comparison.curves, tuple[events_leaderboard.ScoreCurve, ...], from_attributes=True),
@@ -217,7 +217,7 @@ def _compared(comparison: Comparison, me: str) -> events_leaderboard.ModelsCompa
     )
 
 
-def _peer(item: news.PeerChanged) -> events.PeerInfo:
+def _peer_info(item: news.PeerChanged) -> events.PeerInfo:
     peer = item.peer
     return events.PeerInfo(
         id=text_of(peer.id),
@@ -234,7 +234,7 @@ def _peer(item: news.PeerChanged) -> events.PeerInfo:
         received=peer.received,
         useful=peer.useful,
         used=peer.used,
-        taken=peer.taken,
+        groups_pulled=peer.taken,
         rejected=peer.rejected,
         mean_reward=peer.mean_reward,
         delay_ms=peer.delay_ms,

@@ -1,4 +1,4 @@
-"""Swarms: those a person knows. Creates one, looks at an invite, writes one, and goes elsewhere with the same weights."""
+"""Swarms that a person knows: lists and creates them, reads and writes invites, and changes to another one."""
 
 import asyncio
 import ipaddress
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from waggle.core import paths
 from waggle.core.errors import CharterError, EngineError, ModelError, SwarmError
-from waggle.core.settings import Settings, Web
-from waggle.engine.control.command_queue import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
+from waggle.core.settings import Settings, WebSettings
+from waggle.engine.runtime.undo_log import NOT_CAUSED_BY_EITHER, NOT_CAUSED_BY_SWARM, UndoStep
 from waggle.engine.services import swarm_connection
 from waggle.engine.services.models import Change, Restart
 from waggle.network import joined_swarms
@@ -24,20 +24,18 @@ from waggle.network.joined_swarms import JoinedSwarm
 from waggle.network.messages import invite
 from waggle.network.messages.addresses import is_address, is_gateway, own_port
 from waggle.network.swarm_preview import SwarmPreview, any_seed_answers, preview_swarm
-from waggle.network.transport.availability import has_hivemind
-from waggle.network.transport.hivemind import peer_cache
-from waggle.network.transport.hivemind.daemon import require_port
-from waggle.protocol import commands
-from waggle.protocol import events_swarms as events_swarms
+from waggle.network.transport.availability import is_light
+from waggle.network.transport.choice import known_addresses, usable_port
+from waggle.protocol import commands, events_swarms
 from waggle.rl.batch import nothing
 from waggle.tasks import catalogue
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.sandbox.verifier import Verifier
 
-NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of one that was chosen before a start
+NOT_CAUSED_BY_CHOICE = (*NOT_CAUSED_BY_SWARM, *NOT_CAUSED_BY_EITHER, ModelError)  # of a choice before this start
 BACK_MESSAGE = "It goes on in the swarm of before."
-MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # addresses in an invite: this computer's, and others' for when this one is off
+MAX_OWN_ADDRESSES, MAX_OTHER_ADDRESSES = 4, 4  # in an invite; others' are for times when this computer is off
 ANY_ADDRESS = ("0.0.0.0", "::")
 Answer = events_swarms.SwarmsTold | events_swarms.SwarmCreated | events_swarms.InviteRead | events_swarms.InviteWritten
 Addresses = Callable[[], Awaitable[list[str]]]
@@ -48,12 +46,12 @@ async def _no_addresses() -> list[str]:
 
 
 def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
-    """The settings with the swarm that was chosen from the book, where they name none themselves. Raises SwarmError."""
+    """The settings with the active swarm of the list of joined swarms, unless they name a charter. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     entry = known.entry(known.active or charters.first_swarm().digest.hex())
     if entry is None or chosen.swarm.charter:
         return chosen
-    port = chosen.swarm.port or _free(chosen.swarm.host, entry.port)
+    port = chosen.swarm.port or usable_port(chosen.swarm.host, entry.port)  # the last port, so that invites stay valid
     if not known.active:
         return replace(chosen, swarm=replace(chosen.swarm, port=port))
     gateways, light = entry.gateways or chosen.swarm.gateways, chosen.swarm.light or _is_by_web(entry)
@@ -62,86 +60,69 @@ def with_chosen_swarm(home: paths.Home, chosen: Settings) -> Settings:
 
 
 async def retry_direct_connection(home: paths.Home, chosen: Settings) -> None:
-    """Call the seeds of a swarm that was entered where only the web was let through: this computer may be elsewhere now.
+    """Try the seeds of an active swarm that was joined through gateways only; a laptop may be on another network now.
 
-    Raises SwarmError for a list of swarms that cannot be read.
+    If a seed answers, use direct connections from now on. Raises SwarmError if the list of joined swarms cannot be read.
     """
     known = joined_swarms.read(home.swarms)
     entry = known.entry(known.active) if known.active else None
-    chosen_swarm = chosen.swarm
-    if (
-        entry is None
-        or not entry.only_by_web
-        or chosen_swarm.charter
-        or chosen_swarm.solo
-        or chosen_swarm.light
-        or not has_hivemind()
-    ):
+    if entry is None or not entry.only_by_web or chosen.swarm.charter or chosen.swarm.solo:
         return
-    with suppress(SwarmError):  # then the gateways remain
-        if await any_seed_answers(entry.seeds, bytes.fromhex(entry.charter), chosen_swarm.host):
+    if is_light(swarm_connection.options_of(home, chosen)):
+        return
+    with suppress(SwarmError):  # the gateways remain
+        if await any_seed_answers(entry.seeds, bytes.fromhex(entry.charter), chosen.swarm.host):
             joined_swarms.write(home.swarms, known.with_entry(replace(entry, only_by_web=False)))
 
 
 def _is_by_web(entry: JoinedSwarm) -> bool:
-    """Whether the gateways of its invites are the way in: they name nobody else, or nobody else answers here.
+    """Whether to take part through gateways: the invites name no seeds, or no seed answers on this network.
 
-    Not into a swarm that was created here: it is this computer that others look for.
+    Never for a swarm that was created here, as others must be able to reach this computer.
     """
     return bool(entry.gateways) and not entry.created and (entry.only_by_web or not entry.seeds)
 
 
 def is_with_others(entry: JoinedSwarm | None) -> bool:
-    """Whether addresses of others are known, as an invite brings them."""
+    """Whether addresses of other nodes are known, from an invite."""
     return entry is not None and bool(entry.seeds or entry.gateways)
 
 
 def return_to_previous_swarm(home: paths.Home) -> None:
-    """Make the swarm in which a round was played last the active one again. Raises SwarmError."""
+    """Activate the swarm in which a round was played last. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     if known.active != known.before:
         joined_swarms.write(home.swarms, replace(known, active=known.before))
 
 
 def undo_steps(home: paths.Home, chosen: Settings) -> list[UndoStep]:
-    """At a start: out of a swarm that was chosen and in which no round was played, should it fail. Raises SwarmError."""
+    """At the start: how to leave a chosen swarm in which no round was played yet. Raises SwarmError."""
     known = joined_swarms.read(home.swarms)
     if known.active == known.before or chosen.swarm.charter:
         return []
     return [UndoStep(partial(return_to_previous_swarm, home), NOT_CAUSED_BY_CHOICE, BACK_MESSAGE)]
 
 
-def _free(host: str, port: int) -> int:
-    """The port of last time, so that invites that were given stay true; 0 where somebody else has it now."""
-    try:
-        require_port(host, port)
-    except SwarmError:  # any other will do: known peers and seeds find each other all the same
-        return 0
-    return port
-
-
 class SwarmService:
-    """Obeys the commands about swarms. `again` makes the engine start again, `change` changes settings.
+    """Obeys the commands about swarms.
 
-    `chosen` are those with the swarm of now, and `light` says whether the person chose gateways alone, whatever the swarm.
-    `addresses` are this node's, once it has some. Raises SwarmError where the book cannot be read.
+    `chosen` are the settings of this run; `light` says whether the settings ask for gateways only, in whichever swarm. `charter`
+    and `addresses` are those of the joined swarm. Raises SwarmError if the list of joined swarms cannot be read.
     """
 
     def __init__(
         self, home: paths.Home, chosen: Settings, restart: Restart, change: Change, light: Callable[[], bool] = lambda: False
     ) -> None:
         self._home, self._chosen, self._restart, self._change, self._light = home, chosen, restart, change, light
-        self._looked: dict[str, tuple[invite.Invite, SwarmPreview]] = {}
-        self._one_at_a_time = asyncio.Lock()
-        self._active = joined_swarms.read(
-            home.swarms
-        ).active  # as it was begun with: what is chosen meanwhile is for the next start
+        self._invites_read: dict[str, tuple[invite.Invite, SwarmPreview]] = {}
+        self._lock = asyncio.Lock()
+        self._active = joined_swarms.read(home.swarms).active  # of this run; a choice meanwhile is for the next start
         self.charter: Charter | None = None  # the active swarm's
         self.addresses: Addresses = _no_addresses
 
     async def obey(self, command: commands.SwarmCommand) -> tuple[Answer, ...]:
-        """Raises WaggleError for what cannot be done; then nothing was changed."""
-        async with self._one_at_a_time:
+        """Obey one command at a time. Raises WaggleError for what cannot be done; then nothing has changed."""
+        async with self._lock:
             match command:
                 case commands.ListSwarms():
                     return (self._list(),)
@@ -158,20 +139,20 @@ class SwarmService:
                 case _:
                     assert_never(command)
 
-    async def joined(self, charter: Charter, addresses: Addresses) -> None:
-        """The node is in its swarm: remember by which port it can be reached there."""
+    async def remember_joined(self, charter: Charter, addresses: Addresses) -> None:
+        """Note that the node has joined its swarm, and store its port there for the next start."""
         self.charter, self.addresses = charter, addresses
-        port = own_port(await addresses())  # first: another swarm may be chosen meanwhile
+        port = own_port(await addresses())  # before reading the list: another swarm may be chosen during this wait
         digest, known = charter.digest.hex(), joined_swarms.read(self._home.swarms)
         entry = known.entry(digest) or (JoinedSwarm(charter=digest) if charter == charters.first_swarm() else None)
         if entry is not None and port:
             joined_swarms.write(self._home.swarms, known.with_entry(replace(entry, port=port)))
 
-    def begun(self) -> None:
-        """A round was played: from now on this is the swarm that others are left for where they cannot begin."""
+    def mark_played(self) -> None:
+        """Note that a round was played: a later choice that fails is undone to this swarm."""
         known = joined_swarms.read(self._home.swarms)
         if not self._fixed() and known.before != self._active:
-            with suppress(SwarmError):  # the disk is full: what was before stays the way back
+            with suppress(SwarmError):  # a full disk: a failed choice is undone to the swarm before
                 joined_swarms.write(self._home.swarms, replace(known, before=self._active))
 
     def _list(self) -> events_swarms.SwarmsTold:
@@ -179,7 +160,7 @@ class SwarmService:
         entries = [known_entry for known_entry in known.entries if known_entry.charter != first.digest.hex()]
         descriptions = [self._describe(first, known.entry(first.digest.hex()) or JoinedSwarm(charter=first.digest.hex()))]
         for entry in entries:
-            with suppress(CharterError):  # its charter is gone or damaged: what is left of it cannot be joined
+            with suppress(CharterError):  # without its charter it cannot be joined
                 descriptions.append(self._describe(self._charter(entry.charter), entry))
         offers = tuple(
             events_swarms.SpecialtyOffer(
@@ -191,7 +172,7 @@ class SwarmService:
         return events_swarms.SwarmsTold(swarms=tuple(descriptions), offers=offers, fixed=self._fixed())
 
     def _fixed(self) -> str:
-        """Why the settings leave no choice."""
+        """Why the settings allow no other swarm; empty if they do."""
         if self._chosen.swarm.charter and self._chosen.swarm.charter != self._active:
             return "swarm.charter in the settings, or on the command line, names the swarm."
         return ""
@@ -221,12 +202,12 @@ class SwarmService:
         key = membership.new_key() if command.private else b""
         gate = membership.public_key_of(key) if key else ""
         plain = catalogue.charter_of(command.name, command.specialties, model_hint=command.model_hint, admission=gate)
-        charter = replace(plain, questions_digest=await asyncio.to_thread(_digest, plain))
+        charter = replace(plain, questions_digest=await asyncio.to_thread(_questions_digest, plain))
         known = joined_swarms.read(self._home.swarms)
         digest = charter.digest.hex()
         entry = known.entry(digest) or JoinedSwarm(charter=digest, created=True, added_at=time.time())
         after = known.with_entry(entry)
-        self._keep(charter, key)
+        self._store(charter, key)
         joined_swarms.write(self._home.swarms, after)
         return events_swarms.SwarmCreated(swarm=self._describe(charter, entry))
 
@@ -234,7 +215,7 @@ class SwarmService:
         read = invite.read(text)
         digest = read.charter.hex()
         here: Charter | None = None
-        with suppress(CharterError):  # not met before
+        with suppress(CharterError):  # not stored yet
             here = self._charter(digest)
         preview = await preview_swarm(read, self._chosen.swarm.host, by_web=self._light())
         charter = preview.charter or here
@@ -245,8 +226,8 @@ class SwarmService:
             )
         if charter.is_private:
             membership.require_key(charter, read.key)
-        self._keep(charter, b"")
-        self._looked[digest] = read, preview
+        self._store(charter, b"")
+        self._invites_read[digest] = read, preview
         known = joined_swarms.read(self._home.swarms)
         entry = known.entry(digest)
         if entry and preview.answered:
@@ -258,34 +239,34 @@ class SwarmService:
         if fixed := self._fixed():
             raise EngineError("Another swarm cannot be chosen now.", fixed)
         charter, known = self._charter(digest), joined_swarms.read(self._home.swarms)
-        swarm_connection.specialties(self._chosen, charter)
-        looked = self._looked.get(digest)
+        swarm_connection.chosen_specialties(self._chosen, charter)
+        looked = self._invites_read.get(digest)
         if charter != charters.first_swarm() and not looked and known.entry(digest) is None:
             raise SwarmError("This swarm was looked at before the engine started again.", "Open its invite again.")
         if charter != charters.first_swarm() or looked:
             known = known.with_entry(_entry(digest, known.entry(digest), looked))
         if looked and charter.is_private:
-            self._keep(charter, looked[0].key)
+            self._store(charter, looked[0].key)
         with_others = is_with_others(known.entry(digest))
         active = "" if charter == charters.first_swarm() and not with_others else digest
         alone = self._chosen.swarm.solo and with_others
         here = self.charter is not None and self.charter.digest.hex() == digest
         if here and not alone and active == known.active and known == joined_swarms.read(self._home.swarms):
-            return (self._list(),)  # already there
-        be_as_before: Callable[[], object] = nothing
-        if alone:  # joining others ends training alone
-            be_as_before = self._change({"swarm.solo": False})
+            return (self._list(),)  # nothing changes
+        restore_solo: Callable[[], object] = nothing
+        if alone:  # to join others is to end solo training
+            restore_solo = self._change({"swarm.solo": False})
         try:
             joined_swarms.write(self._home.swarms, replace(known, active=active))
         except SwarmError:
-            be_as_before()
+            restore_solo()
             raise
-        self._restart(f"Going to {charter.name}.", partial(self._go_back, be_as_before))
+        self._restart(f"Going to {charter.name}.", partial(self._go_back, restore_solo))
         return ()
 
-    def _go_back(self, be_as_before: Callable[[], object]) -> None:
+    def _go_back(self, restore_solo: Callable[[], object]) -> None:
         return_to_previous_swarm(self._home)
-        be_as_before()
+        restore_solo()
 
     def _forget(self, digest: str) -> tuple[Answer, ...]:
         known = joined_swarms.read(self._home.swarms)
@@ -296,11 +277,11 @@ class SwarmService:
         of_swarm = home.swarm(digest)
         for path in (self._path(digest), of_swarm.known_peers, of_swarm.key, of_swarm.scores):
             path.unlink(missing_ok=True)
-        self._looked.pop(digest, None)
+        self._invites_read.pop(digest, None)
         return (self._list(),)
 
     def _in_use(self, known: joined_swarms.JoinedSwarms) -> set[str]:
-        """The swarm that is taken part in or being joined, and the one that was chosen for the next start."""
+        """The swarm of this run, and the one chosen for the next start."""
         first = charters.first_swarm().digest.hex()
         here = self.charter.digest.hex() if self.charter else self._chosen.swarm.charter
         following = known.active if known.active != self._active else here
@@ -312,11 +293,11 @@ class SwarmService:
         if self._chosen.swarm.solo:
             raise EngineError("This computer was chosen to be alone.", "Switch swarm.solo off in the settings, and start again.")
         digest = self.charter.digest
-        own = _best(await self.addresses())
-        met = peer_cache.read(swarm_connection.options_of(self._home, self._chosen).known_peers)
-        further = [address for address in (*self._chosen.swarm.seeds, *met) if address not in own and not _is_local(address)]
+        own = _addresses_for_invite(await self.addresses())
+        known = known_addresses(swarm_connection.options_of(self._home, self._chosen))
+        further = [address for address in (*self._chosen.swarm.seeds, *known) if address not in own and not _is_local(address)]
         seeds = tuple(dict.fromkeys([*own, *further[:MAX_OTHER_ADDRESSES]]))
-        gateways = tuple(filter(is_gateway, dict.fromkeys((*_lent(self._chosen.web, own), *self._chosen.swarm.gateways))))
+        gateways = tuple(filter(is_gateway, dict.fromkeys((*_own_gateways(self._chosen.web, own), *self._chosen.swarm.gateways))))
         gateways = gateways[: invite.MAX_GATEWAYS]
         if not seeds and not gateways:
             raise EngineError("No address is known yet at which others could reach you.", "Try again in a moment.")
@@ -327,8 +308,8 @@ class SwarmService:
     def _path(self, digest: str) -> Path:
         return self._home.charters / f"{digest}.json"
 
-    def _keep(self, charter: Charter, key: bytes) -> None:
-        """The key first: a private swarm without it could only be looked at."""
+    def _store(self, charter: Charter, key: bytes) -> None:
+        """Store a charter and its key. The key comes first: without it, a private swarm cannot be joined."""
         try:
             if key:
                 membership.write_key(self._home.swarm(charter.digest.hex()).key, key)
@@ -337,13 +318,13 @@ class SwarmService:
             raise SwarmError(f"The charter cannot be kept: {error.strerror}.", "Make room on the disk.") from error
 
     def _charter(self, digest: str) -> Charter:
-        """Raises CharterError."""
+        """The shipped or a stored charter. Raises CharterError."""
         first = charters.first_swarm()
         return first if digest == first.digest.hex() else charters.read(self._path(digest), expected=bytes.fromhex(digest))
 
 
 def _entry(digest: str, entry: JoinedSwarm | None, looked: tuple[invite.Invite, SwarmPreview] | None) -> JoinedSwarm:
-    """What the book says after joining: the newest invite's seeds and gateways first."""
+    """The entry after joining through an invite, whose seeds and gateways come first."""
     before = entry or JoinedSwarm(charter=digest, added_at=time.time())
     if looked is None:
         return before
@@ -357,8 +338,8 @@ def _entry(digest: str, entry: JoinedSwarm | None, looked: tuple[invite.Invite, 
     )
 
 
-def _digest(charter: Charter) -> str:
-    """What every member's questions must hash to; raises CharterError for settings by which none can be made."""
+def _questions_digest(charter: Charter) -> str:
+    """The hash of a charter's sample questions, the same for every member. Raises CharterError if none can be generated."""
     verifier = Verifier(charter)
     try:
         return verifier.digest()
@@ -366,14 +347,14 @@ def _digest(charter: Charter) -> str:
         verifier.close()
 
 
-def _lent(web: Web, own: list[str]) -> list[str]:
-    """Where others find the gateway that this node lends; unknown where it stands behind a web server."""
+def _own_gateways(web: WebSettings, own: list[str]) -> list[str]:
+    """The URLs of this node's own gateway; none if it listens on one address only, as it does behind a web server."""
     if not web.gateway or not web.port or web.host not in ANY_ADDRESS:
         return []
     straight = {
         _host(address): address.rpartition("/")[2] for address in own if "/p2p-circuit/" not in address and not _is_local(address)
     }
-    family = ipaddress.ip_address(web.host).version  # who listens to all of one hears none of the other
+    family = ipaddress.ip_address(web.host).version  # a listener on all addresses of one family gets no connections of the other
     hosts = {host: peer for host, peer in straight.items() if host is not None and host.version == family}
     form = "[{}]" if family == 6 else "{}"
     return [f"ws://{form.format(host)}:{web.port}/gateway#{peer}" for host, peer in hosts.items()]
@@ -392,15 +373,15 @@ def _is_local(address: str) -> bool:
     return host is not None and host.is_loopback
 
 
-def _best(addresses: list[str]) -> list[str]:
-    """Those that others can use first: public, then of this network, and this computer's own only where there is nothing else."""
+def _addresses_for_invite(addresses: list[str]) -> list[str]:
+    """The most useful addresses for others: public ones first, then local ones; loopback only if there is nothing else."""
     known = [address for address in addresses if is_address(address)]
     useful = [address for address in known if not _is_local(address)] or known
     return sorted(useful, key=lambda address: (host := _host(address)) is not None and not host.is_global)[:MAX_OWN_ADDRESSES]
 
 
 def _reach(addresses: tuple[str, ...]) -> str:
-    """From where an invite with these seeds and gateways can be followed."""
+    """From where an invite with these addresses works, in words."""
     hosts = [_host(address) for address in addresses]
     if any(host is None or host.is_global for host in hosts):
         return "It works from anywhere."

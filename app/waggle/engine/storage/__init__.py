@@ -1,1 +1,1 @@
-"""What the engine writes down: rounds, snapshots, history, requests that outlive it."""
+"""What the engine stores: rounds, snapshots, history, and requests that outlive it."""

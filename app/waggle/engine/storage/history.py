@@ -1,7 +1,7 @@
-"""History: every round's figures in SQLite, so that charts survive a restart. Can be rebuilt from the event log.
+"""History: every round's figures in SQLite, so that charts survive a restart. It can be rebuilt from the record of events.
 
-Of bounded size: of the older half of very many rounds every second one is folded into the sums of its day, of as many
-held-out scores every second one is forgotten.
+Its size is bounded: when there are too many rounds, every second one of the older half is folded into the totals of its day;
+when there are too many held-out scores, every second one of the older half is deleted.
 """
 
 import logging
@@ -18,16 +18,16 @@ from waggle.protocol import events, events_identity
 
 log = logging.getLogger(__name__)
 Event = TypeVar("Event")
-DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's own complaint names what is no text
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter: SQLite's message can quote bytes that are no text
 READ_ERRORS = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 NOT_DAMAGE = (
     sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
 )  # fmt: skip
-MAX_POINTS = 1000  # of a long chart
-MAX_ROUNDS = 50_000  # rounds that are kept one by one: about 40 MB
-THIN_EVERY = 1000  # rounds
-SCHEMA = """
+MAX_CHART_POINTS = 1000  # more than a chart has pixels to show
+MAX_ROUNDS = 50_000  # rounds that are stored one by one: about 40 MB
+THIN_EVERY_ROUNDS = 1000  # counting the rows takes a while
+SCHEMA_SQL = """
 create table if not exists rounds (round integer primary key, summary blob not null) without rowid;
 create table if not exists held_out (round integer primary key, score blob not null) without rowid;
 create table if not exists ahas (dataset text primary key, aha blob not null) without rowid;
@@ -35,39 +35,45 @@ create table if not exists taught (dataset text primary key, origin blob not nul
 create table if not exists earlier (day text primary key, rounds integer, answers integer, solved real, learned integer,
   seconds real) without rowid;
 """
-OLDER = """where round in (select round from (select round, row_number() over (order by round) as place from {table})
+EVERY_SECOND_OF_OLDER_HALF_SQL = """
+where round in (select round from (select round, row_number() over (order by round) as place from {table})
 where place <= {half} and place % 2 = 1)"""
-FOLD = """
+FOLD_INTO_DAYS_SQL = """
 insert into earlier {days} on conflict (day) do update set rounds = rounds + excluded.rounds,
   answers = answers + excluded.answers, solved = solved + excluded.solved, learned = learned + excluded.learned,
   seconds = seconds + excluded.seconds"""
-DAYS = """
-select date(json_extract(told, '$.at'), 'unixepoch', 'localtime') as day, count(*),
-  coalesce(sum(json_extract(told, '$.completions')), 0),
-  coalesce(sum(json_extract(told, '$.completions') * json_extract(told, '$.solved')), 0),
-  coalesce(sum(json_extract(told, '$.external')), 0), coalesce(sum(json_extract(told, '$.seconds')), 0)
-from (select cast(summary as text) as told from rounds {which}) where json_valid(told) and day is not null group by day
+DAYS_SQL = """
+select date(json_extract(round_summary, '$.at'), 'unixepoch', 'localtime') as day, count(*),
+  coalesce(sum(json_extract(round_summary, '$.completions')), 0),
+  coalesce(sum(json_extract(round_summary, '$.completions') * json_extract(round_summary, '$.solved')), 0),
+  coalesce(sum(json_extract(round_summary, '$.external')), 0), coalesce(sum(json_extract(round_summary, '$.seconds')), 0)
+from (select cast(summary as text) as round_summary from rounds {which})
+where json_valid(round_summary) and day is not null group by day
 """
-ALL_DAYS = """
+ALL_DAYS_SQL = """
 select day, sum(rounds), sum(answers), sum(solved), sum(learned), sum(seconds)
 from (select * from earlier union all {days}) group by day order by day
 """
 
 
-# Where there are too many, the first one of each of so many equal stretches, however many of them are folded.
-EVENLY = f"""
+# If there are too many rows: the first of each of MAX_CHART_POINTS equal ranges of rounds.
+EVENLY_THINNED_SQL = f"""
 with span as (select min(round) as first,
-  case when count(*) > {MAX_POINTS} then (max(round) - min(round)) / {MAX_POINTS} + 1 else 1 end as step from {{table}})
+  case when count(*) > {MAX_CHART_POINTS} then (max(round) - min(round)) / {MAX_CHART_POINTS} + 1 else 1 end as step
+  from {{table}})
 select {{column}} from {{table}} where round in (select min(round) from {{table}}, span group by (round - first) / step)
 order by round
 """
 
 
 class History:
-    """Open it and use it in one thread. A damaged row is left out; of a damaged file see `history_recovery.py`."""
+    """The history of one model. Open it and use it in one thread.
+
+    Damaged rows are skipped; `history_recovery.py` repairs a damaged file.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises HistoryDamaged, and HistoryError where the disk says no."""
+        """Raises HistoryDamaged, and HistoryError where the disk refuses."""
         try:
             self._database = _open(path)
         except DAMAGED as error:
@@ -77,80 +83,81 @@ class History:
                 ) from error
             raise HistoryDamaged(f"The history {path} is damaged: {error}.", "It can be moved away.") from error
 
-    def keep_round(self, summary: events.RoundSummary) -> None:
-        """A round that was played again after a kill replaces its first try."""
+    def save_round(self, summary: events.RoundSummary) -> None:
+        """Add a round. One that is played again after a kill replaces its first try."""
         self._write("insert or replace into rounds values (?, ?)", summary.round, msgspec.json.encode(summary))
-        if summary.round % THIN_EVERY == 0 and not self._database.in_transaction:
-            self.thin()
+        if summary.round % THIN_EVERY_ROUNDS == 0 and not self._database.in_transaction:
+            self.thin_out()
 
-    def thin(self, most: int = MAX_ROUNDS) -> None:
-        """Where there are more rounds than so many, fold every second one of the older half into the sums of its day.
+    def thin_out(self, most: int = MAX_ROUNDS) -> None:
+        """If there are more than `most` rounds, fold every second one of the older half into the totals of its day.
 
-        Where there are as many held-out scores, forget every second one of the older half.
+        Do the same with held-out scores, which are deleted instead.
         """
-        with self._told_of(), self._database as database:
+        with _as_history_error(), self._database as database:
             for table in ("rounds", "held_out"):
                 if database.execute(f"select count(*) from {table}").fetchone()[0] <= most:
                     continue
-                going = OLDER.format(table=table, half=most // 2)
+                older_rows = EVERY_SECOND_OF_OLDER_HALF_SQL.format(table=table, half=most // 2)
                 if table == "rounds":
-                    database.execute(FOLD.format(days=DAYS.format(which=going)))
-                database.execute(f"delete from {table} {going}")
+                    database.execute(FOLD_INTO_DAYS_SQL.format(days=DAYS_SQL.format(which=older_rows)))
+                database.execute(f"delete from {table} {older_rows}")
 
     @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """What is written within is written together, or not at all."""
-        with self._told_of():
-            if self._database.in_transaction:  # within another
+    def transaction(self) -> Iterator[None]:
+        """Write everything inside together, or nothing of it."""
+        with _as_history_error():
+            if self._database.in_transaction:  # inside another transaction
                 yield
                 return
             with self._database:
                 self._database.execute("begin")
                 yield
 
-    def go_on_from(self, number: int) -> None:
-        """From this round on. Where later ones are known, a model played them that is no more: they count in their days alone.
+    def rewind_to(self, number: int) -> None:
+        """Prepare to go on with this round.
 
-        One round ahead is what a kill leaves; played again, that one is replaced.
+        Later rounds are of a state of the model that is lost, so they are folded into the totals of their days. A kill between
+        the history and the checkpoint leaves one such round, which is then played again.
         """
         (newest,) = self._database.execute("select max(round) from rounds").fetchone()
         if newest is None or newest <= number:
             return
-        with self.at_once():
-            self._write(FOLD.format(days=DAYS.format(which="where round >= ?")), number)
+        with self.transaction():
+            self._write(FOLD_INTO_DAYS_SQL.format(days=DAYS_SQL.format(which="where round >= ?")), number)
             self._write("delete from rounds where round >= ?", number)
-            self._write("delete from held_out where round > ?", number)  # this one's own is taken before it is played
+            self._write("delete from held_out where round > ?", number)  # the score of a round is measured before the round
             if number == 0:
                 for table in ("held_out", "ahas", "taught"):
                     self._write(f"delete from {table}")
 
-    def keep_score(self, score: events.HeldOutScore) -> None:
+    def save_score(self, score: events.HeldOutScore) -> None:
         self._write("insert or replace into held_out values (?, ?)", score.round, msgspec.json.encode(score))
 
-    def keep_aha(self, dataset: str, aha: events.Aha) -> None:
-        """Only the first one of a specialty is kept."""
+    def save_aha(self, dataset: str, aha: events.Aha) -> None:
+        """Add a first success, unless the specialty has one."""
         self._write("insert or ignore into ahas values (?, ?)", dataset, msgspec.json.encode(aha))
 
-    def solved(self) -> tuple[str, ...]:
-        """The datasets in which there was a right answer before."""
+    def solved_datasets(self) -> tuple[str, ...]:
+        """The datasets in which this model has answered a question right."""
         return tuple(row[0] for row in self._database.execute("select dataset from ahas"))
 
-    def keep_teacher(self, dataset: str, origin: bytes) -> None:
-        """Whose right answer in a specialty was learned from last."""
+    def save_teacher(self, dataset: str, origin: bytes) -> None:
+        """Remember the node whose right answer in a specialty was learned from last."""
         self._write("insert or replace into taught values (?, ?)", dataset, origin)
 
-    def taught_by(self) -> dict[str, bytes]:
+    def teachers(self) -> dict[str, bytes]:
         """The last teacher of each specialty."""
         return dict(self._database.execute("select dataset, origin from taught"))
 
     def has_score(self, number: int) -> bool:
-        """Whether the held-out score before this round was taken."""
+        """Whether the held-out score before this round was measured."""
         return self._database.execute("select 1 from held_out where round = ?", (number,)).fetchone() is not None
 
     def points(self) -> events.HistoryTold:
-        """All rounds and all held-out scores, each thinned evenly to at most 1,000, and every aha."""
-        rows = self._database.execute(EVENLY.format(column="summary", table="rounds"))
-        scores = self._database.execute(EVENLY.format(column="score", table="held_out"))
+        """All rounds and all held-out scores, each thinned evenly to at most `MAX_CHART_POINTS`, and every first success."""
+        rows = self._database.execute(EVENLY_THINNED_SQL.format(column="summary", table="rounds"))
+        scores = self._database.execute(EVENLY_THINNED_SQL.format(column="score", table="held_out"))
         ahas = self._database.execute("select aha from ahas")
         return events.HistoryTold(
             rounds=tuple(_readable(rows, events.RoundSummary)),
@@ -158,36 +165,39 @@ class History:
             ahas=tuple(sorted(_readable(ahas, events.Aha), key=lambda aha: aha.round)),
         )
 
-    def settle(self) -> None:
-        """All of it into the one file, which can be moved once this is closed."""
-        with self._told_of():
-            self._database.execute("pragma journal_mode = delete")
-
     def close(self) -> None:
         self._database.close()
 
     def _write(self, statement: str, *values: int | str | bytes) -> None:
-        with self.at_once():
+        with self.transaction():
             self._database.execute(statement, values)
 
-    @contextmanager
-    def _told_of(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise HistoryError(
-                f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights."
-            ) from error
+
+def merge_side_files(path: Path) -> None:
+    """Merge SQLite's write-ahead log into the file of a closed history, so that the one file can be moved.
+
+    Raises HistoryError.
+    """
+    with _as_history_error(), closing(sqlite3.connect(path)) as database:
+        database.execute("pragma journal_mode = delete")
+
+
+@contextmanager
+def _as_history_error() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise HistoryError(f"The history cannot be written: {error}.", "Make room on the disk, or mend its rights.") from error
 
 
 def days_of(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, float] | None]:
-    """What was done on each day of this computer's calendar, oldest first, and the last round with its moment.
+    """The totals of each day of this computer's calendar, oldest first, and the newest round with its unix time.
 
-    The history is only looked at. One that cannot be read has none: it is mended where it is gone on with.
+    Reads only. A damaged history gives nothing; it is repaired when its model is trained again.
     """
     try:
         with open_read_only(path) as database:
-            database.execute("begin")  # both of one moment: rounds end meanwhile
+            database.execute("begin")  # one state for both queries: the engine may write in between
             rows = database.execute("select summary from rounds order by round desc limit 1")
             newest = next(_readable(rows, events.RoundSummary), None)
             return _days(database), None if newest is None else (newest.round, newest.at)
@@ -196,12 +206,12 @@ def days_of(path: Path) -> tuple[tuple[events_identity.Day, ...], tuple[int, flo
 
 
 def open_read_only(path: Path) -> closing[sqlite3.Connection]:
-    """A history that nothing is written to: an engine may be at work. Raises what is `DAMAGED`."""
+    """Open a history for reading, beside an engine that writes to it. Raises `DAMAGED`."""
     return closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True))
 
 
 def _days(database: sqlite3.Connection) -> tuple[events_identity.Day, ...]:
-    rows = database.execute(ALL_DAYS.format(days=DAYS.format(which="")))
+    rows = database.execute(ALL_DAYS_SQL.format(days=DAYS_SQL.format(which="")))
     return tuple(
         events_identity.Day(date=date, rounds=rounds, answers=answers, right=round(right), learned=learned, seconds=seconds)
         for date, rounds, answers, right, learned, seconds in rows
@@ -212,17 +222,17 @@ def _readable(rows: sqlite3.Cursor, kind: type[Event]) -> Iterator[Event]:
     for (row,) in rows:
         try:
             yield msgspec.json.decode(row, type=kind)
-        except (TypeError, *UNREADABLE) as error:  # damaged on the disk: one point of a chart is lost, not the engine
-            log.debug("a damaged row of the history is left out: %s", error)
+        except (TypeError, *UNREADABLE) as error:  # damaged on the disk: a chart loses one point, the engine goes on
+            log.debug("skip a damaged row of the history: %s", error)
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """A database that is whole; raises what is `DAMAGED`."""
+    """Open or create a database, and check that it is whole. Raises `DAMAGED`."""
     database = sqlite3.connect(path, check_same_thread=False)
     try:
         database.execute("pragma journal_mode = wal")
-        database.execute("pragma synchronous = normal")
-        database.executescript(SCHEMA)
+        database.execute("pragma synchronous = normal")  # a power cut may cost the last rows, never the file
+        database.executescript(SCHEMA_SQL)
         _check(database)
     except DAMAGED:
         database.close()
@@ -231,13 +241,13 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether what is `DAMAGED` says so of the file. A full disk, a lock, rights do not: it is whole, and stays where it is."""
+    """Whether one of `DAMAGED` means a damaged file. A full disk, a lock or missing rights do not: such a file stays in place."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
     return code & 0xFF not in NOT_DAMAGE or code in READ_ERRORS
 
 
 def _check(database: sqlite3.Connection) -> None:
-    """Raise what is `DAMAGED` unless every page, every name and every teacher can be read."""
+    """Raise one of `DAMAGED` unless every page, every dataset name and every teacher can be read."""
     for columns in ("round, summary from rounds", "round, score from held_out", "dataset, aha from ahas"):
         database.execute(f"select {columns} limit 1").fetchone()
     (verdict,) = database.execute("pragma quick_check(1)").fetchone()

@@ -1,4 +1,4 @@
-"""Opens a history; a damaged one is rebuilt from the record of events, as far as that goes back: history is a fold of it."""
+"""Opens a history, and rebuilds a damaged one from the record of events, as far as that goes back."""
 
 import logging
 import time
@@ -8,29 +8,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from waggle.core.errors import HistoryDamaged, HistoryError
-from waggle.core.settings import Model, Settings
+from waggle.core.settings import ModelSettings, Settings
 from waggle.engine.runtime.event_publisher import oldest_first
-from waggle.engine.storage.history import History
+from waggle.engine.storage.history import History, merge_side_files
 from waggle.protocol import events, json_lines
 from waggle.protocol.state import AnyEvent, Snapshot, State
 
 log = logging.getLogger(__name__)
 
-SIDE_FILES = ("-wal", "-shm")  # SQLite's files beside a database; it would apply them to the next database of this name
+# SQLite's files beside a database. They must move with it: SQLite would apply them to the next database of that name.
+SIDE_FILES = ("-wal", "-shm")
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """How many rounds came back, and where the damaged file is."""
+    """The number of rounds that were rebuilt, and the path of the damaged file."""
 
     rounds: int
     aside: Path
 
 
-def open_or_rebuild(path: Path, record: Path, model: Model) -> tuple[History, Rebuilt | None]:
-    """The history of a model. A damaged one is kept aside; what a folder of records knows of the model stands in its place.
+def open_or_rebuild(path: Path, record: Path, model: ModelSettings) -> tuple[History, Rebuilt | None]:
+    """Open the history of a model. If it is damaged, set it aside and rebuild it from the events in the folder `record`.
 
-    It does so whole or not at all: killed in the middle, the next start finds none, and begins again. Raises HistoryError.
+    After a kill in the middle there is a damaged file aside and no history, so the next start rebuilds it. Raises HistoryError.
     """
     aside = path.with_suffix(".damaged")
     try:
@@ -61,79 +62,79 @@ def _remove(path: Path) -> None:
         Path(f"{path}{end}").unlink(missing_ok=True)
 
 
-def _rebuild(path: Path, record: Path, model: Model) -> int:
-    """Make a history of every event of the record; how many rounds came back."""
-    making = path.with_suffix(".rebuilding")
-    _remove(making)
-    with closing(History(making)) as history:
-        folding = _HistoryFold(history, model)
-        with history.at_once():
-            for file in oldest_first(record, time.time()):  # their names tell of clocks that were ahead
+def _rebuild(path: Path, record: Path, model: ModelSettings) -> int:
+    """Rebuild the history under another name, then move it into place; return the number of rounds."""
+    rebuilding = path.with_suffix(".rebuilding")
+    _remove(rebuilding)
+    with closing(History(rebuilding)) as history:
+        fold = _HistoryFold(history, model)
+        with history.transaction():
+            for file in oldest_first(record, time.time()):  # not by name: a clock that was ahead wrote some names
                 for event in json_lines.recording(file):
-                    folding.take(event)
-        history.thin()
-        history.settle()
-    making.replace(path)
-    return len(folding.rounds)
+                    fold.apply(event)
+        history.thin_out()
+    merge_side_files(rebuilding)
+    rebuilding.replace(path)
+    return len(fold.rounds)
 
 
 @dataclass
 class _HistoryFold:
-    """Takes events oldest first, and keeps of them what is of one model."""
+    """Applies events, oldest first, to a history, and skips those of other models."""
 
     history: History
-    model: Model
-    ours: bool = False  # whether what comes is of this model
-    datasets: dict[str, str] = field(default_factory=dict)  # what a specialty is called by its title
+    model: ModelSettings
+    is_our_model: bool = False  # of the events that come now
+    datasets: dict[str, str] = field(default_factory=dict)  # by title
     rounds: set[int] = field(default_factory=set)
 
-    def take(self, event: AnyEvent | None) -> None:
+    def apply(self, event: AnyEvent | None) -> None:
         match event:
             case events.SettingsChanged():
-                self._follow(event.settings, event.after_restart)
+                self._note_model(event.settings, event.after_restart)
             case events.Ready():
-                self._name(event.specialties)
-                if self.ours:
-                    self.history.go_on_from(event.round)
-            case Snapshot():  # a file that goes on where another was full
-                self._take_state(event.state)
-            case _ if not self.ours:
+                self._note_titles(event.specialties)
+                if self.is_our_model:
+                    self.history.rewind_to(event.round)
+            case Snapshot():  # the first line of a file that continues a full one
+                self._apply_state(event.state)
+            case _ if not self.is_our_model:
                 return
             case events.RoundCompleted():
-                self._take_round(event.summary)
+                self._add_round(event.summary)
             case events.HeldOutMeasured():
-                self.history.keep_score(event.score)
+                self.history.save_score(event.score)
             case events.AhaHappened():
-                self._take_aha(event.aha)
+                self._add_aha(event.aha)
             case _:
                 return
 
-    def _take_state(self, state: State) -> None:
+    def _apply_state(self, state: State) -> None:
         if state.settings:
-            self._follow(state.settings, state.after_restart)
+            self._note_model(state.settings, state.after_restart)
         if state.ready:
-            self._name(state.ready.specialties)
-        if not self.ours or state.preparing:  # before another model is ready, all there is belongs to the one before
+            self._note_titles(state.ready.specialties)
+        if not self.is_our_model or state.preparing:  # until the next model is ready, the State is of the model before
             return
         for summary in state.rounds:
-            self._take_round(summary)
+            self._add_round(summary)
         for score in state.held_out:
-            self.history.keep_score(score)
+            self.history.save_score(score)
         for aha in state.ahas:
-            self._take_aha(aha)
+            self._add_aha(aha)
 
-    def _follow(self, settings: Settings, later: Sequence[str]) -> None:
-        """The engine tells its settings when it begins; a model that is chosen meanwhile waits until it begins again."""
+    def _note_model(self, settings: Settings, later: Sequence[str]) -> None:
+        """Note which model the events are of. A model that is chosen while the engine runs waits for its restart."""
         if not any(key.startswith("model.") for key in later):
-            self.ours = (settings.model.name, settings.model.folder) == (self.model.name, self.model.folder)
+            self.is_our_model = (settings.model.name, settings.model.folder) == (self.model.name, self.model.folder)
 
-    def _name(self, specialties: Sequence[events.SpecialtyInfo]) -> None:
+    def _note_titles(self, specialties: Sequence[events.SpecialtyInfo]) -> None:
         self.datasets |= {specialty.title: specialty.dataset for specialty in specialties}
 
-    def _take_round(self, summary: events.RoundSummary) -> None:
-        self.history.keep_round(summary)
+    def _add_round(self, summary: events.RoundSummary) -> None:
+        self.history.save_round(summary)
         self.rounds.add(summary.round)
 
-    def _take_aha(self, aha: events.Aha) -> None:
+    def _add_aha(self, aha: events.Aha) -> None:
         if aha.specialty in self.datasets:
-            self.history.keep_aha(self.datasets[aha.specialty], aha)
+            self.history.save_aha(self.datasets[aha.specialty], aha)

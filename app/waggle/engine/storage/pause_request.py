@@ -1,4 +1,4 @@
-"""What a person asked for beyond the rules, kept in a file: a pause ends as it was said to, whatever ends the engine before."""
+"""The pause request: a person's pause or "contribute anyway", stored in a file, so that it outlives the engine."""
 
 import logging
 from pathlib import Path
@@ -11,18 +11,18 @@ from waggle.protocol.schedule import Wishes
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES = 1000  # of the file: a few moments
+MAX_BYTES = 1000  # of the file, which holds a few times
 
 
 class PauseRequest:
-    """One for the life of the process; without a file it lasts no longer."""
+    """The wishes in force. Without a file they last as long as the process."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
         self.wishes = _read(file) if file else Wishes()
 
-    def keep(self, wishes: Wishes) -> None:
-        """This holds from now on, in place of what was asked before."""
+    def save(self, wishes: Wishes) -> None:
+        """Replace the wishes in force."""
         if wishes == self.wishes:
             return
         self.wishes = wishes
@@ -33,7 +33,7 @@ class PauseRequest:
                 self._file.unlink(missing_ok=True)
             else:
                 paths.write_atomically(self._file, msgspec.json.encode(wishes))
-        except OSError as error:  # a full disk: others report it, and the request holds for as long as this process lives
+        except OSError as error:  # a full disk: others report it, and the wishes hold as long as this process lives
             log.debug("the pause request is not stored: %s", error)
 
 
@@ -41,5 +41,5 @@ def _read(file: Path) -> Wishes:
     try:
         with file.open("rb") as written:
             return msgspec.json.decode(written.read(MAX_BYTES), type=Wishes)
-    except (OSError, *UNREADABLE):  # nothing was asked for, or it is damaged
+    except (OSError, *UNREADABLE):  # no request, or a damaged file
         return Wishes()

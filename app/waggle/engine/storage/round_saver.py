@@ -1,4 +1,4 @@
-"""Saves every round: a line in the journal each time, and a whole checkpoint as often as wear of the disk allows."""
+"""Saves every round: a line in the training journal, and a whole checkpoint as often as disk wear and time allow."""
 
 import logging
 import time
@@ -11,148 +11,166 @@ from msgspec.structs import replace
 
 from waggle.core.errors import CheckpointError, Stopped
 from waggle.models.storage import checkpoint, training_journal
-from waggle.models.storage.checkpoint import Saved, Trained
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, StepMetrics, StepParams, Written, nothing
+from waggle.models.storage.checkpoint import CheckpointState, SavablePolicy
+from waggle.rl.batch import (
+    Floats,
+    Ids,
+    SampledCompletion,
+    SamplingParams,
+    StepMetrics,
+    StepParams,
+    TokenizedGroup,
+    TrainingGroup,
+    nothing,
+)
 from waggle.sapo.interfaces import Policy
 
 log = logging.getLogger(__name__)
 
-BYTES_A_SECOND = 15e9 / 86_400  # of checkpoints; journals have the rest of 20 GB a day
-SHARE_OF_TIME = 0.01  # that writing checkpoints may take
-JOURNAL_BYTES = 256 << 20  # after so much a checkpoint is written anyway
-REPLAY_REPORT_SECONDS = 1.0  # of learning again, before it is report
-REPLAY_WORTH_SAVING_SECONDS = 60.0  # learning again that took so long is worth a checkpoint
-REPLAY_SAVE_SECONDS = 1800.0  # and more than so much of it no kill may cost
-CHECKPOINT_RETRY_SECONDS = 3600.0  # until a checkpoint that the disk did not take is tried again
+# To spare the disk, all writing stays under 20 GB a day: checkpoints have 15 GB, journals the rest.
+MAX_CHECKPOINT_BYTES_A_SECOND = 15e9 / 86_400
+MAX_SHARE_OF_TIME = 0.01  # for writing checkpoints
+MAX_JOURNAL_BYTES = 256 << 20  # then a checkpoint follows, whatever it costs: a longer journal takes long to replay
+REPLAY_REPORT_SECONDS = 1.0  # a shorter replay is not reported
+REPLAY_WORTH_SAVING_SECONDS = 60.0  # a replay that took this long ends with a checkpoint
+REPLAY_SAVE_SECONDS = 1800.0  # between two checkpoints of a long replay: the most that a kill can cost
+CHECKPOINT_RETRY_SECONDS = 3600.0  # after a checkpoint that the disk refused
 
 
-def interval(size: int, seconds: float) -> float:
-    """Seconds between two checkpoints of so many bytes that take so long to write: under 1% of time and 15 GB a day."""
-    return max(size / BYTES_A_SECOND, seconds / SHARE_OF_TIME)
+def checkpoint_interval(size: int, seconds: float) -> float:
+    """Seconds between two checkpoints of `size` bytes that take `seconds` to write."""
+    return max(size / MAX_CHECKPOINT_BYTES_A_SECOND, seconds / MAX_SHARE_OF_TIME)
 
 
 class RecordingPolicy:
-    """A policy that remembers the step it took last."""
+    """A policy that remembers its last step for the journal."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._last: tuple[tuple[GroupBatch, ...], StepParams] | None = None
+        self._last_step: tuple[tuple[TrainingGroup, ...], StepParams] | None = None
 
     @property
     def steps(self) -> int:
         return self._policy.steps
 
-    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams) -> list[list[Sampled]]:
-        self._last = None  # a round that was left in the middle is begun anew
+    def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
+        self._last_step = None  # a new round: the step of an interrupted one does not belong to it
         return self._policy.sample(prompts, uniforms, params)
 
-    def logprobs(self, texts: Sequence[Written], temperature: float) -> list[Floats]:
+    def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
         return self._policy.logprobs(texts, temperature)
 
-    def values(self, texts: Sequence[Written]) -> list[Floats]:
+    def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
         return self._policy.values(texts)
 
-    def step(self, batches: Sequence[GroupBatch], params: StepParams) -> StepMetrics:
+    def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
         metrics = self._policy.step(batches, params)
-        self._last = (tuple(batches), params)
+        self._last_step = (tuple(batches), params)
         return metrics
 
     @property
-    def learned(self) -> tuple[tuple[GroupBatch, ...], StepParams | None]:
-        """What was learned since the last sampling of a round."""
-        return self._last or ((), None)
+    def last_step(self) -> tuple[tuple[TrainingGroup, ...], StepParams | None]:
+        """The batches and parameters of the step since the last sampling; ((), None) if there was none."""
+        return self._last_step or ((), None)
 
 
 @dataclass
 class RoundSaver:
-    """Called after each round, in the policy's thread. `checkpointed` is the round of the newest checkpoint, if there is one."""
+    """Saves each round, in the policy thread. `checkpoint_round` is the round of the newest checkpoint; None: there is none."""
 
     root: Path
-    policy: Trained
-    remembering: RecordingPolicy
-    checkpointed: int | None
+    policy: SavablePolicy
+    recording_policy: RecordingPolicy
+    checkpoint_round: int | None
     make_room: Callable[[], None] = nothing  # after each checkpoint
-    refused: Callable[[], None] = nothing  # when the disk did not take one, though the journal has the round
+    on_checkpoint_refused: Callable[[], None] = nothing  # the journal has the round all the same
     clock: Callable[[], float] = time.monotonic
-    restored: Saved | None = None  # what was gone on from; later than the checkpoint where the journal led on
-    _due: float = field(default=0.0, init=False)
-    _journal: int = field(default=0, init=False)
-    _newest: Saved | None = field(default=None, init=False)
+    restored: CheckpointState | None = None  # where this run continues; later than the checkpoint if a journal was replayed
+    _next_checkpoint_at: float = field(default=0.0, init=False)
+    _journal_bytes: int = field(default=0, init=False)
+    _newest_in_journal: CheckpointState | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        if self.checkpointed is not None:
-            self._newest = self.restored if self.restored and self.restored.round > self.checkpointed else None
-            self.checkpointed = max(
-                self.checkpointed, training_journal.newest(self.root)
-            )  # of a later one that was damaged since
-            self._due = self.clock() + interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
+        if self.checkpoint_round is not None:
+            self._newest_in_journal = self.restored if self.restored and self.restored.round > self.checkpoint_round else None
+            # The newest journal may follow a later checkpoint, which is damaged now. It must stay the one to append to.
+            self.checkpoint_round = max(self.checkpoint_round, training_journal.newest(self.root))
+            self._next_checkpoint_at = (
+                self.clock() + checkpoint_interval(checkpoint.size(self.root), 0.0) - checkpoint.age(self.root)
+            )
 
-    def keep(self, saved: Saved) -> int:
-        """Make a round safe; the bytes written. Raises CheckpointError when the disk says no: it can be asked again."""
-        if self.checkpointed is None:
+    def save(self, saved: CheckpointState) -> int:
+        """Store a round durably; return the bytes written. Raises CheckpointError if the disk refuses; then call it again."""
+        if self.checkpoint_round is None:
             return self._checkpoint(saved)
-        size = self._note(saved)
-        if self.clock() < self._due and self._journal <= JOURNAL_BYTES:
+        size = self._append_to_journal(saved)
+        if self.clock() < self._next_checkpoint_at and self._journal_bytes <= MAX_JOURNAL_BYTES:
             return size
         try:
             return size + self._checkpoint(saved)
         except CheckpointError as error:
             log.info("checkpoint after round %d failed, retry in %.0f s: %s", saved.round, CHECKPOINT_RETRY_SECONDS, error)
-            self._due, self._journal = self.clock() + CHECKPOINT_RETRY_SECONDS, 0
-            self.refused()
+            self._next_checkpoint_at, self._journal_bytes = self.clock() + CHECKPOINT_RETRY_SECONDS, 0
+            self.on_checkpoint_refused()
             return size
 
-    def _note(self, saved: Saved) -> int:
-        """Into the journal, also before a checkpoint: should that be damaged one day, the one before leads past it."""
-        if self._newest is not None and self._newest.round == saved.round:
-            return 0  # asked again after a failure further on
-        assert self.checkpointed is not None
-        saved = replace(saved, method=self.policy.training.method, optimiser=self.policy.training.optimiser)
+    def _append_to_journal(self, saved: CheckpointState) -> int:
+        """Append a round to the journal; return the bytes written. Raises CheckpointError.
+
+        This comes before each checkpoint, too: if that gets damaged, the checkpoint before it and this journal lead past it.
+        """
+        if self._newest_in_journal is not None and self._newest_in_journal.round == saved.round:
+            return 0  # a retry: the journal has it, and what failed came later
+        assert self.checkpoint_round is not None
+        saved = replace(saved, method=self.policy.training.method, optimizer=self.policy.training.optimizer)
         try:
             size = training_journal.append(
-                self.root, self.checkpointed, training_journal.entry_of(saved, *self.remembering.learned)
+                self.root, self.checkpoint_round, training_journal.entry_of(saved, *self.recording_policy.last_step)
             )
         except OSError as error:
             raise CheckpointError(
                 f"Round {saved.round - 1} could not be saved: {error.strerror}.",
                 "The rounds before are kept. Make room on the disk, or mend its rights.",
             ) from error
-        self._journal += size
-        self._newest = saved
+        self._journal_bytes += size
+        self._newest_in_journal = saved
         return size
 
-    def leave(self) -> None:
-        """Leave the next start nothing to learn again, at an orderly end, and before another number of threads would learn it
-        otherwise. Without a step that was not kept."""
-        if self._newest is not None and self._newest.step == self.policy.steps:
-            with suppress(CheckpointError):  # the journal has all of it
-                self._checkpoint(self._newest)
+    def flush(self) -> None:
+        """Write a checkpoint if rounds are in the journal only, unless the policy has taken a further step.
 
-    def _checkpoint(self, saved: Saved) -> int:
+        Call it at an orderly end, so that the next start replays nothing; and before the number of threads changes, as a replay
+        with another number would not give the same bits.
+        """
+        if self._newest_in_journal is not None and self._newest_in_journal.step == self.policy.steps:
+            with suppress(CheckpointError):  # the journal has all of it
+                self._checkpoint(self._newest_in_journal)
+
+    def _checkpoint(self, saved: CheckpointState) -> int:
         began = self.clock()
         size = checkpoint.save(self.root, self.policy, saved)
         log.debug("checkpoint after round %d: %d bytes in %.1f s", saved.round, size, self.clock() - began)
-        self.checkpointed, self._newest, self._journal = saved.round, None, 0
-        self._due = self.clock() + interval(size, self.clock() - began)
+        self.checkpoint_round, self._newest_in_journal, self._journal_bytes = saved.round, None, 0
+        self._next_checkpoint_at = self.clock() + checkpoint_interval(size, self.clock() - began)
         self.make_room()
         training_journal.forget(self.root, checkpoint.oldest(self.root))
         return size
 
 
 def restore(
-    root: Path, policy: Trained, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
+    root: Path, policy: SavablePolicy, learn: Policy, base: str, *, pause_point: Callable[[], None] = nothing,
     report: Callable[[int, int], None] = nothing, clock: Callable[[], float] = time.monotonic,
-) -> tuple[Saved | None, int | None, list[checkpoint.SetAside]]:  # fmt: skip
-    """The newest checkpoint and what was learned since: the state, the checkpoint's round, and what was set aside.
+) -> tuple[CheckpointState | None, int | None, list[checkpoint.DamagedState]]:  # fmt: skip
+    """Load the newest checkpoint and replay its journal; return the state, the checkpoint's round, and what was set aside.
 
-    `report` hears how many rounds of how many are learned again. That may take hours, so it is kept now and then and at the end,
-    and when the pause point raises Stopped: the next start goes on from there. Raises CheckpointError.
+    `report` is called with the rounds that were replayed and their total. A replay may take hours, so its result is saved every
+    half hour, at the end, and when `pause_point` raises Stopped; the next start continues there. Raises CheckpointError.
     """
     saved, aside = checkpoint.load_newest(root, policy, base)
     if saved is None:
-        with _mending():
-            lost = training_journal.set_aside(root)  # else they would be learned behind the rounds that begin anew
-        return None, None, aside + [checkpoint.SetAside(place, "No checkpoint is left that it follows.") for place in lost]
+        with _as_checkpoint_error():
+            lost = training_journal.set_aside(root)  # or they would be replayed on top of the new rounds
+        return None, None, aside + [checkpoint.DamagedState(place, "No checkpoint is left that it follows.") for place in lost]
     replay, total = _Replay(root, policy, saved, clock), 0
     for done, entry in enumerate(training_journal.entries(root, saved.round, base)):
         if replay.is_long:
@@ -161,21 +179,21 @@ def restore(
         try:
             training_journal.learn_again(learn.step, entry, pause_point)
         except Stopped:
-            replay.keep()
+            replay.save_if_worthwhile()
             raise
-        replay.went_on(entry.saved)
-    replay.keep()
-    with _mending():
-        lost = training_journal.set_aside(root, replay.saved.round)  # else they would be learned one day, on top of other rounds
+        replay.advance(entry.saved)
+    replay.save_if_worthwhile()
+    with _as_checkpoint_error():
+        lost = training_journal.set_aside(root, replay.saved.round)  # as above
         other = training_journal.mend(root, max(saved.round, training_journal.newest(root)))
-    aside += [checkpoint.SetAside(place, "The rounds that it follows are lost.") for place in lost]
+    aside += [checkpoint.DamagedState(place, "The rounds that it follows are lost.") for place in lost]
     reason = "A part of the journal is damaged, or another version of Waggle wrote it."
-    aside += [checkpoint.SetAside(other, reason)] if other else []
+    aside += [checkpoint.DamagedState(other, reason)] if other else []
     return replay.saved, replay.stored.round, aside
 
 
 @contextmanager
-def _mending() -> Iterator[None]:
+def _as_checkpoint_error() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -186,29 +204,29 @@ def _mending() -> Iterator[None]:
 
 @dataclass
 class _Replay:
-    """How far a journal was learned again, and what of that a checkpoint has."""
+    """The progress of a replay: `saved` is its last round, `stored` the last one that a checkpoint has."""
 
     root: Path
-    policy: Trained
-    stored: Saved
+    policy: SavablePolicy
+    stored: CheckpointState
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
-        self.saved, self._began, self._since = self.stored, self.clock(), self.clock()
+        self.saved, self._started_at, self._saved_at = self.stored, self.clock(), self.clock()
 
     @property
     def is_long(self) -> bool:
-        return self.clock() - self._began >= REPLAY_REPORT_SECONDS
+        return self.clock() - self._started_at >= REPLAY_REPORT_SECONDS
 
-    def went_on(self, saved: Saved) -> None:
+    def advance(self, saved: CheckpointState) -> None:
         self.saved = saved
-        if self.clock() - self._since >= REPLAY_SAVE_SECONDS:
-            self.keep()
+        if self.clock() - self._saved_at >= REPLAY_SAVE_SECONDS:
+            self.save_if_worthwhile()
 
-    def keep(self) -> None:
-        """Where it took long enough to be worth a checkpoint."""
-        if self.saved is not self.stored and self.clock() - self._since >= REPLAY_WORTH_SAVING_SECONDS:
+    def save_if_worthwhile(self) -> None:
+        """Write a checkpoint, if the replay since the last one took long enough to be worth it."""
+        if self.saved is not self.stored and self.clock() - self._saved_at >= REPLAY_WORTH_SAVING_SECONDS:
             with suppress(CheckpointError):  # the journal has all of it
                 checkpoint.save(self.root, self.policy, self.saved)
                 self.stored = self.saved
-            self._since = self.clock()
+            self._saved_at = self.clock()

@@ -1,4 +1,4 @@
-"""Archive of weights, each from at least twice the rounds of the one before, so that early models can still be asked."""
+"""Archive of weights of earlier rounds, each from at least twice the round of the one before: earlier models stay askable."""
 
 import os
 from contextlib import suppress
@@ -8,42 +8,42 @@ from waggle.core import paths
 from waggle.models.shared.weight_files import WEIGHTS
 from waggle.models.storage import checkpoint
 
-MAX_BYTES = 64 * 1024 * 1024  # bytes of one model
+MAX_BYTES = 64 * 1024 * 1024  # models with larger weights are not archived
 NAME = "r{:08d}.safetensors"
 
 
-def keep(checkpoints: Path, album: Path) -> None:
-    """Keep the newest checkpoint's weights when twice as many rounds were played as at the last picture."""
+def archive_newest(checkpoints: Path, album: Path) -> None:
+    """Archive the newest checkpoint's weights, if it has at least twice as many rounds as the newest in the archive."""
     number = checkpoint.rounds(checkpoints)
-    source = checkpoints / f"r{number:08d}" / "model.safetensors"
+    source = checkpoints / f"r{number:08d}" / WEIGHTS
     archived_rounds = rounds(album)
     if not source.is_file() or source.stat().st_size > MAX_BYTES or (archived_rounds and number < 2 * archived_rounds[-1]):
         return
-    with suppress(OSError):  # a picture that is missing is missed by nobody else
+    with suppress(OSError):  # nothing else needs it
         album.mkdir(exist_ok=True, mode=0o700)
         place = album / NAME.format(number)
         try:
             os.link(source, place)
-        except OSError:  # this disk knows no links
+        except OSError:  # a file system without hard links
             paths.write_atomically(place, source.read_bytes())
 
 
 def set_aside_after(album: Path, number: int) -> None:
-    """After so many rounds. Later pictures are of a model that is no more: they are set aside, and its place is another's."""
-    for later in (archived for archived in rounds(album) if archived > number):
-        picture = album / NAME.format(later)
-        with suppress(OSError):  # somebody holds it open, on Windows: it goes at the next start
-            picture.replace(picture.with_name(f"earlier-{picture.name}"))
+    """Set aside the weights of rounds after `number`: that state of the model is lost, and other rounds take its place."""
+    for later_round in [archived_round for archived_round in rounds(album) if archived_round > number]:
+        archived = album / NAME.format(later_round)
+        with suppress(OSError):  # Windows, while another program has it open: the next start does it
+            archived.replace(archived.with_name(f"earlier-{archived.name}"))
 
 
 def rounds(album: Path) -> list[int]:
-    """Those there are, oldest first."""
+    """The rounds in the archive, ascending."""
     names = sorted(album.glob("r????????.safetensors")) if album.is_dir() else []
     return [int(path.stem[1:]) for path in names if path.stem[1:].isdigit()]
 
 
 def archived_weights(checkpoints: Path, album: Path) -> list[tuple[int, Path]]:
-    """(round, weights or adapters) of all that is kept, oldest first, the newest checkpoint last."""
+    """(round, file of weights or adapters) of the archive and of the newest checkpoint, ascending."""
     weights_by_round = {number: album / NAME.format(number) for number in rounds(album)}
     newest = checkpoint.rounds(checkpoints)
     for name in (WEIGHTS, checkpoint.ADAPTERS):

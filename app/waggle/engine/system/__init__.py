@@ -1,1 +1,1 @@
-"""This computer: its limits, its energy, its sensors, and giving way when memory runs short."""
+"""This computer: resource limits, energy, sensors, and backing off when memory runs short."""

@@ -1,9 +1,7 @@
-"""Memory backoff: after the engine ran out of memory it works in smaller parts.
+"""Memory backoff: after the engine ran out of memory, it works in smaller parts, with the same result.
 
-The person is told, also when the system killed the engine for it.
-
-Each model has parts of its own, and after a day of work that memory sufficed for, the next start tries larger ones again. Only
-Linux counts such kills; elsewhere an engine that was killed is started again as it was.
+Each model has its own number of parts. After a day of work without a shortage, the next start tries larger parts again. A kill
+by the system's out-of-memory killer counts, too, but only Linux tells of those.
 """
 
 import logging
@@ -18,32 +16,32 @@ from waggle.core.errors import UNREADABLE
 
 log = logging.getLogger(__name__)
 
-MOST = 4  # halvings: a sixteenth of what is usual
-MOST_PARTS = 1 << MOST
-CALM = 86_400.0  # seconds of work, after which one of them is taken back
-NOTED = 3600.0  # seconds of it that not even a kill takes away
+MAX_HALVINGS = 4  # down to a sixteenth of the usual parts
+MAX_PARTS = 1 << MAX_HALVINGS
+RECOVERY_SECONDS = 86_400.0  # of work without a shortage, after which one halving is taken back
+SAVE_EVERY_SECONDS = 3600.0  # of such work: the most that a kill forgets
 BOOT, KILLS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/vmstat")
 
 
 class ModelBackoff(msgspec.Struct, frozen=True, kw_only=True):
-    """What one model is held to, and for how many seconds of work that was enough."""
+    """One model's halvings, and the seconds of work without a shortage since the last one."""
 
-    halvings: Annotated[int, msgspec.Meta(ge=0, le=MOST)] = 0
-    calm: float = 0.0
+    halvings: Annotated[int, msgspec.Meta(ge=0, le=MAX_HALVINGS)] = 0
+    sufficient_seconds: float = msgspec.field(default=0.0, name="calm")
 
 
 class StoredBackoff(msgspec.Struct, frozen=True, kw_only=True):
-    """What outlives the process. `kills` is the system's count at our start; empty once the engine was told to leave."""
+    """The file. `kills` is the system's count of kills when the engine started; empty after an orderly end."""
 
-    model: str = ""  # the one in use
-    fitted: Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTS)] = 1  # parts into which its work is divided without any halving
+    model: str = ""  # in use
+    fitted: Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTS)] = 1  # parts without any halving
     by_model: dict[str, ModelBackoff] = msgspec.field(name="held", default_factory=dict)
     kills: str = ""
 
 
 class MemoryBackoff:
-    """Made at the engine's start. `was_killed` says whether the last run was ended for want of memory, `smaller` whether this
-    one therefore works in smaller parts."""
+    """Created at the engine's start. `was_killed`: the system killed the last run for its memory. `started_smaller`: this run
+    works in smaller parts because of that."""
 
     def __init__(self, home: paths.Home, kills: str | None = None) -> None:
         self._path = home.root / "frugality.json"
@@ -51,62 +49,62 @@ class MemoryBackoff:
         self._kills = system_kills() if kills is None else kills
         stored = _read(self._path)
         self._model, self._fitted, self._by_model = stored.model, stored.fitted, dict(stored.by_model)
-        self.was_killed = grew(stored.kills, self._kills)
-        self.smaller = self.was_killed and self.more()
-        if not self.smaller:
+        self.was_killed = was_killed_between(stored.kills, self._kills)
+        self.started_smaller = self.was_killed and self.back_off()
+        if not self.started_smaller:
             self._write()
 
     @property
     def parts(self) -> int:
-        """Into how many parts work is divided that is usually done at once."""
-        return min(MOST_PARTS, self._fitted << self._now.halvings)
+        """The number of parts into which the model's work is divided."""
+        return min(MAX_PARTS, self._fitted << self._now.halvings)
 
     @property
     def _now(self) -> ModelBackoff:
         return self._by_model.get(self._model, ModelBackoff())
 
-    def begin(self, model: str) -> None:
-        """From now on it is this model that needs memory; after a day of work for which there was enough, in larger parts."""
+    def use_model(self, model: str) -> None:
+        """Switch to this model; after a day of work without a shortage, to larger parts of it."""
         if model != self._model:
             self._model, self._fitted = model, 1
-        if self._now.halvings and self._now.calm >= CALM:
+        if self._now.halvings and self._now.sufficient_seconds >= RECOVERY_SECONDS:
             self._by_model[model] = ModelBackoff(halvings=self._now.halvings - 1)
         self._write()
 
-    def divided(self, fitted: int) -> int:
-        """Into how many parts the model's work is divided, of which so many let it fit as it was measured."""
+    def parts_for(self, fitted: int) -> int:
+        """The number of parts for a model that fits in `fitted` parts by measurement."""
         self._fitted = fitted
         self._write()
         return self.parts
 
-    def more(self) -> bool:
-        """Work in parts half as large from now on; False where they are as small as it makes sense."""
-        if self.parts >= MOST_PARTS:
+    def back_off(self) -> bool:
+        """Halve the parts; return False if they are as small as makes sense."""
+        if self.parts >= MAX_PARTS:
             return False
         self._by_model[self._model] = ModelBackoff(halvings=self._now.halvings + 1)
         log.info("memory is short: work is divided into %d parts", self.parts)
         self._write()
         return True
 
-    def sufficed(self, seconds: float) -> None:
-        """So long memory was enough while there was work."""
+    def record_success(self, seconds: float) -> None:
+        """Count seconds of work without a shortage."""
         now = self._now
         if now.halvings:
-            calm = now.calm + seconds
-            self._by_model[self._model] = ModelBackoff(halvings=now.halvings, calm=calm)
-            if calm // NOTED > now.calm // NOTED:
+            sufficient_seconds = now.sufficient_seconds + seconds
+            self._by_model[self._model] = ModelBackoff(halvings=now.halvings, sufficient_seconds=sufficient_seconds)
+            if sufficient_seconds // SAVE_EVERY_SECONDS > now.sufficient_seconds // SAVE_EVERY_SECONDS:
                 self._write()
 
-    def allow(self, gigabytes: float) -> tuple[str, ...]:
-        """So much is allowed now (0: what is needed): where that is more than before, the next start takes usual parts again."""
+    def apply_limit(self, gigabytes: float) -> tuple[str, ...]:
+        """Note the memory that the person allows (0: no limit). After an increase, the next start takes the usual parts again."""
         before, self._allowed = self._allowed, gigabytes
         if before and (not gigabytes or gigabytes > before):
             self._by_model.clear()
             self._write()
         return ()
 
-    def end(self) -> None:
-        """The engine was told to leave: whatever ends it now, it is not for want of memory."""
+    def mark_orderly_exit(self) -> None:
+        """Note that the engine was asked to end: a kill from now on does not mean a shortage of memory."""
         self._kills = ""
         self._write()
 
@@ -117,19 +115,19 @@ class MemoryBackoff:
                 self._path,
                 msgspec.json.encode(StoredBackoff(model=self._model, fitted=self._fitted, by_model=by_model, kills=self._kills)),
             )
-        except OSError:  # a full disk: others say so, and this is only a memory of how much there is
+        except OSError:  # a full disk: others report it, and the next start measures memory anyway
             return
 
 
 def _read(path: Path) -> StoredBackoff:
     try:
         return msgspec.json.decode(path.read_bytes(), type=StoredBackoff)
-    except (OSError, *UNREADABLE):  # none yet, or damaged
+    except (OSError, *UNREADABLE):  # no file yet, or a damaged one
         return StoredBackoff()
 
 
 def system_kills() -> str:
-    """How often this system has killed for want of memory since it started: `boot:count`; empty where it does not tell."""
+    """The out-of-memory kills since the system booted, as `boot id:count`; empty where the system does not tell."""
     try:
         match = re.search(r"^oom_kill (\d+)$", KILLS.read_text(), re.MULTILINE)
         return f"{BOOT.read_text().strip()}:{match.group(1)}" if match else ""
@@ -137,8 +135,8 @@ def system_kills() -> str:
         return ""
 
 
-def grew(then: str, now: str) -> bool:
-    """Whether there were such kills in between, in one run of the system."""
+def was_killed_between(then: str, now: str) -> bool:
+    """Whether the system killed for memory between two results of `system_kills`, within one boot."""
     before, _, few = then.rpartition(":")
     after, _, many = now.rpartition(":")
     return bool(before) and before == after and int(many) > int(few)

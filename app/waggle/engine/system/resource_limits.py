@@ -1,4 +1,4 @@
-"""Resource limits: priority, cores, share of time, traffic, disk and memory; all can change while the engine runs."""
+"""Resource limits: priority, cores, share of time, traffic, disk and memory. All can change while the engine runs."""
 
 import os
 import re
@@ -12,9 +12,9 @@ import psutil
 
 from waggle.core import paths
 from waggle.core.process_memory import resident_bytes
-from waggle.core.settings import Computer
+from waggle.core.settings import ComputerSettings
 from waggle.engine.runtime.pause_gate import PauseGate
-from waggle.models.backend import Opened, threads_for, use_threads
+from waggle.models.backend import OpenedPolicy, threads_for, use_threads
 from waggle.models.storage import checkpoint, hub_cache
 from waggle.rl.batch import nothing
 
@@ -24,43 +24,48 @@ SAVED_STATE_NAME = re.compile(r"(damaged-)?(journal-)?r\d{8}")
 
 
 class ResourceLimits:
-    """`traffic` takes bytes a second (None: no limit); `hold` is called whenever the settings say something new.
+    """Applies the limits of the settings. `limit_traffic` takes bytes a second (None: no limit).
 
-    `settle` is called before the number of threads changes.
+    `before_thread_change` is called before the number of threads changes.
     """
 
     def __init__(
-        self, gate: PauseGate, opened: Opened, traffic: Callable[[float | None], None], settle: Callable[[], None] = nothing
+        self,
+        gate: PauseGate,
+        opened: OpenedPolicy,
+        limit_traffic: Callable[[float | None], None],
+        before_thread_change: Callable[[], None] = nothing,
     ) -> None:
-        self._gate, self._opened, self._traffic, self._settle = gate, opened, traffic, settle
+        self._gate, self._opened = gate, opened
+        self._limit_traffic, self._before_thread_change = limit_traffic, before_thread_change
         self._threads = opened.threads
-        self.computer: Computer | None = None
+        self.computer: ComputerSettings | None = None
 
-    def hold(self, computer: Computer) -> tuple[str, ...]:
-        """None of these waits for the next start."""
+    def apply(self, computer: ComputerSettings) -> tuple[str, ...]:
+        """Apply the settings after a change. All of them apply at once, so there is no name to return."""
         self.computer = computer
-        self._gate.percent = share_of_time(computer, self._opened.device)
-        self._traffic(computer.traffic_kb * 1000.0 or None)
+        self._gate.set_percent(share_of_time(computer, self._opened.device))
+        self._limit_traffic(computer.traffic_kb * 1000.0 or None)
         return ()
 
     def before_round(self) -> None:
-        """In the policy's thread, where the number of cores can change."""
+        """Apply the number of cores. Call it in the policy thread, the only one in which torch can change it."""
         if self.computer is None or self._opened.backend != "torch":
             return
         threads = threads_for(self.computer.threads)
         if threads != self._threads:
-            self._settle()
+            self._before_thread_change()
             use_threads(threads)
             self._threads = threads
 
 
-def share_of_time(computer: Computer, device: str) -> int:
-    """Percent of it that may be worked."""
+def share_of_time(computer: ComputerSettings, device: str) -> int:
+    """The percentage of time that the device may work."""
     return computer.cpu_percent if device == "cpu" else computer.gpu_percent
 
 
 def set_priority(priority: str) -> bool:
-    """Give this process, its threads and its children a priority; False where the system lets none go back up."""
+    """Give this process, its threads and its children a priority; return False if the system refuses to raise it again."""
     me = psutil.Process()
     done = [_nice(process, priority) for process in (me, *me.children(recursive=True))]
     return all(done)
@@ -73,7 +78,7 @@ def _nice(process: psutil.Process, priority: str) -> bool:
             process.nice(classes.get(priority, psutil.NORMAL_PRIORITY_CLASS))
         else:
             for number in _threads(process):  # on Linux each thread has a priority of its own
-                with suppress(ProcessLookupError):  # it has just ended, and others have not
+                with suppress(ProcessLookupError):  # this thread has just ended; go on with the others
                     os.setpriority(os.PRIO_PROCESS, number, NICENESS[priority])
     except psutil.NoSuchProcess:
         return True
@@ -87,16 +92,19 @@ def _threads(process: psutil.Process) -> list[int]:
 
 
 def memory_used() -> float:
-    """Bytes of this process and its children."""
+    """The bytes that this process and its children use."""
     me = psutil.Process()
     return float(sum(resident_bytes(process.pid) for process in (me, *me.children(recursive=True))))
 
 
 def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
-    """Remove the oldest saved states and models until they fit; never the newest saved state, nor the model in use."""
+    """Remove the oldest saved states and models until the rest fits into `cap_gb` (0: no limit); return their names.
+
+    The newest saved state and the model in use stay.
+    """
     removed: list[str] = []
     if in_use.is_relative_to(paths.models()):
-        os.utime(in_use)  # by this the models are told apart that nobody uses any more
+        os.utime(in_use)  # `_dispensable` sorts models by their last use
     if not cap_gb:
         return removed
     hub_cache.sweep(paths.models())
@@ -112,7 +120,7 @@ def make_room(home: paths.Home, cap_gb: float, in_use: Path) -> list[str]:
 
 
 def _remove(path: Path) -> bool:
-    """False where that cannot be: another home's engine uses it, or it has open files on Windows."""
+    """Return False if it cannot be removed: the engine of another home uses it, or Windows has its files open."""
     try:
         if path.is_relative_to(paths.models()):
             return hub_cache.drop(path) if path.name.startswith(hub_cache.UNFINISHED) else hub_cache.remove(path)
@@ -125,7 +133,7 @@ def _remove(path: Path) -> bool:
 
 
 def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
-    """What can go, first what is missed least: what was damaged or came by half, models not used for longest, older states."""
+    """What can be removed, the least useful first: damaged states, unfinished downloads, models by last use, older states."""
     states = _states(home)
     for folder in states:
         yield from (path for path in _ours(folder) if path.name.startswith("damaged-"))
@@ -137,13 +145,13 @@ def _dispensable(home: paths.Home, in_use: Path) -> Iterator[Path]:
 
 
 def _states(home: paths.Home) -> list[Path]:
-    """The folders of saved states of every model this home ever trained, the present one's last."""
+    """The folders of saved states of every model that this home has trained, the current model's last."""
     every = [home.root / "checkpoints", *sorted(home.root.glob("models/*/checkpoints"))]
     return [folder for folder in every if folder != home.model.checkpoints] + [home.model.checkpoints]
 
 
 def _ours(folder: Path) -> list[Path]:
-    """What Waggle keeps in a folder of saved states; what a person keeps there counts for nothing, and stays."""
+    """Waggle's own entries of a folder of saved states. A person's files there do not count, and stay."""
     return sorted(path for path in folder.iterdir() if SAVED_STATE_NAME.fullmatch(path.name)) if folder.is_dir() else []
 
 

@@ -17,7 +17,7 @@ from waggle.core.errors import EngineError, WaggleError
 from waggle.gui.application import unix_signals
 from waggle.gui.application.controller import Controller
 from waggle.gui.application.garbage_collection import GarbageCollector, freeze_long_lived
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.application.single_instance import SingleInstance
@@ -25,12 +25,13 @@ from waggle.gui.engine_client.engine_process import EngineProcess, command_line,
 from waggle.gui.engine_client.replay import Replay
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr, tr_sentence
+from waggle.gui.pages.context import PageContext
 from waggle.gui.state.event_log import EventLogHandler
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
 from waggle.gui.theme import reduced_motion
-from waggle.gui.theme.theme import Look, Theme
-from waggle.gui.widgets.system_tray import mark_icon
+from waggle.gui.theme.theme import Theme, ThemeName
+from waggle.gui.widgets.system_tray import logo_icon
 
 log = logging.getLogger(__name__)
 
@@ -59,18 +60,18 @@ def run(arguments: Arguments) -> int:
     choices = SettingsStore(home.settings, arguments.overrides, far=bool(arguments.on))
     window_settings = choices.settings.window
     translator.use(translator.language_of_setting(window_settings.language))
-    look = Look(_theme(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
-    look.dress()
-    app.setWindowIcon(mark_icon(look))
+    theme = Theme(_theme_name(arguments.theme or window_settings.theme), text_percent=window_settings.text_percent)
+    theme.dress()
+    app.setWindowIcon(logo_icon(theme))
     if arguments.screenshot is not None:
         if arguments.replay is None:
             raise WaggleError("A picture is taken of a recorded run.", "Name one with --replay, or leave --screenshot out.")
-        return save_screenshot(look, arguments.replay, arguments.page or "home", arguments.screenshot)
+        return save_screenshot(theme, arguments.replay, arguments.page or "home", arguments.screenshot)
     if arguments.replay is not None:
         return _run_event_loop(
-            Controller(look, StateStore(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments
+            Controller(theme, StateStore(), Replay(arguments.replay, arguments.speed), choices.unkept()), arguments
         )
-    return _run_home_window(look, home, choices, arguments)
+    return _run_home_window(theme, home, choices, arguments)
 
 
 def application() -> Application:
@@ -96,11 +97,11 @@ def show_refused(error: WaggleError) -> None:
     box.exec()
 
 
-def save_screenshot(look: Look, recording: Path, page: str, picture: Path) -> int:
+def save_screenshot(theme: Theme, recording: Path, page: str, picture: Path) -> int:
     """Play a recording to its end, show a page, and save the window as an image file; raises WaggleError."""
     current = StateStore()
     current.tell_time_by_events()
-    window = Window(look, current)
+    window = MainWindow(PageContext(theme, store=current))
     replay = Replay(recording)
     replay.event_received.connect(current.take)
     replay.ended.connect(window.show_replay)
@@ -112,7 +113,7 @@ def save_screenshot(look: Look, recording: Path, page: str, picture: Path) -> in
     return 0
 
 
-def _run_home_window(look: Look, home: paths.Home, choices: SettingsStore, arguments: Arguments) -> int:
+def _run_home_window(theme: Theme, home: paths.Home, choices: SettingsStore, arguments: Arguments) -> int:
     """Run the window of a home, or raise the one that is already open."""
     with contextlib.suppress(OSError):  # the engine says in the window what is wrong with the folder
         home.prepare()
@@ -128,7 +129,7 @@ def _run_home_window(look: Look, home: paths.Home, choices: SettingsStore, argum
 
     engine = EngineProcess(command())
     engine.command = command
-    controller = Controller(look, StateStore(), engine, choices, home, host=arguments.on)
+    controller = Controller(theme, StateStore(), engine, choices, home, host=arguments.on)
     instance.start_requested.connect(controller.open_invite)
     code = _run_event_loop(controller, arguments, first=not arguments.on and needs_welcome(home, choices, arguments.overrides))
     instance.release()
@@ -165,7 +166,7 @@ def needs_welcome(home: paths.Home, choices: SettingsStore, overrides: tuple[str
 def _run_event_loop(controller: Controller, arguments: Arguments, *, first: bool = False) -> int:
     import qasync
 
-    sys.excepthook = _Reporter(controller)
+    sys.excepthook = _ExceptionHook(controller)
     logging.getLogger().addHandler(EventLogHandler(controller.event_log))
     app = application()
     app.open_invite, app.leave = controller.open_invite, controller.leave_with_system
@@ -189,11 +190,11 @@ def end() -> None:
     QApplication.exit(0)
 
 
-def _theme(name: str) -> Theme:
-    return cast(Theme, name if name in get_args(Theme) else "system")
+def _theme_name(name: str) -> ThemeName:
+    return cast(ThemeName, name if name in get_args(ThemeName) else "system")
 
 
-class _Reporter:
+class _ExceptionHook:
     """Exception hook of the window process: an error in the window never ends the engine."""
 
     def __init__(self, controller: Controller) -> None:

@@ -8,14 +8,14 @@ from PySide6.QtWidgets import QBoxLayout, QButtonGroup, QFrame, QSizePolicy, QTo
 
 from waggle.gui.i18n.formatting import figure, plural, size, tr, tr_sentence
 from waggle.gui.i18n.translator import is_right_to_left
+from waggle.gui.pages import PAGES
 from waggle.gui.state.notifications import warning_words
-from waggle.gui.state.pages import AT_THE_FOOT, PAGES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, column, edges, restyle, row
-from waggle.gui.widgets.painted import Chip, Mark, Sign
-from waggle.gui.widgets.text import Line, set_tip, text
-from waggle.protocol.state import HELD, State
+from waggle.gui.widgets.painted import Chip, Icon, Logo
+from waggle.gui.widgets.text import ElidedLabel, set_tip, text
+from waggle.protocol.state import HALTED_PHASES, State
 from waggle.protocol.status_text import sentence
 
 MARK, BESIDE = 30, 6  # pixels: side of the logo, and margin beside a page's button in the compact form
@@ -27,12 +27,12 @@ SIGN_INK = {"accent": "accent_line", "plain": "text_soft", "peer": "peer", "bad"
 class RailButton(QToolButton):
     """A page's icon and name; in the compact form the name stands under the icon."""
 
-    def __init__(self, look: Look, icon: str, words: str) -> None:
+    def __init__(self, theme: Theme, icon: str, words: str) -> None:
         super().__init__()
-        self._look, self._icon, self._words, self._compact, self._bare = look, icon, words, False, False
+        self._theme, self._icon, self._words, self._compact, self._bare = theme, icon, words, False, False
         self.setAccessibleName(words)
         self.setProperty("kind", "rail")
-        look.changed.connect(self._tint)
+        theme.changed.connect(self._tint)
         self.toggled.connect(self._tint)
         self.set_compact(False)
 
@@ -44,12 +44,12 @@ class RailButton(QToolButton):
 
     def preferred_height(self) -> int:
         """Height in pixels where there is room."""
-        return self._look.px(52 if self._compact else 40)
+        return self._theme.px(52 if self._compact else 40)
 
     def set_height(self, height: int) -> None:
         """May be below the preferred height (large text in a low window); too low, only the icon is shown."""
-        bare = self._compact and height < self._look.px(46)
-        size = self._look.size
+        bare = self._compact and height < self._theme.px(46)
+        size = self._theme.size
         self.setFixedSize(
             size["icon"] + 26 if bare else size["rail_compact"] - 2 * BESIDE if self._compact else size["rail"] - 24, height
         )
@@ -58,16 +58,16 @@ class RailButton(QToolButton):
             self._tint()
 
     def _tint(self) -> None:
-        chosen, side = self.isChecked(), self._look.size["icon"]
+        chosen, side = self.isChecked(), self._theme.size["icon"]
         gap = 0 if self._compact else 8
-        self.setFont(self._look.font("tag" if self._compact else "heading" if chosen else "strong"))
+        self.setFont(self._theme.font("tag" if self._compact else "heading" if chosen else "strong"))
         room = self.width() - (2 if self._compact else side + gap + 30)  # inside edges, padding and icon
         label = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, room)
         self.setText(label)
         under = Qt.ToolButtonStyle.ToolButtonIconOnly if self._bare else Qt.ToolButtonStyle.ToolButtonTextUnderIcon
         self.setToolButtonStyle(under if self._compact else Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         set_tip(self, "" if label == self._words and not self._bare else self._words)
-        self.setIcon(self._look.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
+        self.setIcon(self._theme.icon(self._icon, "accent_text" if chosen else "text_soft", side, gap))
         self.setIconSize(QSize(side + gap, side))
 
 
@@ -76,22 +76,22 @@ class NavigationRail(QFrame):
 
     chosen = Signal(str)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setObjectName("rail")
         self.setProperty("side", "right" if is_right_to_left() else "left")
-        self._look = look
-        self._name = text(look, "Waggle", "heading")
+        self._theme = theme
+        self._name = text(theme, "Waggle", "heading")
         self._buttons: dict[str, RailButton] = {}
         group = QButtonGroup(self)
-        for page, word in PAGES.items():
-            self._buttons[page] = button = RailButton(look, page, tr(word))
+        for page, entry in PAGES.items():
+            self._buttons[page] = button = RailButton(theme, entry.icon or page, tr(entry.title))
             button.setCheckable(True)
             button.clicked.connect(self._chooser(page))
             group.addButton(button)
-        above = [button for page, button in self._buttons.items() if page not in AT_THE_FOOT]
-        below = [self._buttons[page] for page in AT_THE_FOOT]
-        self._head = row(Mark(look, MARK), self._name, None, gap=10)
+        above = [button for page, button in self._buttons.items() if not PAGES[page].at_foot]
+        below = [button for page, button in self._buttons.items() if PAGES[page].at_foot]
+        self._head = row(Logo(theme, MARK), self._name, None, gap=10)
         self._box: QBoxLayout = column(self._head, 12, *above, None, *below)
         self.setLayout(self._box)
         self.set_compact(False)
@@ -116,7 +116,7 @@ class NavigationRail(QFrame):
         others = self._box.minimumSize().height() - sum(button.height() for button in buttons)
         for button in buttons:
             button.set_height(
-                max(self._look.size["icon"], min(button.preferred_height(), (self.height() - others) // len(buttons)))
+                max(self._theme.size["icon"], min(button.preferred_height(), (self.height() - others) // len(buttons)))
             )
         self._head.setContentsMargins(*edges((button.width() - MARK) // 2 if self._compact else 8, 0, 0, 0))
         sides = self._box.contentsMargins()
@@ -139,25 +139,25 @@ class StatusBar(QFrame):
 
     home_wanted = Signal()
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setObjectName("status")
-        self._sign = Sign(look, "save", "text_soft", 14)
-        self._word = Line(look, role="label")
+        self._sign = Icon(theme, "save", "text_soft", 14)
+        self._word = ElidedLabel(theme, role="label")
         self._word.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)  # the state is never cut
-        self._says = Line(look, role="small", tone="text_soft")
-        self._home = Button(look, tr("Go to Home"), "link")
+        self._says = ElidedLabel(theme, role="small", tone="text_soft")
+        self._home = Button(theme, tr("Go to Home"), "link")
         self._home.clicked.connect(self.home_wanted)
-        self._notice = Chip(look)
-        self._mark = Chip(look, "", "peer", "play")
-        self._figures = Line(look, role="small", tone="text_faint", right=True)
+        self._notice = Chip(theme)
+        self._mark = Chip(theme, "", "peer", "play")
+        self._figures = ElidedLabel(theme, role="small", tone="text_faint", right=True)
         self._figures.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
         self._compact = self._problem = False
         self._page, self._warning = "home", ""
         self._sentence = as_widget(row(self._sign, self._word, self._says))
         parts = (self._sentence, self._notice, self._home, None, self._mark, 8, self._figures)
         self.setLayout(row(*parts, margins=(SIDE, 0, SIDE, 0)))
-        self.setFixedHeight(look.size["status"])
+        self.setFixedHeight(theme.size["status"])
         self.notice("")
         self.mark("")
 
@@ -202,7 +202,7 @@ class StatusBar(QFrame):
         self._page, self._problem = page, status.action == "copy_report"
         self._warning = warning_words(state.warnings[0]) if state.warnings else ""
         self._show_way_home()
-        self._sign.show_sign(status.sign, SIGN_INK[status.tone])
+        self._sign.show_icon(status.sign, SIGN_INK[status.tone])
         self._word.say(tr_sentence(status.word))
         words = (
             f"{tr_sentence(status.says).removesuffix('.')}. {tr_sentence(status.detail)}"
@@ -219,7 +219,7 @@ def figures(state: State) -> tuple[str, str, str, str]:
     if state.ready is None or state.phase in ("preparing", "problem", "stopped"):
         return "", "", "", ""
     peers = plural(len(state.members), "%n peer", "%n peers") if state.reach != "solo" else ""
-    last = state.rounds[-1] if state.rounds and state.phase not in HELD else None
+    last = state.rounds[-1] if state.rounds and state.phase not in HALTED_PHASES else None
     speed = f"{figure(round(last.tokens / last.seconds))} {tr('tokens/s')}" if last and last.seconds and last.tokens else ""
     if not (state.up or state.down):
         return peers, speed, "", ""

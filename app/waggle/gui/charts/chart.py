@@ -13,7 +13,7 @@ from waggle.gui.charts.axis import Tick, axis_ticks, label_stride
 from waggle.gui.i18n.formatting import decimal, percent
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 LABEL_ROOM = 108  # pixels right of the last point, for the labels; this and the next are before text scaling
 APART = 17  # pixels between two labels
@@ -21,7 +21,7 @@ AXIS_WIDTH, BELOW, LOWEST = 44, 26, 90  # pixels for the words of both axes, and
 ABOVE_LINES = 1  # z value
 
 
-class Label(msgspec.Struct, frozen=True):
+class EndLabel(msgspec.Struct, frozen=True):
     """A name at the end of a line, in the coordinates of the data; `role` is a colour of the theme."""
 
     x: float
@@ -30,13 +30,13 @@ class Label(msgspec.Struct, frozen=True):
     role: str
 
 
-class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
+class LineChart(pyqtgraph.PlotWidget):  # type: ignore[misc]
     """One plot in the colours of the theme: `begin` clears it, then lines and labels are added."""
 
-    def __init__(self, look: Look, name: str, *, shows_axis: bool) -> None:
+    def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
         pyqtgraph.setConfigOptions(antialias=True)
         super().__init__()
-        self.look = look
+        self.theme = theme
         self.getPlotItem().setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs left to right in every language
         self._name = name
         self.setAccessibleName(name)
@@ -46,16 +46,16 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.setMouseEnabled(False, False)
         self.hideButtons()
         self._shows_axis = shows_axis
-        self._labels: list[tuple[pyqtgraph.TextItem, Label]] = []
+        self._labels: list[tuple[pyqtgraph.TextItem, EndLabel]] = []
         self._top, self._ends = 1.0, (0.0, 1.0)
         self._ticks: list[Tick] = []  # of the vertical axis
         self._places: list[Tick] = []  # of the horizontal axis
         self._ratio = self.devicePixelRatioF()
-        self.setMinimumHeight(look.px(LOWEST))
+        self.setMinimumHeight(theme.px(LOWEST))
         self.getPlotItem().setContentsMargins(0, 4, 0, 0)
         self.getViewBox().sigResized.connect(self._fit)
-        self.getAxis("left").setWidth(look.px(AXIS_WIDTH))
-        self.getAxis("bottom").setHeight(look.px(BELOW) if shows_axis else look.px(6))
+        self.getAxis("left").setWidth(theme.px(AXIS_WIDTH))
+        self.getAxis("bottom").setHeight(theme.px(BELOW) if shows_axis else theme.px(6))
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
         """Clear, and draw background, grid and axes.
@@ -65,7 +65,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         plot = self.getPlotItem()
         plot.clear()
         self._labels = []
-        self.setBackground(self.look.colour("surface"))
+        self.setBackground(self.theme.colour("surface"))
         ticks = chart_series.value_ticks(top)
         self._top, self._ends = ticks[-1], x
         digits = 1 if round(ticks[1], 1) == round(ticks[1], 2) else 2
@@ -77,7 +77,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
             self._dress_axis(self.getAxis(name))
         grid = [float(tick) for tick in ticks for _ in range(2)]
         across = [2 * x[0] - x[1], 2 * x[1] - x[0]]  # beyond both ends, however wide the chart becomes
-        self.curve(across * len(ticks), grid, self.pen(self.look.colour("grid")), connect="pairs")
+        self.curve(across * len(ticks), grid, self.pen(self.theme.colour("grid")), connect="pairs")
 
     def pen(self, ink: QColor, width: float = 1, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
         """A pen with a width in logical pixels: pyqtgraph's cosmetic pens count device pixels."""
@@ -100,14 +100,14 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         """Set the range (the data, and room for the labels right of it) and as many ticks on both axes as fit."""
         first, last = self._ends
         width = max(last - first, 1e-9)
-        words = self.look.px(LABEL_ROOM)
-        room = width * words / max(200, self.width() - self.look.px(AXIS_WIDTH) - words)
+        words = self.theme.px(LABEL_ROOM)
+        room = width * words / max(200, self.width() - self.theme.px(AXIS_WIDTH) - words)
         self.getPlotItem().setXRange(first - width * 0.008, last + room, padding=0)
         high = self.getViewBox().height()
-        every = math.ceil(len(self._ticks) * self.look.px(APART) / high) if high > 0 else 1
+        every = math.ceil(len(self._ticks) * self.theme.px(APART) / high) if high > 0 else 1
         self.getAxis("left").setTicks([self._ticks[:: max(1, every)]])
         pixel = (width * 1.008 + room) / max(1.0, self.getViewBox().width())
-        metrics = QFontMetricsF(self.look.font("caption"))
+        metrics = QFontMetricsF(self.theme.font("caption"))
         wide = [metrics.horizontalAdvance(f" {tick_words} ") * pixel for _, tick_words in self._places]
         self.getAxis("bottom").setTicks([self._places[:: label_stride([at for at, _ in self._places], wide)]])
         self.spread_labels()
@@ -119,28 +119,28 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         return item
 
     def _dress_axis(self, axis: pyqtgraph.AxisItem) -> None:
-        ground = pyqtgraph.mkPen(self.look.colour("surface"))
+        ground = pyqtgraph.mkPen(self.theme.colour("surface"))
         axis.setPen(ground)
         axis.setTickPen(ground)
-        axis.setTextPen(self.look.colour("text_faint"))
-        axis.setTickFont(self.look.font("caption"))
+        axis.setTextPen(self.theme.colour("text_faint"))
+        axis.setTickFont(self.theme.font("caption"))
         axis.setStyle(tickLength=0, tickTextOffset=8)
 
     def line(self, x: Sequence[float], y: Sequence[float], role: str, style: Qt.PenStyle, *, width: float, dots: bool) -> None:
-        self.curve(x, y, self.pen(self.look.colour(role), width, style))
+        self.curve(x, y, self.pen(self.theme.colour(role), width, style))
         dots_at = (list(x), list(y)) if dots else ([x[-1]], [y[-1]])
-        scatter = pyqtgraph.ScatterPlotItem(*dots_at, size=8, pen=None, brush=self.look.colour(role))
+        scatter = pyqtgraph.ScatterPlotItem(*dots_at, size=8, pen=None, brush=self.theme.colour(role))
         scatter.setZValue(ABOVE_LINES + 1)  # above the background of the label, which begins at the middle of the dot
         self.addItem(scatter)
 
-    def label(self, label: Label) -> None:
+    def label(self, label: EndLabel) -> None:
         note = self._note(label.x, label.y, label.words, label.role)
         self._back(note)
         self._labels.append((note, label))
 
     def _note(self, x: float, y: float, words: str, role: str) -> pyqtgraph.TextItem:
-        note = pyqtgraph.TextItem(words, color=self.look.colour(role), anchor=(0, 0.5))
-        note.setFont(self.look.font("tag"))
+        note = pyqtgraph.TextItem(words, color=self.theme.colour(role), anchor=(0, 0.5))
+        note.setFont(self.theme.font("tag"))
         option = note.textItem.document().defaultTextOption()
         option.setTextDirection(Qt.LayoutDirection.LeftToRight)  # its leading spaces keep it away from the line
         note.textItem.document().setDefaultTextOption(option)
@@ -150,7 +150,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
 
     def _back(self, note: pyqtgraph.TextItem) -> None:
         """Give a note a background, so that grid and lines pass behind its words."""
-        note.fill = pyqtgraph.mkBrush(self.look.colour("surface"))
+        note.fill = pyqtgraph.mkBrush(self.theme.colour("surface"))
         note.textItem.document().setDocumentMargin(1)
         note.updateTextPos()  # else it stays centred for the former, larger margin until it is moved
         note.setZValue(ABOVE_LINES)
@@ -160,7 +160,7 @@ class Chart(pyqtgraph.PlotWidget):  # type: ignore[misc]
         if len(self._labels) != 2:
             return
         (below, low), (above, high) = sorted(self._labels, key=lambda entry: entry[1].y)
-        apart = self.look.px(APART) * self._top * 1.09 / max(1.0, self.getViewBox().height())
+        apart = self.theme.px(APART) * self._top * 1.09 / max(1.0, self.getViewBox().height())
         near = max(0.0, apart - (high.y - low.y))
         lowest = max(low.y - near / 2, apart / 2 - self._top * 0.04) if near else low.y
         below.setPos(low.x, lowest)

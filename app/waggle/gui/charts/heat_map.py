@@ -9,8 +9,8 @@ from PySide6.QtGui import QColor, QFontMetricsF, QKeyEvent, QMouseEvent, QPainte
 from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.i18n.formatting import duration, figure, month, plural, tr, whole_day
-from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import announce
 from waggle.protocol.events_identity import Day
 
@@ -44,13 +44,13 @@ def day_words(date: datetime.date, day: Day | None) -> str:
     return f"{when}: {answers}, {rest}"
 
 
-class HeatMap(Painted):
+class HeatMap(PaintedWidget):
     """`read` carries the sentence about the day under the mouse or the keyboard cursor."""
 
     read = Signal(str)
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, name=tr("Calendar of the last year; arrow keys read it day by day"))
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, name=tr("Calendar of the last year; arrow keys read it day by day"))
         self._days: dict[datetime.date, Day] = {}
         self._today = datetime.date(2026, 1, 1)  # until `show_days`
         self._at: datetime.date | None = None
@@ -58,9 +58,9 @@ class HeatMap(Painted):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._head, self._side = look.px(HEAD), look.px(SIDE)
+        self._head, self._side = theme.px(HEAD), theme.px(SIDE)
         self.setFixedHeight(self.sizeHint().height())
-        look.changed.connect(self.update)
+        theme.changed.connect(self.update)
 
     def show_days(self, days: Sequence[Day], today: datetime.date) -> None:
         days_by_date = {datetime.date.fromisoformat(day.date): day for day in days}
@@ -83,34 +83,34 @@ class HeatMap(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         self._draw_names(painter)
         most = max((day.answers for day in self._days.values()), default=0)
-        date, ink = first_day(self._today), self.look.colour("accent_line")
+        date, ink = first_day(self._today), self.theme.colour("accent_line")
         while date <= self._today:
             day = self._days.get(date)
             cell = self.place_of(date)
             shade = level(day.answers, most) if day else 0
             colour = QColor(ink)
             colour.setAlphaF(LEVELS[shade - 1] if shade else 1.0)
-            painter.setPen(QPen(self.look.colour("edge" if shade else "border"), 1))
-            painter.setBrush(colour if shade else self.look.colour("sunken"))
+            painter.setPen(QPen(self.theme.colour("edge" if shade else "border"), 1))
+            painter.setBrush(colour if shade else self.theme.colour("sunken"))
             painter.drawRoundedRect(cell, 3, 3)
             if date == self._at:
-                painter.setPen(QPen(self.look.colour("focus"), 2))
+                painter.setPen(QPen(self.theme.colour("focus"), 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawRoundedRect(cell.adjusted(-1.5, -1.5, 1.5, 1.5), 4, 4)
             date += datetime.timedelta(days=1)
         if self.hasFocus():
-            painter.setPen(QPen(self.look.colour("focus"), 2))
+            painter.setPen(QPen(self.theme.colour("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             step = self._step()
             painter.drawRoundedRect(QRectF(self._side - 3, self._head - 3, WEEKS * step + 2, WEEKDAYS * step + 3), 5, 5)
 
     def _draw_names(self, painter: QPainter) -> None:
-        painter.setFont(self.look.font("caption"))
-        painter.setPen(self.look.colour("text_faint"))
+        painter.setFont(self.theme.font("caption"))
+        painter.setPen(self.theme.colour("text_faint"))
         for row, name in NAMED.items():
             cell = self.place_of(first_day(self._today) + datetime.timedelta(days=row))
             painter.drawText(QPointF(0, cell.bottom() - 1), tr(name))
-        metrics, room = QFontMetricsF(self.look.font("caption")), -1.0
+        metrics, room = QFontMetricsF(self.theme.font("caption")), -1.0
         for week in range(WEEKS):
             date = first_day(self._today) + datetime.timedelta(days=7 * week)
             x = self.place_of(date).left()

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 
 from waggle.core.confidence_interval import interval_of
-from waggle.gui.charts.chart import Chart, Label
+from waggle.gui.charts.chart import EndLabel, LineChart
 from waggle.gui.i18n.formatting import percent, tr
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol.events_leaderboard import ScoreCurve
 
 
-class LeaderboardChart(Chart):
+class LeaderboardChart(LineChart):
     """Blue: trained with peers; grey and dashed: the reference, trained alone."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, tr("Right answers with peers and alone, by rounds"), shows_axis=True)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, tr("Right answers with peers and alone, by rounds"), shows_axis=True)
         self._curves: Sequence[ScoreCurve] = ()
         self._drawn_at = 0  # width in pixels
         self.getViewBox().sigResized.connect(self._resized)
@@ -39,12 +39,12 @@ class LeaderboardChart(Chart):
             style = Qt.PenStyle.SolidLine if curve.together else Qt.PenStyle.DashLine
             self.line(x, y, role, style, width=2.4, dots=True)
             name = tr("With peers") if curve.together else tr("Alone")
-            self.label(Label(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
+            self.label(EndLabel(x[-1], y[-1], f"  {name}  {percent(y[-1])}", ink))
         self.spread_labels()
 
     def whiskers(self, x: Sequence[float], spans: Sequence[tuple[float, float]], role: str) -> None:
         """A vertical line at each place, for its interval."""
-        faint = self.look.colour(role)
+        faint = self.theme.colour(role)
         faint.setAlphaF(0.5)
         places = [place for place in x for _ in range(2)]
         ends = [end for span in spans for end in span]

@@ -12,11 +12,11 @@ from PySide6.QtGui import QFontMetricsF
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.charts import label_placement
 from waggle.gui.charts.axis import round_words
-from waggle.gui.charts.chart import ABOVE_LINES, APART, Chart, Label
+from waggle.gui.charts.chart import ABOVE_LINES, APART, EndLabel, LineChart
 from waggle.gui.i18n.formatting import decimal, duration, one_line, percent, tr, tr_sentence
 from waggle.gui.state import chart_series
 from waggle.gui.state.chart_series import Axis
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol.events import Aha, HeldOutScore
 from waggle.protocol.state import State
 
@@ -40,13 +40,13 @@ class EventMark(msgspec.Struct, frozen=True):
     round: int
 
 
-class AnnotatedChart(Chart):
+class AnnotatedChart(LineChart):
     """A chart with pauses, ahas, changes of questions and intervals, and their notes placed clear of everything else."""
 
-    def __init__(self, look: Look, name: str, *, shows_axis: bool) -> None:
+    def __init__(self, theme: Theme, name: str, *, shows_axis: bool) -> None:
         self._notes: list[tuple[pyqtgraph.TextItem, float]] = []  # of ahas, newest first, each with its x
         self._intervals: list[list[tuple[float, float, float]]] = []  # for each curve: x, low and high of its points
-        super().__init__(look, name, shows_axis=shows_axis)
+        super().__init__(theme, name, shows_axis=shows_axis)
 
     def begin(self, top: float, *, shares: bool, x: tuple[float, float], axis: Axis) -> None:
         self._notes, self._intervals = [], []
@@ -60,8 +60,8 @@ class AnnotatedChart(Chart):
         region = pyqtgraph.LinearRegionItem(
             (band.start, band.end),
             movable=False,
-            brush=self.look.colour("sunken"),
-            pen=self.pen(self.look.colour("border")),
+            brush=self.theme.colour("sunken"),
+            pen=self.pen(self.theme.colour("border")),
         )
         region.setZValue(-5)
         self.addItem(region)
@@ -77,18 +77,18 @@ class AnnotatedChart(Chart):
 
     def _upright(self, mark: EventMark, ink: str, role: str, *, named: bool) -> None:
         """Draw a dashed vertical line; `place_notes` places its words."""
-        self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.look.colour(ink), 1, Qt.PenStyle.DashLine)))
+        self.addItem(pyqtgraph.InfiniteLine(mark.x, pen=self.pen(self.theme.colour(ink), 1, Qt.PenStyle.DashLine)))
         if named:
-            metrics = QFontMetricsF(self.look.font("tag"))
-            words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.look.px(AHA_WIDTH))
+            metrics = QFontMetricsF(self.theme.font("tag"))
+            words = metrics.elidedText(mark.words, Qt.TextElideMode.ElideRight, self.theme.px(AHA_WIDTH))
             note = self._note(mark.x, self._top, words, role)
             self._back(note)
             self._notes.append((note, mark.x))
 
     def cell(self, x: float, y: float) -> None:
         """Mark an aha on the curve with a hexagon."""
-        look = {"symbol": "h", "size": 13, "pen": self.pen(self.look.colour("surface"), 2), "brush": self.look.colour("accent")}
-        dot = pyqtgraph.ScatterPlotItem([x], [y], **look)
+        edge, fill = self.pen(self.theme.colour("surface"), 2), self.theme.colour("accent")
+        dot = pyqtgraph.ScatterPlotItem([x], [y], symbol="h", size=13, pen=edge, brush=fill)
         dot.setZValue(ABOVE_LINES + 1)
         self.addItem(dot)
 
@@ -102,17 +102,17 @@ class AnnotatedChart(Chart):
         parts = []
         for curve in self._intervals:
             points = [((x - first) * wide, (high - upper) * tall, (high - lower) * tall) for x, lower, upper in curve]
-            parts += [label_placement.Box(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
+            parts += [label_placement.LabelBox(a[0], min(a[1], b[1]), b[0], max(a[2], b[2])) for a, b in pairwise(points)]
         for label, at in self._labels:
             x_left, middle, size = (at.x - first) * wide, (high - at.y) * tall, label.boundingRect()
             parts.append(
-                label_placement.Box(x_left, middle - size.height() / 2, x_left + size.width(), middle + size.height() / 2)
+                label_placement.LabelBox(x_left, middle - size.height() / 2, x_left + size.width(), middle + size.height() / 2)
             )
-        room = label_placement.Box(
-            0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.look.px(APART) / 2
+        room = label_placement.LabelBox(
+            0, 0, (self._ends[1] - first) * wide, (high - self._top * 0.06) * tall - self.theme.px(APART) / 2
         )
         lines = [((x - first) * wide, note.boundingRect().width() + 2 * ASIDE) for note, x in self._notes]
-        places = label_placement.place_labels(lines, room, self.look.px(APART), parts)
+        places = label_placement.place_labels(lines, room, self.theme.px(APART), parts)
         for (note, _), place in zip(self._notes, places, strict=True):
             note.setVisible(place is not None)
             if place is not None:
@@ -120,14 +120,14 @@ class AnnotatedChart(Chart):
 
     def interval(self, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
         self._intervals.append(list(zip(x, low, high, strict=True)))
-        faint = self.look.colour("accent_line")
+        faint = self.theme.colour("accent_line")
         faint.setAlphaF(0.16)
         clear = pyqtgraph.mkPen(0, 0, 0, 0)
         edges = [self.curve(x, edge, clear) for edge in (low, high)]
         self.addItem(pyqtgraph.FillBetweenItem(*edges, brush=faint))
 
     def faint(self, x: Sequence[float], y: Sequence[float]) -> None:
-        ink = self.look.colour("accent_line")
+        ink = self.theme.colour("accent_line")
         ink.setAlphaF(0.28)
         self.curve(x, y, self.pen(ink))
 
@@ -135,8 +135,8 @@ class AnnotatedChart(Chart):
 class HeldOutChart(AnnotatedChart):
     """The held-out score with its 95% interval."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, tr("Held-out score by round; the table shows the same"), shows_axis=False)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, tr("Held-out score by round; the table shows the same"), shows_axis=False)
 
     def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
         rounds, scores = chart_series.rounds(state), chart_series.scores(state)
@@ -163,11 +163,11 @@ class HeldOutChart(AnnotatedChart):
                 if exam.x[0] <= mark.x <= exam.x[-1]:
                     self.cell(mark.x, float(np.interp(mark.x, exam.x, exam.shares)))
         newest, share = exams[-1].x[-1], exams[-1].shares[-1]
-        self.label(Label(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
+        self.label(EndLabel(newest, share, f"   {tr('You')}  {percent(share, 1)}", "accent_text"))
         self.place_notes()
 
 
-class ScoreCurve(msgspec.Struct, frozen=True):
+class ScoreSeries(msgspec.Struct, frozen=True):
     """Scores on the same questions: x position, share of right answers and 95% interval of each."""
 
     round: int  # of the first score
@@ -177,13 +177,13 @@ class ScoreCurve(msgspec.Struct, frozen=True):
     high: list[float]
 
 
-def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreCurve:
+def _curve_of(scores: Sequence[HeldOutScore], x: list[float]) -> ScoreSeries:
     shares = [score.right / score.total if score.total else 0.0 for score in scores]
     low, high = zip(*(interval_of(score.right, score.total) for score in scores), strict=True)
-    return ScoreCurve(scores[0].round, x, shares, list(low), list(high))
+    return ScoreSeries(scores[0].round, x, shares, list(low), list(high))
 
 
-def _changes(exams: Sequence[ScoreCurve]) -> list[EventMark]:
+def _changes(exams: Sequence[ScoreSeries]) -> list[EventMark]:
     """A mark between the last score on some questions and the first on others, newest first."""
     words = tr("The questions change here")
     return [EventMark((before.x[-1] + after.x[0]) / 2, words, after.round) for before, after in pairwise(exams)][::-1]
@@ -192,8 +192,8 @@ def _changes(exams: Sequence[ScoreCurve]) -> list[EventMark]:
 class RewardChart(AnnotatedChart):
     """The reward of training answers: each round faint, the trend strong, the peers' mean as a dashed line."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, tr("Reward by round; the table shows the same"), shows_axis=True)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, tr("Reward by round; the table shows the same"), shows_axis=True)
 
     def show_state(self, state: State, axis: Axis, ends: tuple[float, float], bands: Sequence[PauseBand]) -> None:
         rounds, peers = chart_series.rounds(state), chart_series.peers_reward(state)
@@ -211,9 +211,9 @@ class RewardChart(AnnotatedChart):
         self.faint(x[::every], raw[::every])
         if peers is not None:
             self.line([x[0], x[-1]], [peers, peers], "peer", Qt.PenStyle.DashLine, width=2, dots=False)
-            self.label(Label(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
+            self.label(EndLabel(x[-1], peers, f"   {tr('Peers')}  {decimal(peers, 2)}", "peer"))
         self.line(x, mine, "accent_line", Qt.PenStyle.SolidLine, width=2.6, dots=False)
-        self.label(Label(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
+        self.label(EndLabel(x[-1], mine[-1], f"   {tr('You')}  {decimal(mine[-1], 2)}", "accent_text"))
         self.spread_labels()
 
 

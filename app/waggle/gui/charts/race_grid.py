@@ -10,20 +10,20 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip
 
 from waggle.gui.i18n.formatting import tooltip_text, tr, tr_sentence, visible
 from waggle.gui.state.race_state import Race, solved_words
-from waggle.gui.theme.theme import Look, tokens
+from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.protocol.events_race import Lane
 
 ROW, CELL, FIRST = 25, 9.0, 34.0
 FRAME_MS = 16
 
 
-class RaceGrid(Painted):
+class RaceGrid(PaintedWidget):
     """Empty: not solved yet; honey: solved alone; blue: solved after learning from a node that had."""
 
-    def __init__(self, look: Look, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, lane: Lane, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(theme)
         self._lane: Lane = lane
         self._race, self._clock = Race(), clock
         self._jumps: dict[tuple[int, int], float] = {}  # moving cells, and when each began
@@ -40,7 +40,7 @@ class RaceGrid(Painted):
             self.updateGeometry()
             self._jumps.clear()
         if run.solved != old.solved or race.racers != before.racers:
-            if self.look.moves and self.isVisible():
+            if self.theme.moves and self.isVisible():
                 fresh = [cell for cell, teacher in run.solved.items() if teacher is not None and cell not in old.solved]
                 self._jumps |= dict.fromkeys(fresh, self._clock())
             if self._jumps:
@@ -78,7 +78,7 @@ class RaceGrid(Painted):
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         for racer, node in enumerate(self._race.racers):
             middle = QPointF(self.width() - 12 if away else 12, ROW * (racer + 0.5))
-            draw_avatar(painter, self.look, node.id, middle, 11)
+            draw_avatar(painter, self.theme, node.id, middle, 11)
             for specialty in range(len(self._race.specialties)):
                 cell = (racer, specialty)
                 there = cell in solved and cell not in self._jumps
@@ -95,8 +95,8 @@ class RaceGrid(Painted):
 
     def _cell(self, painter: QPainter, place: QPointF, *, learned: bool, filled: bool) -> None:
         edge = ("peer" if learned else "accent_line") if filled else "control"
-        painter.setPen(QPen(self.look.colour(edge), 1.3))
-        painter.setBrush(self.look.colour(("peer" if learned else "accent") if filled else "surface"))
+        painter.setPen(QPen(self.theme.colour(edge), 1.3))
+        painter.setBrush(self.theme.colour(("peer" if learned else "accent") if filled else "surface"))
         painter.drawPolygon(hexagon(place.x(), place.y(), CELL))
 
     def cell_words(self, racer: int, specialty: int) -> str:

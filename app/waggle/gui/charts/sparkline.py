@@ -7,23 +7,23 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from waggle.gui.i18n.formatting import decimal, figure, tr
 from waggle.gui.state import chart_series
-from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 from waggle.protocol.events import RoundSummary
 
 LINE = 18  # pixels of a line of text, before text scaling; also the least distance of two labels
 
 
-class Sparkline(Painted):
+class Sparkline(PaintedWidget):
     """Draws nothing until there are two rounds."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, name=tr("Reward of the last rounds"))
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, name=tr("Reward of the last rounds"))
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # time runs so in every chart
         self._rounds: Sequence[RoundSummary] = ()
         self._peers: float | None = None
-        self.setMinimumHeight(look.px(70))
+        self.setMinimumHeight(theme.px(70))
 
     def show_rounds(self, rounds: Sequence[RoundSummary], peers: float | None) -> None:
         if rounds == self._rounds and peers == self._peers:
@@ -39,24 +39,24 @@ class Sparkline(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         if len(self._rounds) < 2:
             return
-        px = self.look.px
+        px = self.theme.px
         plot = place.adjusted(px(34), px(8), -px(92), -px(22))
         raw, mine = [summary.reward for summary in self._rounds], self._trend()
         ticks = chart_series.value_ticks(
             chart_series.reward_ceiling(raw, mine, self._peers), most=max(4, int(plot.height() // px(24)))
         )
-        painter.setFont(self.look.font("caption"))
+        painter.setFont(self.theme.font("caption"))
         self._grid(painter, plot, ticks)
         self._rounds_axis(painter, plot)
         painter.setClipRect(plot.adjusted(-4, -6, 4, 4))
-        self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_faint(self.look.colour("accent_line")), 1))
+        self._curve(painter, _points(raw, plot, ticks[-1]), QPen(_faint(self.theme.colour("accent_line")), 1))
         labels = [(_height(mine[-1], plot, ticks[-1]), "accent_line", "accent_text", f"{tr('You')} {decimal(mine[-1], 2)}")]
         if self._peers is not None:
             y = _height(self._peers, plot, ticks[-1])
-            painter.setPen(QPen(self.look.colour("peer"), 2, Qt.PenStyle.DashLine))
+            painter.setPen(QPen(self.theme.colour("peer"), 2, Qt.PenStyle.DashLine))
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
             labels.append((y, "peer", "peer", f"{tr('Peers')} {decimal(self._peers, 2)}"))
-        strong = QPen(self.look.colour("accent_line"), 2.5)
+        strong = QPen(self.theme.colour("accent_line"), 2.5)
         strong.setCapStyle(Qt.PenCapStyle.RoundCap)
         strong.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
         self._curve(painter, _points(mine, plot, ticks[-1]), strong)
@@ -68,14 +68,14 @@ class Sparkline(Painted):
         return chart_series.trend(values, chart_series.trend_width(len(values)))
 
     def _grid(self, painter: QPainter, plot: QRectF, ticks: Sequence[float]) -> None:
-        digits, line = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1, self.look.px(LINE)
+        digits, line = 2 if round(ticks[1], 1) != round(ticks[1], 2) else 1, self.theme.px(LINE)
         for value in ticks:
             y = round(_height(value, plot, ticks[-1])) + 0.5
-            painter.setPen(QPen(self.look.colour("grid"), 1))
+            painter.setPen(QPen(self.theme.colour("grid"), 1))
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
-            painter.setPen(self.look.colour("text_faint"))
+            painter.setPen(self.theme.colour("text_faint"))
             side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-            box = QRectF(plot.left() - self.look.px(38), y - line / 2, self.look.px(30), line)
+            box = QRectF(plot.left() - self.theme.px(38), y - line / 2, self.theme.px(30), line)
             painter.drawText(box, side, decimal(value, digits))
 
     def _rounds_axis(self, painter: QPainter, plot: QRectF) -> None:
@@ -84,11 +84,11 @@ class Sparkline(Painted):
         width = QFontMetricsF(painter.font()).horizontalAdvance(words[0][1]) + 8
         if last - first > 8 and plot.width() >= 3 * width:
             words.append((0.5, figure((first + last) // 2)))
-        painter.setPen(self.look.colour("text_faint"))
+        painter.setPen(self.theme.colour("text_faint"))
         for share, label in words:
             side = (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignRight)[int(share * 2)]
             x_left = plot.left() + (plot.width() - width) * share
-            box = QRectF(x_left, plot.bottom() + self.look.px(5), width, self.look.px(LINE))
+            box = QRectF(x_left, plot.bottom() + self.theme.px(5), width, self.theme.px(LINE))
             painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, label)
 
     def _curve(self, painter: QPainter, path: QPainterPath, pen: QPen) -> None:
@@ -97,17 +97,17 @@ class Sparkline(Painted):
         painter.drawPath(path)
 
     def _labels(self, painter: QPainter, plot: QRectF, labels: Sequence[tuple[float, str, str, str]]) -> None:
-        painter.setFont(self.look.font("tag"))
-        room, high = self.look.px(82), self.look.px(LINE)
+        painter.setFont(self.theme.font("tag"))
+        room, high = self.theme.px(82), self.theme.px(LINE)
         spread = max(0.0, high - abs(labels[0][0] - labels[-1][0])) / 2 if len(labels) > 1 else 0.0
         lowest = max(labels)[0]
         for y, line, ink, words in labels:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self.look.colour(line))
+            painter.setBrush(self.theme.colour(line))
             painter.drawEllipse(QPointF(plot.right(), y), 4, 4)
-            painter.setPen(self.look.colour(ink))
+            painter.setPen(self.theme.colour(ink))
             shift = spread if y == lowest else -spread
-            box = QRectF(plot.right() + self.look.px(10), y - high / 2 + shift, room, high)
+            box = QRectF(plot.right() + self.theme.px(10), y - high / 2 + shift, room, high)
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
 
 

@@ -27,9 +27,9 @@ from waggle.gui.charts.swarm_graph_layout import (
 )
 from waggle.gui.i18n.formatting import one_line, plural, tooltip_text, tr, tr_sentence, visible
 from waggle.gui.state.traffic_flow import Direction, Flow, flows
-from waggle.gui.theme.theme import Look, tokens
+from waggle.gui.theme.theme import Theme, tokens
 from waggle.gui.widgets.drawing import draw_avatar, draw_cell, hexagon
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import about
 from waggle.protocol.state import State
@@ -65,13 +65,13 @@ def flow_words(flow: Flow, state: State) -> str:
     return words.replace("%2", groups).replace("%1", name)
 
 
-class SwarmGraph(Painted):
+class SwarmGraph(PaintedWidget):
     """Painted from consecutive States. `chosen` carries the id of the peer that was clicked or reached by an arrow key."""
 
     chosen = Signal(str)
 
-    def __init__(self, look: Look, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(theme)
         self._clock = clock
         self._state: State | None = None  # the previous one, while this was visible
         self._peers: tuple[GraphPeer, ...] = ()
@@ -123,11 +123,11 @@ class SwarmGraph(Painted):
         around = plural(len(peers), "you in the middle, %n peer around you", "you in the middle, %n peers around you")
         through = plural(relays, ", %n of them through a relay", ", %n of them through a relay") if relays else ""
         self.setAccessibleName(tr("Picture of the swarm: ") + around + through)
-        busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.taken)
+        busiest = heapq.nlargest(NAMED, peers, key=lambda peer: peer.used + peer.groups_pulled)
         words = [self.latest[1] + "."] if self.latest else []
         for peer in busiest:
             sent = plural(peer.received, "%1 sent you %n group", "%1 sent you %n groups").replace("%1", one_line(peer.name))
-            words.append(sent + plural(peer.taken, " and took %n of yours.", " and took %n of yours."))
+            words.append(sent + plural(peer.groups_pulled, " and took %n of yours.", " and took %n of yours."))
         self.setAccessibleDescription(" ".join(words))
 
     def _set_off(self, new_flows: Sequence[Flow], state: State) -> None:
@@ -142,12 +142,12 @@ class SwarmGraph(Painted):
                 self.travelling.append(MovingGroup(flow.peer, flow.way, number, now + i * APART))
         self.latest = (new_flows[-1], flow_words(new_flows[-1], state), number)
         del self.travelling[:-MOST_CELLS]
-        (self.frames if self.look.moves else self.hold).start()
+        (self.frames if self.theme.moves else self.hold).start()
         self.update()
 
     def _frame(self) -> None:
         handle = self.window().windowHandle()
-        if not self.look.moves or handle is None or not handle.isExposed():
+        if not self.theme.moves or handle is None or not handle.isExposed():
             self._rest()
             return
         ended = self._clock() - tokens().duration["flow"] / 1000
@@ -176,7 +176,7 @@ class SwarmGraph(Painted):
 
     def _paint_still(self, place: QRectF) -> None:
         ratio = self.devicePixelRatioF()
-        frame = (self._me, self._marked, place.size(), ratio, self.look.mode, self.layoutDirection())
+        frame = (self._me, self._marked, place.size(), ratio, self.theme.mode, self.layoutDirection())
         if frame == self._still_of:
             return
         self._still_of = frame
@@ -191,19 +191,19 @@ class SwarmGraph(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         self._paint_still(place)
         painter.drawPixmap(QPointF(0, 0), self._still)
-        if self.look.moves:
+        if self.theme.moves:
             self._draw_travelling(painter, place.center())
         else:
             self._draw_counts(painter, place.center())
         if self.hasFocus():
-            painter.setPen(QPen(self.look.colour("focus"), 2))
+            painter.setPen(QPen(self.theme.colour("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(place.adjusted(1, 1, -1, -1), 8, 8)
 
     def _draw_still(self, painter: QPainter, place: QRectF) -> None:
         centre = place.center()
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(self.look.colour("border"), 1))
+        painter.setPen(QPen(self.theme.colour("border"), 1))
         across, down = outer_ring(place)
         for share in (0.56, 1.0):
             painter.drawEllipse(centre, across * share, down * share)
@@ -212,27 +212,27 @@ class SwarmGraph(Painted):
             self._tie(painter, centre, node)
         for node in self._around:
             painter.setOpacity(1 - 0.15 * node.peer.age)
-            draw_avatar(painter, self.look, node.peer.id, node.place, node.radius, gone=node.peer.faded)
+            draw_avatar(painter, self.theme, node.peer.id, node.place, node.radius, gone=node.peer.faded)
             painter.setOpacity(1)
             if node.peer.id == self._marked:
-                painter.setPen(QPen(self.look.colour("text"), 2))
+                painter.setPen(QPen(self.theme.colour("text"), 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.drawPolygon(hexagon(node.place.x(), node.place.y(), node.radius + AROUND))
         self._names(painter)
-        painter.setPen(QPen(self.look.colour("surface"), 5))
-        painter.setBrush(self.look.colour("accent"))
+        painter.setPen(QPen(self.theme.colour("surface"), 5))
+        painter.setBrush(self.theme.colour("accent"))
         painter.drawPolygon(hexagon(centre.x(), centre.y(), 25))
-        draw_avatar(painter, self.look, self._me, centre, 19, mine=True)
+        draw_avatar(painter, self.theme, self._me, centre, 19, mine=True)
         if self._more:
-            painter.setFont(self.look.font("caption"))
-            painter.setPen(self.look.colour("text_faint"))
+            painter.setFont(self.theme.font("caption"))
+            painter.setPen(self.theme.colour("text_faint"))
             words = plural(self._more, "and %n more", "and %n more")
             painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight, words)
 
     def _tie(self, painter: QPainter, centre: QPointF, node: PlacedPeer) -> None:
         if node.peer.gone:
             return
-        tone = self.look.colour("control")
+        tone = self.theme.colour("control")
         tone.setAlphaF(0.6 if node.peer.met else 0.25)
         pen = QPen(tone, 1.2)
         if node.peer.relay:
@@ -242,8 +242,8 @@ class SwarmGraph(Painted):
 
     def _names(self, painter: QPainter) -> None:
         """Draw the names that find room; the name of the selected peer is always drawn."""
-        font = self.look.font("caption")
-        metrics, high = QFontMetricsF(font), self.look.px(18)
+        font = self.theme.font("caption")
+        metrics, high = QFontMetricsF(font), self.theme.px(18)
         painter.setFont(font)
         occupied = [(node.peer.id, _box(node.place, node.radius)) for node in self._around]
         for node in sorted(self._around, key=lambda node: node.peer.id != self._marked):
@@ -257,8 +257,8 @@ class SwarmGraph(Painted):
             if node.peer.id != self._marked and any(ground.intersects(other) for peer, other in occupied if peer != node.peer.id):
                 continue
             occupied.append(("", ground))
-            painter.fillRect(ground, self.look.colour("surface"))
-            painter.setPen(self.look.colour("text_faint" if node.peer.faded else "text_soft"))
+            painter.fillRect(ground, self.theme.colour("surface"))
+            painter.setPen(self.theme.colour("text_faint" if node.peer.faded else "text_soft"))
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, words)
 
     def _draw_travelling(self, painter: QPainter, centre: QPointF) -> None:
@@ -270,7 +270,7 @@ class SwarmGraph(Painted):
                 continue
             eased = (1 - math.cos(math.pi * gone)) / 2
             if moving.way == "used":
-                tone = self.look.colour("peer")
+                tone = self.theme.colour("peer")
                 tone.setAlphaF(1 - gone)
                 painter.setPen(QPen(tone, 2))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -278,26 +278,26 @@ class SwarmGraph(Painted):
                 painter.drawLine(point_on_edge(centre, node, 0), point_on_edge(centre, node, 1))
             else:
                 place = point_on_edge(centre, node, eased if moving.way == "out" else 1 - eased)
-                draw_cell(painter, self.look, place, 4.5, moving.about, mine=moving.way == "out")
+                draw_cell(painter, self.theme, place, 4.5, moving.about, mine=moving.way == "out")
 
     def _draw_counts(self, painter: QPainter, centre: QPointF) -> None:
         """With reduced motion: highlight the edge for a while, with the number of groups."""
         places = {node.peer.id: node for node in self._around}
         counts = Counter((moving.peer, moving.way) for moving in self.travelling)
-        painter.setFont(self.look.font("tag"))
+        painter.setFont(self.theme.font("tag"))
         for (peer, way), count in counts.items():
             node = places.get(peer)
             if node is None:
                 continue
             role = "accent_line" if way == "out" else "peer"
-            painter.setPen(QPen(self.look.colour(role), 2.5))
+            painter.setPen(QPen(self.theme.colour(role), 2.5))
             painter.drawLine(point_on_edge(centre, node, 0), point_on_edge(centre, node, 1))
             if way != "used":
                 middle = point_on_edge(centre, node, 0.3 if way == "in" else 0.7)
-                painter.setPen(QPen(self.look.colour(role), 1.5))
-                painter.setBrush(self.look.colour("surface"))
+                painter.setPen(QPen(self.theme.colour(role), 1.5))
+                painter.setBrush(self.theme.colour("surface"))
                 painter.drawPolygon(hexagon(middle.x(), middle.y(), 11))
-                painter.setPen(self.look.colour("text"))
+                painter.setPen(self.theme.colour("text"))
                 painter.drawText(QRectF(middle.x() - 11, middle.y() - 11, 22, 22), Qt.AlignmentFlag.AlignCenter, str(count))
 
     def _at(self, point: QPointF) -> PlacedPeer | None:

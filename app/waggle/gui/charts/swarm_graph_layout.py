@@ -61,7 +61,7 @@ def outer_ring(rect: QRectF) -> tuple[float, float]:
 def most_active_peers(peers: Sequence[PeerInfo], now: float) -> tuple[GraphPeer, ...]:
     """The peers seen last, then those that exchange most, ordered by a hash of their ids so that none jumps about."""
     ranked = sorted(
-        peers, key=lambda peer: (peer.connection == "gone", silence_level(peer, now), -peer.used - peer.taken, peer.id)
+        peers, key=lambda peer: (peer.connection == "gone", silence_level(peer, now), -peer.used - peer.groups_pulled, peer.id)
     )[:MOST]
     named = {peer.id for peer in ranked[:NAMED]}
     ordered = sorted(ranked, key=lambda peer: hashlib.sha256(peer.id.encode("utf-8", "replace")).digest())
@@ -73,7 +73,7 @@ def _graph_peer(peer: PeerInfo, now: float, *, named: bool) -> GraphPeer:
     return GraphPeer(
         id=peer.id, name=one_line(peer.name), named=named, relay=peer.connection == "relay", gone=gone,
         faded=gone or bool(peer.choice), reach=round(radius_share(peer), 2), age=silence_level(peer, now),
-        met=peer.received > 0 or peer.taken > 0,
+        met=peer.received > 0 or peer.groups_pulled > 0,
     )  # fmt: skip
 
 

@@ -146,7 +146,7 @@ class EngineProcess(QObject):
                 )
                 self._give_up(other, line)
                 return
-            case TurnGrew() if event.said != self._last_message_id:
+            case TurnGrew() if event.command_id != self._last_message_id:
                 return  # a chat in another window attached to the same engine
             case events.CommandRefused():
                 self.refused.emit(event.title, event.advice, event.id)

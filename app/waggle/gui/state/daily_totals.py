@@ -11,8 +11,8 @@ from waggle.protocol.state import State
 
 def taken_words(days: DaysTold, state: State) -> str:
     """How many groups peers took from this computer, in words."""
-    if days.taken:
-        return tr("%1 of your groups").replace("%1", figure(days.taken))
+    if days.groups_pulled:
+        return tr("%1 of your groups").replace("%1", figure(days.groups_pulled))
     return tr("Nothing leaves this computer") if state.reach == "solo" else tr("Nobody yet")
 
 
@@ -50,12 +50,12 @@ def totals(state: State) -> DaysTold:
     everything = stored.all if stored.all.rounds or not state.since else _empty(date_of(state.since[0].at).isoformat())
     for summary in state.since:
         everything = _day_plus_round(everything, summary)
-    takers = [peer.taken for peer in state.peers.values() if peer.taken]
-    trained = sum(bool(peer.taken or peer.received) for peer in state.peers.values())
+    takers = [peer.groups_pulled for peer in state.peers.values() if peer.groups_pulled]
+    trained = sum(bool(peer.groups_pulled or peer.received) for peer in state.peers.values())
     used_by = max(stored.used_by, len(takers))
     return replace(
         stored, days=tuple(days[date] for date in sorted(days)), all=everything, used_by=used_by,
-        taken=max(stored.taken, sum(takers)), met=max(stored.met, trained, used_by),
+        groups_pulled=max(stored.groups_pulled, sum(takers)), met=max(stored.met, trained, used_by),
     )  # fmt: skip
 
 

@@ -30,8 +30,8 @@ def _taken_flows(before: State, after: State) -> list[Flow]:
     flows_out = []
     for peer in after.peers.values():
         known = before.peers.get(peer.id)
-        if known is not None and peer is not known and peer.taken > known.taken:
-            count = peer.taken - known.taken
+        if known is not None and peer is not known and peer.groups_pulled > known.groups_pulled:
+            count = peer.groups_pulled - known.groups_pulled
             flows_out.append(Flow(peer=peer.id, way="out", specialties=mine if len(mine) == count else ("",) * count))
     return flows_out
 

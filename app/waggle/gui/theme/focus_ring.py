@@ -4,7 +4,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QPushButton
 
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 
 class EnterButton(QPushButton):
@@ -20,7 +20,7 @@ class EnterButton(QPushButton):
 class FocusRingButton(EnterButton):
     """The ring is inside the fill: a colour that contrasts with the fill would not do so with a dark page around it."""
 
-    _look: Look
+    _theme: Theme
     _kind: str
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -28,5 +28,5 @@ class FocusRingButton(EnterButton):
         if self._kind == "primary" and self.hasFocus():
             painter = QPainter(self)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(QPen(self._look.colour("focus_on_accent"), 2))
+            painter.setPen(QPen(self._theme.colour("focus_on_accent"), 2))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(4, 4, -4, -4), 5, 5)

@@ -18,7 +18,7 @@ from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.theme import reduced_motion
 
 Mode = Literal["light", "dark", "high_contrast"]
-Theme = Literal["light", "dark", "high_contrast", "system"]
+ThemeName = Literal["light", "dark", "high_contrast", "system"]
 LessMotion = Literal["system", "on", "off"]
 
 PALETTE = {
@@ -39,7 +39,7 @@ class TypeRole(msgspec.Struct, frozen=True):
     tabular: bool
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class DesignTokens(msgspec.Struct, frozen=True):
     """The design tokens, as in tokens.toml."""
 
     colour: dict[Mode, dict[str, str]]
@@ -52,9 +52,9 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 @cache
-def tokens() -> Tokens:
+def tokens() -> DesignTokens:
     """The tokens of resources/look/tokens.toml, read once; raises msgspec.ValidationError if the file lacks any."""
-    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), Tokens)
+    return msgspec.convert(tomllib.loads((paths.resources() / "look" / "tokens.toml").read_text()), DesignTokens)
 
 
 @cache
@@ -87,25 +87,25 @@ def _system_mode(hints: QStyleHints) -> Mode:
     return "dark" if hints.colorScheme() == Qt.ColorScheme.Dark else "light"
 
 
-def _mode(theme: Theme) -> Mode:
+def _mode(name: ThemeName) -> Mode:
     """The mode of a theme now; also sets the colour scheme of system parts such as title bars and file dialogs."""
     hints = QGuiApplication.styleHints()
-    if theme == "system":
+    if name == "system":
         hints.unsetColorScheme()
         return _system_mode(hints)
-    hints.setColorScheme(SCHEMES[theme])
-    return theme
+    hints.setColorScheme(SCHEMES[name])
+    return name
 
 
-class Look(QObject):
+class Theme(QObject):
     """The theme in use: colours, fonts and sizes by role; widgets contain none of their own."""
 
     changed = Signal()
 
-    def __init__(self, theme: Theme = "system", parent: QObject | None = None, *, text_percent: int = 100) -> None:
+    def __init__(self, name: ThemeName = "system", parent: QObject | None = None, *, text_percent: int = 100) -> None:
         super().__init__(parent)
-        self.theme: Theme = theme
-        self.mode: Mode = _mode(theme)
+        self.name: ThemeName = name
+        self.mode: Mode = _mode(name)
         self.space = tokens().space
         self.less_motion: LessMotion = "system"
         self._fonts: dict[str, QFont] = {}
@@ -116,10 +116,10 @@ class Look(QObject):
         hints.colorSchemeChanged.connect(self._system_changed)
         hints.accessibility().contrastPreferenceChanged.connect(self._system_changed)
 
-    def use(self, theme: Theme) -> None:
+    def use(self, name: ThemeName) -> None:
         """Switch the whole window to a theme, at once."""
-        self.theme = theme  # first: setting a scheme fires the signal of a system change
-        self.mode = _mode(theme)
+        self.name = name  # first: setting a scheme fires the signal of a system change
+        self.mode = _mode(name)
         self.dress()
         self.changed.emit()
 
@@ -198,7 +198,7 @@ class Look(QObject):
         return Template((paths.resources() / "look" / "waggle.qss").read_text()).substitute(values)
 
     def _system_changed(self) -> None:
-        if self.theme == "system" and self.mode != _system_mode(QGuiApplication.styleHints()):
+        if self.name == "system" and self.mode != _system_mode(QGuiApplication.styleHints()):
             self.use("system")
 
 

@@ -6,7 +6,7 @@ import math
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap, QPixmapCache, QPolygonF
 
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 # Peers' own hues; honey is never among them: it is kept for oneself.
 BRIGHT = ("#8CC3DF", "#86CFA6", "#DDA3BE", "#B9ABE3", "#C0C983", "#84CFCB")
@@ -33,25 +33,25 @@ def seven_cells(identity: str) -> tuple[int, ...]:
 
 
 def draw_avatar(
-    painter: QPainter, look: Look, identity: str, centre: QPointF, radius: float, *, mine: bool = False, gone: bool = False
+    painter: QPainter, theme: Theme, identity: str, centre: QPointF, radius: float, *, mine: bool = False, gone: bool = False
 ) -> None:
     """Six cells around one: recognisable at 24 px, no photograph needed. Drawn once: a swarm shows hundreds at a time."""
     device = painter.device()
     ratio = device.devicePixelRatioF() if device else 1.0
-    key = f"avatar {look.mode} {radius:g} {ratio:g} {mine:d}{gone:d} {identity}"
+    key = f"avatar {theme.mode} {radius:g} {ratio:g} {mine:d}{gone:d} {identity}"
     drawn = QPixmap()
     if not QPixmapCache.find(key, drawn):
-        drawn = _avatar(look, identity, radius, ratio, mine=mine, gone=gone)
+        drawn = _avatar(theme, identity, radius, ratio, mine=mine, gone=gone)
         QPixmapCache.insert(key, drawn)
     size = drawn.deviceIndependentSize()
     painter.drawPixmap(centre - QPointF(size.width() / 2, size.height() / 2), drawn)
 
 
-def _avatar(look: Look, identity: str, radius: float, ratio: float, *, mine: bool, gone: bool) -> QPixmap:
+def _avatar(theme: Theme, identity: str, radius: float, ratio: float, *, mine: bool, gone: bool) -> QPixmap:
     *lit, place = seven_cells(identity)
-    hue = QColor(HUES[look.mode][place])
+    hue = QColor(HUES[theme.mode][place])
     if mine or gone:
-        hue = look.colour("accent_line" if mine else "reference")
+        hue = theme.colour("accent_line" if mine else "reference")
     edge = math.ceil(radius) + 1
     pixmap = QPixmap(math.ceil(2 * edge * ratio), math.ceil(2 * edge * ratio))
     pixmap.setDevicePixelRatio(ratio)
@@ -59,7 +59,7 @@ def _avatar(look: Look, identity: str, radius: float, ratio: float, *, mine: boo
     painter = QPainter(pixmap)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(look.colour("surface"))
+    painter.setBrush(theme.colour("surface"))
     painter.drawPolygon(hexagon(edge, edge, radius))
     painter.setBrush(_faded(hue, 0.10 if gone else 0.20))
     painter.drawPolygon(hexagon(edge, edge, radius))
@@ -78,28 +78,28 @@ def _faded(colour: QColor, alpha: float) -> QColor:
     return translucent
 
 
-def draw_cell(painter: QPainter, look: Look, centre: QPointF, radius: float, about: int, *, mine: bool) -> None:
+def draw_cell(painter: QPainter, theme: Theme, centre: QPointF, radius: float, about: int, *, mine: bool) -> None:
     """One group: its hue says what it is about, from the seventh specialty on with a hole in it; mine has a honey edge."""
     x, y = centre.x(), centre.y()
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(look.colour("accent" if mine else "surface"))
+    painter.setBrush(theme.colour("accent" if mine else "surface"))
     painter.drawPolygon(hexagon(x, y, radius + 2))
-    painter.setBrush(QColor(HUES[look.mode][about % 6]) if about >= 0 else look.colour("accent_line" if mine else "peer"))
+    painter.setBrush(QColor(HUES[theme.mode][about % 6]) if about >= 0 else theme.colour("accent_line" if mine else "peer"))
     painter.drawPolygon(hexagon(x, y, radius))
     if about >= 6:
-        painter.setBrush(look.colour("surface"))
+        painter.setBrush(theme.colour("surface"))
         painter.drawPolygon(hexagon(x, y, radius * 0.45))
 
 
-def draw_mark(painter: QPainter, look: Look, centre: QPointF, radius: float) -> None:
+def draw_logo(painter: QPainter, theme: Theme, centre: QPointF, radius: float) -> None:
     """A cell of comb and the waggle run."""
     x, y = centre.x(), centre.y()
-    edge = QPen(look.colour("accent"), radius * 0.14)
+    edge = QPen(theme.colour("accent"), radius * 0.14)
     edge.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
     painter.setPen(edge)
-    painter.setBrush(look.colour("accent"))
+    painter.setBrush(theme.colour("accent"))
     painter.drawPolygon(hexagon(x, y, radius * 0.90))
-    run = QPen(look.colour("on_accent"), radius * 0.17)
+    run = QPen(theme.colour("on_accent"), radius * 0.17)
     run.setCapStyle(Qt.PenCapStyle.RoundCap)
     painter.setPen(run)
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -117,33 +117,33 @@ def sided(painter: QPainter, box: QRectF, within: QRectF) -> QRectF:
     return QRectF(within.left() + within.right() - box.right(), box.top(), box.width(), box.height())
 
 
-def chip_width(look: Look, words: str, *, icon: bool, bare: bool = False) -> float:
-    indent = 0 if bare else look.px(7 if icon else 9)
-    room = QFontMetricsF(look.font("tag")).horizontalAdvance(words)
-    return indent + (look.px(18) if icon else 0) + room + (0 if bare else look.px(9))
+def chip_width(theme: Theme, words: str, *, icon: bool, bare: bool = False) -> float:
+    indent = 0 if bare else theme.px(7 if icon else 9)
+    room = QFontMetricsF(theme.font("tag")).horizontalAdvance(words)
+    return indent + (theme.px(18) if icon else 0) + room + (0 if bare else theme.px(9))
 
 
 def draw_chip(
-    painter: QPainter, look: Look, corner: QPointF, words: str, tone: str, icon: str = "", *, room: float = 1e4
+    painter: QPainter, theme: Theme, corner: QPointF, words: str, tone: str, icon: str = "", *, room: float = 1e4
 ) -> float:
     """Sign, number, reason on a tinted ground; tone "bare" has none. Returns the width used, at most `room`."""
     bare, ink = tone == "bare", CHIP_INK.get(tone, "text_soft")
-    width = min(room, chip_width(look, words, icon=bool(icon), bare=bare))
-    x, y, height = corner.x(), corner.y(), look.size["chip"]
+    width = min(room, chip_width(theme, words, icon=bool(icon), bare=bare))
+    x, y, height = corner.x(), corner.y(), theme.size["chip"]
     whole = QRectF(x, y, width, height)
     if not bare:
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(look.colour(f"{tone}_soft" if tone in CHIP_INK else "sunken"))
+        painter.setBrush(theme.colour(f"{tone}_soft" if tone in CHIP_INK else "sunken"))
         painter.drawRoundedRect(whole, height / 2, height / 2)
-    indent = x + (0 if bare else look.px(7 if icon else 9))
+    indent = x + (0 if bare else theme.px(7 if icon else 9))
     if icon:
-        side = look.px(14)
-        look.draw_icon(painter, icon, ink, sided(painter, QRectF(indent, y + (height - side) / 2, side, side), whole))
-        indent += look.px(18)
-    painter.setFont(look.font("tag"))
-    painter.setPen(look.colour(ink))
-    space = QRectF(indent, y, x + width - indent - (0 if bare else look.px(6)), height)
-    cut = QFontMetricsF(look.font("tag")).elidedText(words, Qt.TextElideMode.ElideRight, space.width() + 1)
+        side = theme.px(14)
+        theme.draw_icon(painter, icon, ink, sided(painter, QRectF(indent, y + (height - side) / 2, side, side), whole))
+        indent += theme.px(18)
+    painter.setFont(theme.font("tag"))
+    painter.setPen(theme.colour(ink))
+    space = QRectF(indent, y, x + width - indent - (0 if bare else theme.px(6)), height)
+    cut = QFontMetricsF(theme.font("tag")).elidedText(words, Qt.TextElideMode.ElideRight, space.width() + 1)
     room_for_ink = sided(painter, space.adjusted(0, 0, 4, 0), whole)
     painter.drawText(room_for_ink, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
     return width

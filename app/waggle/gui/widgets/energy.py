@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QFrame
 from waggle.core.settings import Settings
 from waggle.gui.i18n.formatting import decimal, duration, tr, tr_sentence, whole_day
 from waggle.gui.state.daily_totals import day_on, totals
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.usage_profile import threads_now
 from waggle.gui.widgets.layout import column, row
-from waggle.gui.widgets.painted import Sign
+from waggle.gui.widgets.painted import Icon
 from waggle.gui.widgets.text import text
 from waggle.protocol.energy_estimate import formula, kwh, watts
 from waggle.protocol.state import State
@@ -68,14 +68,14 @@ def _budget(settings: Settings) -> str:
 class EnergyCard(QFrame):
     """What contributing took; watts, price and budget are chosen in Settings."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._lines = [
-            text(look, "", role, tone, wrap=True) for role, tone in (("body", "text"), ("small", "soft"), ("small", "soft"))
+            text(theme, "", role, tone, wrap=True) for role, tone in (("body", "text"), ("small", "soft"), ("small", "soft"))
         ]
-        head = row(Sign(look, "bolt", "accent_text", 18), text(look, tr("Energy"), "heading"), None, gap=8)
-        hint = text(look, tr("Your own watts, a price and a day's budget are chosen in Settings."), "small", "faint", wrap=True)
+        head = row(Icon(theme, "bolt", "accent_text", 18), text(theme, tr("Energy"), "heading"), None, gap=8)
+        hint = text(theme, tr("Your own watts, a price and a day's budget are chosen in Settings."), "small", "faint", wrap=True)
         self.setLayout(column(head, *self._lines, hint, gap=4, margins=(20, 14, 20, 14)))
 
     def show_state(self, state: State, date: str) -> None:

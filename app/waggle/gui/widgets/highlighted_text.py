@@ -17,8 +17,8 @@ from PySide6.QtWidgets import QSizePolicy
 
 from waggle.gui.i18n.formatting import visible, visible_lines
 from waggle.gui.i18n.translator import is_right_to_left
-from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import set_tip
 
 TAGS = ("<answer>", "</answer>")
@@ -57,18 +57,18 @@ def fitted(text: str, start: int, length: int, capacity: int, *, tail: bool) -> 
     return f"{CUT} {text[first:end]}", start - first + 2
 
 
-def span_layout(look: Look, text: str, start: int, length: int, *, role: str, match: str) -> QTextLayout:
+def span_layout(theme: Theme, text: str, start: int, length: int, *, role: str, match: str) -> QTextLayout:
     """The text with its tags dimmed and the span on its ground, not yet broken into lines; a model's words begin at the left."""
-    layout = QTextLayout(text, look.font(role))
+    layout = QTextLayout(text, theme.font(role))
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAnywhere)  # `broken` knows better
     away = role != "mono" and is_right_to_left()
     option.setTextDirection(Qt.LayoutDirection.RightToLeft if away else Qt.LayoutDirection.LeftToRight)
     option.setAlignment(Qt.AlignmentFlag.AlignRight if away else Qt.AlignmentFlag.AlignLeft)
     layout.setTextOption(option)
-    formats = [_range(text, tag.start(), len(tag[0]), look.colour("text_faint")) for tag in ANY_TAG.finditer(text)]
+    formats = [_range(text, tag.start(), len(tag[0]), theme.colour("text_faint")) for tag in ANY_TAG.finditer(text)]
     if length > 0:
-        formats.append(_range(text, start, length, look.colour("text"), look.colour(match)))
+        formats.append(_range(text, start, length, theme.colour("text"), theme.colour(match)))
     layout.setFormats(formats)
     return layout
 
@@ -83,25 +83,25 @@ def _range(text: str, start: int, length: int, ink: QColor, ground: QColor | Non
     return span
 
 
-def draw_span_text(
-    painter: QPainter, look: Look, place: QRectF, text: str, *,
+def draw_highlighted_text(
+    painter: QPainter, theme: Theme, place: QRectF, text: str, *,
     start: int = 0, length: int = 0, lines: int = 2, role: str = "mono", tone: str = "text", match: str = "match",
     tail: bool = False,
 ) -> bool:  # fmt: skip
     """At most `lines` whole lines from the top of `place`, and whether that is all of it; in "mono" of text from a stranger, else
     of our own."""
-    font, mono = look.font(role), role == "mono"
+    font, mono = theme.font(role), role == "mono"
     leading, displayed = line_height(font, mono=mono), visible(text) if mono else text
-    whole = _ended(look, displayed, place.width(), lines, role) == displayed
+    whole = _ended(theme, displayed, place.width(), lines, role) == displayed
     if not whole:
         per_line = max(1, int(place.width() / max(1.0, QFontMetricsF(font).averageCharWidth())))
         displayed, start = fitted(displayed, start, length, per_line * lines - 3, tail=tail)
-        displayed = _ended(look, displayed, place.width(), lines, role)
-    layout = span_layout(look, displayed, start, length, role=role, match=match)
+        displayed = _ended(theme, displayed, place.width(), lines, role)
+    layout = span_layout(theme, displayed, start, length, role=role, match=match)
     broken(layout, displayed, place.width(), lines, leading)
     painter.save()
     painter.setClipRect(place.adjusted(0, 0, 1, 1))
-    painter.setPen(look.colour(tone))
+    painter.setPen(theme.colour(tone))
     layout.draw(painter, place.topLeft())
     painter.restore()
     return whole
@@ -127,18 +127,18 @@ def broken(layout: QTextLayout, text: str, width: float, lines: int, leading: in
     return end
 
 
-def lines_of(look: Look, text: str, width: float, most: int) -> int:
+def lines_of(theme: Theme, text: str, width: float, most: int) -> int:
     """How many lines of such a width what a model wrote takes, as it is drawn; counted up to `most`.
 
     Most texts are far longer or shorter: only one whose lines have to be seen is laid out.
     """
-    per_line = max(1, int(width / max(1.0, QFontMetricsF(look.font("mono")).averageCharWidth())))
+    per_line = max(1, int(width / max(1.0, QFontMetricsF(theme.font("mono")).averageCharWidth())))
     if len(text) > per_line * (most - 1):
         return most
     if len(text) <= per_line and text.isascii():
         return 1
     displayed = visible(text)
-    layout = span_layout(look, displayed, 0, 0, role="mono", match="match")
+    layout = span_layout(theme, displayed, 0, 0, role="mono", match="match")
     broken(layout, displayed, width, most, 1)
     return layout.lineCount()
 
@@ -158,9 +158,9 @@ def _left_of(line: QTextLine, position: int) -> float:
     return float(position_in_line[0]) if isinstance(position_in_line, tuple) else float(position_in_line)  # type: ignore[arg-type]
 
 
-def _ended(look: Look, text: str, width: float, lines: int, role: str) -> str:
+def _ended(theme: Theme, text: str, width: float, lines: int, role: str) -> str:
     """The text closed with an ellipsis when it needs more lines than there are."""
-    layout = span_layout(look, text, 0, 0, role=role, match="match")
+    layout = span_layout(theme, text, 0, 0, role=role, match="match")
     used = broken(layout, text, width, lines, 1)
     encoded = text.encode("utf-16-le", "replace")
     if used * 2 >= len(encoded):
@@ -171,11 +171,11 @@ def _ended(look: Look, text: str, width: float, lines: int, role: str) -> str:
     return f"{shortened[:word] if word > max(2, len(shortened) - WORD) else shortened} {CUT}"
 
 
-class SpanText(Painted):
+class HighlightedText(PaintedWidget):
     """One text, wrapped and clipped to whole lines; where it does not fit, all of it is in its tooltip."""
 
-    def __init__(self, look: Look, lines: int, *, role: str = "mono", tone: str = "text") -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, lines: int, *, role: str = "mono", tone: str = "text") -> None:
+        super().__init__(theme)
         self._role, self._tone, self._match = role, tone, "match"
         self._text, self._start, self._length = "", 0, 0
         self.set_lines(lines)
@@ -191,15 +191,15 @@ class SpanText(Painted):
 
     def set_lines(self, lines: int) -> None:
         self._lines = lines
-        self.setFixedHeight(line_height(self.look.font(self._role), mono=self._role == "mono") * lines)
+        self.setFixedHeight(line_height(self.theme.font(self._role), mono=self._role == "mono") * lines)
 
     def sizeHint(self) -> QSize:
         return QSize(200, self.height())
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        whole = draw_span_text(
+        whole = draw_highlighted_text(
             painter,
-            self.look,
+            self.theme,
             place,
             self._text,
             start=self._start,

@@ -8,16 +8,16 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from waggle.gui.i18n.formatting import tooltip_text
-from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_mark, hexagon, sided
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.drawing import chip_width, draw_avatar, draw_chip, draw_logo, hexagon, sided
 
 
-class Painted(QWidget):
-    """A widget that draws itself with a Look; subclasses fill in `draw`."""
+class PaintedWidget(QWidget):
+    """A widget that draws itself with a Theme; subclasses fill in `draw`."""
 
-    def __init__(self, look: Look, size: QSize | None = None, name: str = "") -> None:
+    def __init__(self, theme: Theme, size: QSize | None = None, name: str = "") -> None:
         super().__init__()
-        self.look = look
+        self.theme = theme
         self.setAccessibleName(name)
         if size is not None:
             self.setFixedSize(size)
@@ -33,37 +33,37 @@ class Painted(QWidget):
         raise NotImplementedError
 
 
-class Sign(Painted):
+class Icon(PaintedWidget):
     """One icon from the set, tinted."""
 
-    def __init__(self, look: Look, name: str, role: str, size: int = 16) -> None:
-        super().__init__(look, QSize(look.px(size), look.px(size)))
+    def __init__(self, theme: Theme, name: str, role: str, size: int = 16) -> None:
+        super().__init__(theme, QSize(theme.px(size), theme.px(size)))
         self._icon = (name, role)
 
-    def show_sign(self, name: str, role: str) -> None:
+    def show_icon(self, name: str, role: str) -> None:
         if self._icon != (name, role):
             self._icon = (name, role)
             self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        self.look.draw_icon(painter, *self._icon, place)
+        self.theme.draw_icon(painter, *self._icon, place)
 
 
-class Mark(Painted):
+class Logo(PaintedWidget):
     """Waggle's own sign."""
 
-    def __init__(self, look: Look, size: int) -> None:
-        super().__init__(look, QSize(size, size), "Waggle")
+    def __init__(self, theme: Theme, size: int) -> None:
+        super().__init__(theme, QSize(size, size), "Waggle")
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        draw_mark(painter, self.look, place.center(), place.width() / 2)
+        draw_logo(painter, self.theme, place.center(), place.width() / 2)
 
 
-class Avatar(Painted):
+class Avatar(PaintedWidget):
     """One identity's cells; nothing while there is no identity."""
 
-    def __init__(self, look: Look, size: int) -> None:
-        super().__init__(look, QSize(size, size))
+    def __init__(self, theme: Theme, size: int) -> None:
+        super().__init__(theme, QSize(size, size))
         self._identity = ("", False)
 
     def set_size(self, size: int) -> None:
@@ -77,14 +77,14 @@ class Avatar(Painted):
     def draw(self, painter: QPainter, place: QRectF) -> None:
         identity, mine = self._identity
         if identity:
-            draw_avatar(painter, self.look, identity, place.center(), place.width() / 2, mine=mine)
+            draw_avatar(painter, self.theme, identity, place.center(), place.width() / 2, mine=mine)
 
 
-class Faces(Painted):
+class AvatarRow(PaintedWidget):
     """Some members, side by side."""
 
-    def __init__(self, look: Look, size: int = 28) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, size: int = 28) -> None:
+        super().__init__(theme)
         self._size = size
         self._identities: tuple[str, ...] = ()
         self.setFixedSize(1, size + 4)
@@ -102,17 +102,17 @@ class Faces(Painted):
             face = QRectF(i * self._size * 0.98, (place.height() - self._size) / 2, self._size, self._size)
             centre = sided(painter, face, place).center()
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self.look.colour("surface"))
+            painter.setBrush(self.theme.colour("surface"))
             painter.drawPolygon(hexagon(centre.x(), centre.y(), self._size / 2 + 2))
-            draw_avatar(painter, self.look, identity, centre, self._size / 2)
+            draw_avatar(painter, self.theme, identity, centre, self._size / 2)
 
 
-class Chip(Painted):
+class Chip(PaintedWidget):
     """A small word on a tinted ground; where it is cut, the whole is in its tooltip, unless that says something else."""
 
-    def __init__(self, look: Look, words: str = "", tone: str = "plain", icon: str = "") -> None:
-        super().__init__(look)
-        self.setFixedHeight(look.size["chip"])
+    def __init__(self, theme: Theme, words: str = "", tone: str = "plain", icon: str = "") -> None:
+        super().__init__(theme)
+        self.setFixedHeight(theme.size["chip"])
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._content, self._whole = ("", "", ""), ""
         self.say(words, tone, icon)
@@ -128,27 +128,27 @@ class Chip(Painted):
 
     def sizeHint(self) -> QSize:
         words, tone, icon = self._content
-        return QSize(math.ceil(chip_width(self.look, words, icon=bool(icon), bare=tone == "bare")), self.look.size["chip"])
+        return QSize(math.ceil(chip_width(self.theme, words, icon=bool(icon), bare=tone == "bare")), self.theme.size["chip"])
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(min(self.look.px(60), self.sizeHint().width()), self.look.size["chip"])
+        return QSize(min(self.theme.px(60), self.sizeHint().width()), self.theme.size["chip"])
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         words, tone, icon = self._content
-        draw_chip(painter, self.look, QPointF(0, 0), words, tone, icon, room=place.width())
+        draw_chip(painter, self.theme, QPointF(0, 0), words, tone, icon, room=place.width())
         whole = tooltip_text(words) if place.width() < self.sizeHint().width() else ""
         if self.toolTip() in ("", self._whole) and self.toolTip() != whole:
             self.setToolTip(whole)
             self._whole = whole
 
 
-class Stages(Painted):
+class StageProgress(PaintedWidget):
     """Where the round stands, as six cells; where start-up stands, as many as it has parts."""
 
     CELL = 13
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
         self._progress = (-1, -1, False)
         self.setFixedHeight(self.CELL + 6)
 
@@ -165,7 +165,7 @@ class Stages(Painted):
         full, half = ("accent_soft", "surface") if paused else ("accent", "accent_soft")
         for i in range(total):
             begun = i <= done
-            painter.setPen(QPen(self.look.colour("accent_line" if begun else "control"), 1.3))
-            painter.setBrush(self.look.colour(full if i < done else half if i == done else "surface"))
+            painter.setPen(QPen(self.theme.colour("accent_line" if begun else "control"), 1.3))
+            painter.setBrush(self.theme.colour(full if i < done else half if i == done else "surface"))
             cell = sided(painter, QRectF(i * (self.CELL + 4), place.top(), self.CELL * 1.2, place.height()), place)
             painter.drawPolygon(hexagon(cell.center().x(), cell.center().y() + 0.5, self.CELL * 0.52))

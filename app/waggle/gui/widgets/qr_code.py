@@ -3,8 +3,8 @@
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter
 
-from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.painted import PaintedWidget
 
 QUIET = 4  # modules of white around it, as the standard asks
 
@@ -22,11 +22,11 @@ def modules(words: str) -> tuple[tuple[bool, ...], ...]:
     return tuple(tuple(bool(dark) for dark in line) for line in code.matrix)
 
 
-class QrCode(Painted):
+class QrCode(PaintedWidget):
     """Shows one link, about `side` wide: the size is what whole pixels make of it. Blank while there is none."""
 
-    def __init__(self, look: Look, side: int, name: str) -> None:
-        super().__init__(look, QSize(side, side), name)
+    def __init__(self, theme: Theme, side: int, name: str) -> None:
+        super().__init__(theme, QSize(side, side), name)
         self._side, self._words = side, ""
         self._modules: tuple[tuple[bool, ...], ...] = ()
 

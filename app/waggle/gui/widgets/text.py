@@ -7,28 +7,28 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QFontMetric
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from waggle.gui.i18n.formatting import tooltip_text
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import restyle
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 
 LARGE = ("hero", "display", "title")  # the roles of words in Inter Display
 
 
-def text(look: Look, words: str = "", role: str = "body", tone: str = "text", *, wrap: bool = False) -> QLabel:
+def text(theme: Theme, words: str = "", role: str = "body", tone: str = "text", *, wrap: bool = False) -> QLabel:
     label = QLabel(words)
     label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setFont(look.font(role))
+    label.setFont(theme.font(role))
     label.setProperty("tone", tone)
     label.setWordWrap(wrap)
-    label.setContentsMargins(0, above(look, role), 0, 0)
+    label.setContentsMargins(0, above(theme, role), 0, 0)
     return label
 
 
-def above(look: Look, role: str) -> int:
+def above(theme: Theme, role: str) -> int:
     """How far the dots of a capital reach above what a title's font says is its height."""
     if role not in LARGE:
         return 0
-    metrics = QFontMetricsF(look.font(role))
+    metrics = QFontMetricsF(theme.font(role))
     return max(0, math.ceil(-metrics.tightBoundingRect("Ü").top() - metrics.ascent()))
 
 
@@ -49,14 +49,14 @@ def set_tip(widget: QWidget, words: str) -> None:
     widget.setToolTip(tooltip_text(words))
 
 
-class Line(Painted):
+class ElidedLabel(PaintedWidget):
     """One line of plain text, closed with an ellipsis where it does not fit; the whole is in its tooltip then."""
 
-    def __init__(self, look: Look, words: str = "", role: str = "body", tone: str = "text", *, right: bool = False) -> None:
-        super().__init__(look)
+    def __init__(self, theme: Theme, words: str = "", role: str = "body", tone: str = "text", *, right: bool = False) -> None:
+        super().__init__(theme)
         self._words, self._role, self._tone, self._right = "", role, tone, right
-        self._metrics = QFontMetricsF(look.font(role))
-        self._height = int(self._metrics.height()) + 2 + 2 * above(look, role)
+        self._metrics = QFontMetricsF(theme.font(role))
+        self._height = int(self._metrics.height()) + 2 + 2 * above(theme, role)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.say(words)
 
@@ -82,8 +82,8 @@ class Line(Painted):
         cut = self._metrics.elidedText(self._words, Qt.TextElideMode.ElideRight, place.width())
         if cut != self._words and not self.toolTip():
             set_tip(self, self._words)
-        painter.setFont(self.look.font(self._role))
-        painter.setPen(self.look.colour(self._tone))
+        painter.setFont(self.theme.font(self._role))
+        painter.setPen(self.theme.colour(self._tone))
         side = Qt.AlignmentFlag.AlignRight if self._right else Qt.AlignmentFlag.AlignLeft
         painter.drawText(place, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
 

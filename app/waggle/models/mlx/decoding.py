@@ -1,4 +1,4 @@
-"""Decoding in MLX: prompts prefilled once each, fanned out to G rows with caches of their own; every step is evaluated."""
+"""Decoding in MLX: each prompt is prefilled once, then G rows continue it with KV caches of their own."""
 
 from collections.abc import Sequence
 
@@ -8,28 +8,30 @@ from numpy.typing import NDArray
 
 from waggle.models.mlx.model import MlxModel, Weights
 from waggle.models.mlx.packing import Packing, attention, placed
-from waggle.models.mlx.token_sampling import pick
+from waggle.models.mlx.token_sampling import sample_tokens
 from waggle.models.shared.decoding import DROP_BELOW, prefilled_together
 from waggle.models.shared.packing import prompt_cells, prompt_row
-from waggle.rl.batch import Floats, Ids, SampleParams
+from waggle.rl.batch import Floats, Ids, SamplingParams
 
 
-class MlxRows:
-    """The rows of one call of `sample`; see `decoding.Rows`."""
+class MlxDecodingBatch:
+    """The rows of one call of `sample`; see `shared.decoding.DecodingBatch`."""
 
     drop_below = DROP_BELOW
 
-    def __init__(self, model: MlxModel, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SampleParams) -> None:
+    def __init__(
+        self, model: MlxModel, weights: Weights, prompts: Sequence[Ids], group_size: int, params: SamplingParams
+    ) -> None:
         self._model, self._weights, self._params = model, weights, params
         self._caches: list[tuple[mx.array, mx.array]] = []  # keys and values, (rows, heads, L + max_new, width)
         self._longest = max(len(prompt) for prompt in prompts)  # L
         lengths = np.repeat([len(prompt) for prompt in prompts], group_size)
         self._ahead = placed(lengths)  # the position of a row's first new token
         columns = np.arange(self._longest + params.max_new)
-        sees = (columns < lengths[:, None]) | (columns >= self._longest)  # not the padding between prompt and completion
+        sees = (columns < lengths[:, None]) | (columns >= self._longest)  # masks the padding between prompt and completion
         self._sees = mx.array(sees[:, None, None])
         self._logits = self._prefill(prompts, group_size)
-        self._picked = self._ahead  # once picked: each row's newest token
+        self._picked = self._ahead  # each row's newest token, after the first pick
 
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> mx.array:
         """The logits (rows, V) after each row's prompt."""
@@ -43,7 +45,7 @@ class MlxRows:
         return mx.repeat(logits, group_size, 0)
 
     def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> mx.array:
-        """The states (P, D) after each of some prompts, from the `first` on; their rows' caches hold their keys and values."""
+        """Prefill prompts from number `first` on: fill their caches, and return the hidden states (P, D) after each."""
         packing = Packing([prompt_row(prompt) for prompt in prompts], buckets=1)
         cells = prompt_cells(prompts)  # (P, T)
         rows, columns = slice(first * group_size, (first + len(prompts)) * group_size), cells.shape[1]
@@ -61,13 +63,13 @@ class MlxRows:
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
         mx.eval(self._logits, self._caches)
-        tokens, likely = pick(self._logits, uniforms, self._params.top_p)
+        tokens, likely = sample_tokens(self._logits, uniforms, self._params.top_p)
         self._picked = placed(tokens)
         return tokens, likely
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         keep = placed(rows)
-        for i, (keys, values) in enumerate(self._caches):  # one layer after another: the old cache of each goes first
+        for i, (keys, values) in enumerate(self._caches):  # layer by layer, so that only one old cache exists beside the new ones
             self._caches[i] = (keys[keep], values[keep])
             del keys, values
             mx.eval(self._caches[i])

@@ -1,4 +1,4 @@
-"""Batch size: how much runs together in a backend's memory, halved where that runs short, with the same outcome."""
+"""Adaptive batches: how much runs together in memory. Halved after an out-of-memory error, with the same result."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -10,30 +10,32 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import MemoryShort
 from waggle.models.shared.micro_batches import halved, micro_batches
-from waggle.models.shared.training_mode import Training
-from waggle.rl.batch import Floats, GroupBatch, Ids, Sampled, SampleParams, Written, nothing
+from waggle.models.shared.training_mode import TrainingMode
+from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, TokenizedGroup, TrainingGroup, nothing
 
-PASS_BYTES = 1 << 27  # of activations that one forward pass keeps, and at least a whole group: more leaves a processor's caches
+PASS_BYTES = 1 << 27  # activations that a forward pass keeps, unless one group needs more; larger passes leave a CPU's caches
 T = TypeVar("T")
-Learn = Callable[[Sequence[GroupBatch]], tuple[float, float]]
-Sample = Callable[[Sequence[Ids], Floats, SampleParams], list[list[Sampled]]]
+Learn = Callable[[Sequence[TrainingGroup]], tuple[float, float]]
+Sample = Callable[[Sequence[Ids], Floats, SamplingParams], list[list[SampledCompletion]]]
 
 
-class BatchSize:
-    """What one policy has found to fit. `short` is told, in one sentence, when memory ran short and less runs together."""
+class AdaptiveBatch:
+    """The batch sizes that fit, for one policy. `short` is called with one sentence when memory ran short and they shrink."""
 
-    def __init__(self, training: Training, bytes_per_token: int, short: Callable[[str], None] = nothing) -> None:
-        self.room: int | None = None  # tokens of one pass; None: the usual, and at least a whole group, divided by the parts
-        self.rows: int | None = None  # completions that are sampled together; None: all, divided by the parts
+    def __init__(self, training: TrainingMode, bytes_per_token: int, short: Callable[[str], None] = nothing) -> None:
+        self.room: int | None = None  # tokens of one pass; None: the usual number or a whole group, divided by `parts`
+        self.rows: int | None = None  # completions that are sampled together; None: all, divided by `parts`
         self._usual, self._parts = PASS_BYTES // bytes_per_token, training.parts
         self._short = short
 
-    def sampled(self, prompts: Sequence[Ids], uniforms: Floats, params: SampleParams, sample: Sample) -> list[list[Sampled]]:
-        """The completions of all prompts, of as many prompts at a time as memory allows; whoever watches sees them all."""
+    def sampled(
+        self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams, sample: Sample
+    ) -> list[list[SampledCompletion]]:
+        """Sample completions of all prompts, as many prompts at a time as fit; `params.watch` sees all rows."""
         group_size = len(uniforms) // len(prompts)
         while True:
             at_once = max(1, self.rows // group_size) if self.rows else -(-len(prompts) // self._parts)
-            progress, sampled = _Progress(len(uniforms), params), list[list[Sampled]]()
+            progress, sampled = _Progress(len(uniforms), params), list[list[SampledCompletion]]()
             try:
                 for first in range(0, len(prompts), at_once):
                     rows = slice(first * group_size, (first + at_once) * group_size)
@@ -47,8 +49,10 @@ class BatchSize:
                 self.rows = at_once * group_size
                 self._short(f"Memory ran short while answering: {self.rows} answers are written at a time from now on.")
 
-    def measured(self, texts: Sequence[Written], measure: Callable[[Sequence[Written]], Sequence[Floats]]) -> list[Floats]:
-        """`measure` gives one number for each completion token of each piece it is given; (N,) of each text."""
+    def measured(
+        self, texts: Sequence[TokenizedGroup], measure: Callable[[Sequence[TokenizedGroup]], Sequence[Floats]]
+    ) -> list[Floats]:
+        """(N,) for each text. `measure` returns one number for each completion token of each piece."""
 
         def all_of_them(room: int) -> list[Floats]:
             values: list[list[Floats]] = [[] for _ in texts]
@@ -61,8 +65,8 @@ class BatchSize:
 
         return self._worked(texts, all_of_them)
 
-    def learned(self, batches: Sequence[GroupBatch], begin: Callable[[], None], learn: Learn) -> tuple[float, float]:
-        """`learn` adds the gradient of some pieces, all of them between two calls of `begin`; the sums of what it gives."""
+    def learned(self, batches: Sequence[TrainingGroup], begin: Callable[[], None], learn: Learn) -> tuple[float, float]:
+        """Accumulate a gradient: `begin` clears it, `learn` adds that of some pieces. Returns the sums of its results."""
 
         def all_of_them(room: int) -> tuple[float, float]:
             begin()
@@ -76,13 +80,13 @@ class BatchSize:
 
         return self._worked(batches, all_of_them)
 
-    def _worked(self, texts: Sequence[Written], work: Callable[[int], T]) -> T:
-        """`work(room)` with as many tokens in one pass as memory allows, begun anew with half of them where it did not."""
+    def _worked(self, texts: Sequence[TokenizedGroup], work: Callable[[int], T]) -> T:
+        """Call `work(room)` with the tokens of a pass; after an out-of-memory error start again with half of them."""
         while True:
             room = self.room or max(1, max(self._usual, *(text.tokens for text in texts)) // self._parts)
             try:
                 return work(room)
-            except _TooMuch as error:
+            except _PassTooLarge as error:
                 smaller = halved(error.texts, room)
                 if smaller is None:
                     raise MemoryShort(
@@ -93,15 +97,15 @@ class BatchSize:
 
 
 class _Progress:
-    """Whoever watches completions sees all rows, though they are written part by part."""
+    """Combines the parts of a batch, so that `watch` sees all rows although they are sampled in parts."""
 
-    def __init__(self, rows: int, params: SampleParams) -> None:
+    def __init__(self, rows: int, params: SamplingParams) -> None:
         self._params = params
         self._tokens: Ids = np.zeros((rows, params.max_new), np.int32)
         self._lengths: Ids = np.zeros(rows, np.int32)
         self._ended = np.zeros(rows, np.bool_)
 
-    def part(self, some: slice) -> SampleParams:
+    def part(self, some: slice) -> SamplingParams:
         def watch(tokens: Ids, lengths: Ids, ended: NDArray[np.bool_]) -> None:
             self._tokens[some], self._lengths[some], self._ended[some] = tokens, lengths, ended
             self._params.watch(self._tokens, self._lengths, self._ended)
@@ -109,18 +113,18 @@ class _Progress:
         return replace(self._params, watch=watch)
 
 
-class _TooMuch(MemoryShort):
-    """These texts together did not fit."""
+class _PassTooLarge(MemoryShort):
+    """Memory ran short in a pass over these texts."""
 
-    def __init__(self, texts: Sequence[Written]) -> None:
+    def __init__(self, texts: Sequence[TokenizedGroup]) -> None:
         super().__init__("The model ran out of memory.")
         self.texts = texts
 
 
 @contextlib.contextmanager
-def _trying(pieces: Sequence[Written]) -> Iterator[None]:
-    """Names the texts that were run when memory ran short."""
+def _trying(pieces: Sequence[TokenizedGroup]) -> Iterator[None]:
+    """Add the texts of a pass to an out-of-memory error."""
     try:
         yield
     except MemoryShort as error:
-        raise _TooMuch(pieces) from error
+        raise _PassTooLarge(pieces) from error

@@ -6,16 +6,16 @@ come from the verifier alone, and a completion that is too long for its reader i
 
 from waggle.rl.advantage import group_advantages
 from waggle.rl.objective import Clip
-from waggle.rl.update_rules.interface import Rule, Scored, Teaching, per_token
+from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, per_token
 
 
-def teach(scored: Scored) -> Teaching:
+def teach(scored: ScoredGroup) -> TokenAdvantages:
     """Equations 8 and 9: (r - mean) / std at every token, summed and divided by the tokens of the whole training set.
 
     Equation 8 divides by the tokens of one question's group; here, as in the authors' code, all groups of a step are one batch.
     So long completions and large groups pull harder than under GRPO.
     """
-    return Teaching(
+    return TokenAdvantages(
         advantage=per_token(group_advantages(scored.rewards, scored.crumb_span), scored.lengths),
         weight=per_token([1.0 / max(1, scored.tokens)] * len(scored.lengths), scored.lengths),
     )

@@ -1,16 +1,16 @@
 """Dr. GRPO (arXiv 2503.20783): GRPO without its two biases, to long wrong answers and to very easy or hard questions."""
 
 from waggle.rl.advantage import centred
-from waggle.rl.update_rules.interface import Rule, Scored, Teaching, per_token
+from waggle.rl.update_rules.interface import Rule, ScoredGroup, TokenAdvantages, per_token
 
 
-def teach(scored: Scored) -> Teaching:
+def teach(scored: ScoredGroup) -> TokenAdvantages:
     """Section 3.2: r - mean, not divided by std; the sum over tokens divided by the constant `longest`, not by the length.
 
     So a token weighs the same in a long wrong answer as in a short one. Each group counts 1 / groups.
     """
     size = len(scored.lengths)
-    return Teaching(
+    return TokenAdvantages(
         advantage=per_token(centred(scored.rewards, scored.crumb_span), scored.lengths),
         weight=per_token([1.0 / (scored.groups * size * scored.longest)] * size, scored.lengths),
     )

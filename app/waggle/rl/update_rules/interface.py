@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredGroup:
     """The input of a rule: one group of a training set, with G completions and N tokens in all."""
 
     rewards: tuple[float, ...]  # (G,)
@@ -29,7 +29,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Teaching:
+class TokenAdvantages:
     """The output of a rule: `advantage` (N,) and `weight` (N,) of each token, and `returns` (N,) if the rule has a critic.
 
     The weights of all groups of a training set sum to at most 1.
@@ -42,10 +42,10 @@ class Teaching:
 
 @dataclass(frozen=True)
 class Rule:
-    """An update rule; its name is that of its file. With `critic`, `Scored.values` comes from the policy's value head."""
+    """An update rule; its name is that of its file. With `critic`, `ScoredGroup.values` comes from the policy's value head."""
 
     name: str
-    teach: Callable[[Scored], Teaching]
+    teach: Callable[[ScoredGroup], TokenAdvantages]
     clip: Clip = field(default_factory=Clip)
     critic: bool = False
 
@@ -55,7 +55,7 @@ def per_token(values: Sequence[float] | NDArray[np.floating], lengths: Sequence[
     return np.repeat(np.asarray(values, np.float32), lengths)
 
 
-def mean_of_means(scored: Scored) -> Floats:
+def mean_of_means(scored: ScoredGroup) -> Floats:
     """(N,) weights that take the mean over tokens, then over completions, then over groups: 1 / (groups * G * length).
 
     Each group counts 1 / groups, whatever its size. Completions that are masked later stay in the denominator.

@@ -7,12 +7,12 @@ import numpy as np
 
 from waggle.rl.advantage import teaches
 from waggle.rl.objective import Clip
-from waggle.rl.update_rules.interface import Floats, Rule, Scored, Teaching, mean_of_means
+from waggle.rl.update_rules.interface import Floats, Rule, ScoredGroup, TokenAdvantages, mean_of_means
 
 LAMBDA = 0.95  # of GAE; gamma is 1: an answer is worth the same, however long it is
 
 
-def teach(scored: Scored) -> Teaching:
+def teach(scored: ScoredGroup) -> TokenAdvantages:
     """Each completion against the critic's estimate; weights as in GRPO.
 
     If the rewards of a group differ by less than `crumb_span`, their mean stands for each of them: the differences teach nothing,
@@ -24,7 +24,7 @@ def teach(scored: Scored) -> Teaching:
     values = np.zeros(sum(scored.lengths), np.float32) if scored.values is None else scored.values
     parts = np.split(values, np.cumsum(scored.lengths)[:-1])
     advantage = np.concatenate([advantages(float(reward), part) for reward, part in zip(rewards, parts, strict=True)])
-    return Teaching(advantage=advantage, weight=mean_of_means(scored), returns=advantage + values)
+    return TokenAdvantages(advantage=advantage, weight=mean_of_means(scored), returns=advantage + values)
 
 
 def advantages(reward: float, values: Floats) -> Floats:

@@ -4,7 +4,7 @@ Waggle's default. Our own.
 """
 
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet
 
 
 class Adaptive(Gated):
@@ -13,18 +13,18 @@ class Adaptive(Gated):
     If no own group teaches, all I + J groups may be external; if the pool is empty, or J is 0, all are own.
     """
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        order = [int(i) for i in offer.noise.permutation(len(offer.own))]
-        own = offer.teaching
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        order = [int(i) for i in candidates.noise.permutation(len(candidates.own))]
+        own = candidates.teaching
         teaching = [i for i in order if i in own]
         idle = [i for i in order if i not in teaching]
-        places = offer.local + offer.external
-        useful = offer.useful(offer.pool) if offer.external else []
-        gathered = offer.noise.permutation(len(useful))[: places - min(offer.local, len(teaching))]
+        places = candidates.local + candidates.external
+        useful = candidates.useful(candidates.pool) if candidates.external else []
+        gathered = candidates.noise.permutation(len(useful))[: places - min(candidates.local, len(teaching))]
         local = (teaching + idle)[: places - len(gathered)]
         return TrainingSet(local=tuple(sorted(local)), external=tuple(useful[i] for i in gathered))
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Adaptive()

@@ -4,7 +4,7 @@ The weakest specialty gives a group first, then the next, and so on round and ro
 """
 
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_local
+from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_local
 from waggle.tasks.rollout_group import JudgedGroup
 
 MEMORY = 0.8  # decay of the moving mean of the own reward in a specialty, for each group
@@ -16,19 +16,19 @@ class Balanced(Gated):
     def __init__(self) -> None:
         self._reward: dict[str, float] = {}
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        for group in offer.own:
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        for group in candidates.own:
             self._remember(group)
-        useful = offer.useful(offer.pool)
+        useful = candidates.useful(candidates.pool)
         turns: dict[str, int] = {}  # groups of a specialty so far
         ordered: list[tuple[int, float, JudgedGroup]] = []
-        for i in offer.noise.permutation(len(useful)):
+        for i in candidates.noise.permutation(len(useful)):
             dataset = useful[i].question.dataset
             ordered.append((turns.get(dataset, 0), self._reward.get(dataset, 0.0), useful[i]))
             turns[dataset] = turns.get(dataset, 0) + 1
         ordered.sort(key=lambda each: each[:2])
-        external = tuple(group for _, _, group in ordered[: offer.external])
-        return TrainingSet(local=draw_local(offer, len(external)), external=external)
+        external = tuple(group for _, _, group in ordered[: candidates.external])
+        return TrainingSet(local=draw_local(candidates, len(external)), external=external)
 
     def _remember(self, group: JudgedGroup) -> None:
         mean = sum(group.rewards) / len(group.rewards)
@@ -36,6 +36,6 @@ class Balanced(Gated):
         self._reward[group.question.dataset] = MEMORY * before + (1 - MEMORY) * mean
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Balanced()

@@ -4,21 +4,21 @@ Meant for more `questions` than I + J and J = 0 (control "8/0-filtered"). With J
 Left out: drawing more questions until enough groups teach (arXiv 2503.14476, section 3.2); their number is fixed.
 """
 
-from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
+from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_uniformly
 from waggle.sapo.sharing.plain import Plain
 
 
 class Filtered(Plain):
     """The training set is smaller if too few own groups teach."""
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        external = draw_uniformly(offer).external
-        places = offer.local + offer.external - len(external)
-        teaching = offer.teaching
-        local = offer.noise.permutation(len(teaching))[:places]
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        external = draw_uniformly(candidates).external
+        places = candidates.local + candidates.external - len(external)
+        teaching = candidates.teaching
+        local = candidates.noise.permutation(len(teaching))[:places]
         return TrainingSet(local=tuple(sorted(teaching[i] for i in local)), external=external)
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Filtered()

@@ -5,7 +5,7 @@ Our own: pushing down texts that are unlikely here already made plain SAPO colla
 
 from waggle.rl.advantage import gate_external
 from waggle.rl.batch import Floats
-from waggle.sapo.sharing.interface import PeerGroup, Sharing
+from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
 from waggle.sapo.sharing.plain import Plain
 
 
@@ -16,6 +16,6 @@ class Gated(Plain):
         return gate_external(peer.advantage, peer.lengths)
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Gated()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
+from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_uniformly
 from waggle.sapo.sharing.plain import Plain
 
 MEMORY = 0.9  # decay of the moving means, for each round
@@ -42,17 +42,17 @@ class Guard(Plain):
         self._entropy, self._reward = Level(), Level()
         self._allowed: int | None = None  # external groups; None: all that the settings allow
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        self._watch(offer)
-        before = offer.external if self._allowed is None else self._allowed
-        self._allowed = before // 2 if self._collapses() else min(offer.external, before + 1)
-        withheld = offer.external - self._allowed
-        return draw_uniformly(replace(offer, local=offer.local + withheld, external=self._allowed))
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        self._watch(candidates)
+        before = candidates.external if self._allowed is None else self._allowed
+        self._allowed = before // 2 if self._collapses() else min(candidates.external, before + 1)
+        withheld = candidates.external - self._allowed
+        return draw_uniformly(replace(candidates, local=candidates.local + withheld, external=self._allowed))
 
-    def _watch(self, offer: Offer) -> None:
-        self._reward.update(float(np.mean([reward for group in offer.own for reward in group.rewards])))
+    def _watch(self, candidates: Candidates) -> None:
+        self._reward.update(float(np.mean([reward for group in candidates.own for reward in group.rewards])))
         surprises = [
-            -completion.logp for group in offer.own for completion in group.group.completions if completion.logp is not None
+            -completion.logp for group in candidates.own for completion in group.group.completions if completion.logp is not None
         ]
         if surprises:
             self._entropy.update(float(np.mean(surprises)))
@@ -61,6 +61,6 @@ class Guard(Plain):
         return self._entropy.is_below(ENTROPY_SHARE) or (self._reward.peak >= NOISE and self._reward.is_below(REWARD_SHARE))
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Guard()

@@ -6,7 +6,7 @@ A group with one success among eight says less about a question than one with fo
 import numpy as np
 
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_local
+from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_local
 from waggle.tasks.rollout_group import JudgedGroup
 
 DIGITS = 9  # the same rewards in another order must tie, although their sums round differently
@@ -15,11 +15,11 @@ DIGITS = 9  # the same rewards in another order must tie, although their sums ro
 class Informative(Gated):
     """External groups by the variance of their rewards, largest first."""
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        useful = offer.useful(offer.pool)
-        shuffled = [useful[i] for i in offer.noise.permutation(len(useful))]
-        external = sorted(shuffled, key=variance, reverse=True)[: offer.external]
-        return TrainingSet(local=draw_local(offer, len(external)), external=tuple(external))
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        useful = candidates.useful(candidates.pool)
+        shuffled = [useful[i] for i in candidates.noise.permutation(len(useful))]
+        external = sorted(shuffled, key=variance, reverse=True)[: candidates.external]
+        return TrainingSet(local=draw_local(candidates, len(external)), external=tuple(external))
 
 
 def variance(group: JudgedGroup) -> float:
@@ -27,6 +27,6 @@ def variance(group: JudgedGroup) -> float:
     return round(float(np.var(group.rewards)), DIGITS)
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Informative()

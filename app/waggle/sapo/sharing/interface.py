@@ -12,7 +12,7 @@ from waggle.tasks.rollout_group import JudgedGroup
 
 
 @dataclass(frozen=True)
-class Offer:
+class Candidates:
     """What a round may train on: its own groups and the pool. A strategy should choose `local` (I) and `external` (J) of them."""
 
     own: Sequence[JudgedGroup]
@@ -50,7 +50,7 @@ class PeerGroup:
     logp: Floats | None  # (N,) under the node's own policy, if the strategy needs it
 
 
-class Sharing(Protocol):
+class SharingStrategy(Protocol):
     """One strategy. Each node has an instance of its own, so it may have a memory.
 
     In each round it is called once to choose, then once for each external group that it chose. If sapo/selection.py refuses
@@ -62,8 +62,8 @@ class Sharing(Protocol):
         """Whether `temper` needs log-probs of external tokens under the local policy (one extra forward pass)."""
         ...
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        """The training set of this round. All randomness comes from `offer.noise`."""
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        """The training set of this round. All randomness comes from `candidates.noise`."""
         ...
 
     def temper(self, peer: PeerGroup) -> Floats:
@@ -71,14 +71,14 @@ class Sharing(Protocol):
         ...
 
 
-def draw_uniformly(offer: Offer) -> TrainingSet:
+def draw_uniformly(candidates: Candidates) -> TrainingSet:
     """SAPO's draw, among external groups that teach something; own groups take the places that the pool cannot fill."""
-    useful = offer.useful(offer.pool)
-    gathered = offer.noise.permutation(len(useful))[: offer.external]
-    return TrainingSet(local=draw_local(offer, len(gathered)), external=tuple(useful[i] for i in gathered))
+    useful = candidates.useful(candidates.pool)
+    gathered = candidates.noise.permutation(len(useful))[: candidates.external]
+    return TrainingSet(local=draw_local(candidates, len(gathered)), external=tuple(useful[i] for i in gathered))
 
 
-def draw_local(offer: Offer, external: int) -> tuple[int, ...]:
+def draw_local(candidates: Candidates, external: int) -> tuple[int, ...]:
     """Positions of own groups, drawn uniformly, that fill the I + J places beside `external` external ones."""
-    places = min(len(offer.own), offer.local + offer.external - external)
-    return tuple(sorted(int(i) for i in offer.noise.permutation(len(offer.own))[:places]))
+    places = min(len(candidates.own), candidates.local + candidates.external - external)
+    return tuple(sorted(int(i) for i in candidates.noise.permutation(len(candidates.own))[:places]))

@@ -6,7 +6,7 @@ A token that the own policy hardly ever writes needs no pushing down; plain SAPO
 import numpy as np
 
 from waggle.rl.batch import Floats
-from waggle.sapo.sharing.interface import PeerGroup, Sharing
+from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
 from waggle.sapo.sharing.plain import Plain
 
 
@@ -21,6 +21,6 @@ class OwnProbability(Plain):
         return np.where(peer.advantage < 0, peer.advantage * np.exp(peer.logp), peer.advantage).astype(np.float32)
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return OwnProbability()

@@ -1,7 +1,7 @@
 """SAPO as published: external groups are drawn uniformly, and their completions count like own ones."""
 
 from waggle.rl.batch import Floats
-from waggle.sapo.sharing.interface import Offer, PeerGroup, Sharing, TrainingSet, draw_uniformly
+from waggle.sapo.sharing.interface import Candidates, PeerGroup, SharingStrategy, TrainingSet, draw_uniformly
 
 
 class Plain:
@@ -9,13 +9,13 @@ class Plain:
 
     needs_logp = False
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        return draw_uniformly(offer)
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        return draw_uniformly(candidates)
 
     def temper(self, peer: PeerGroup) -> Floats:
         return peer.advantage
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Plain()

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import replace
 
 from waggle.sapo.sharing.gated import Gated
-from waggle.sapo.sharing.interface import Offer, Sharing, TrainingSet, draw_uniformly
+from waggle.sapo.sharing.interface import Candidates, SharingStrategy, TrainingSet, draw_uniformly
 from waggle.tasks.rollout_group import RIGHT, JudgedGroup
 
 MEMORY = 64  # groups; the oldest are forgotten first
@@ -21,11 +21,11 @@ class Replay(Gated):
     def __init__(self) -> None:
         self._rare: deque[JudgedGroup] = deque(maxlen=MEMORY)
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        number = min(REPLAYED, offer.external, len(self._rare))
-        replayed = [self._rare[i] for i in offer.noise.permutation(len(self._rare))[:number]]
-        fresh = draw_uniformly(replace(offer, external=offer.external - number))
-        self._rare.extend(group for group in offer.useful((*offer.own, *fresh.external)) if is_rare(group))
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        number = min(REPLAYED, candidates.external, len(self._rare))
+        replayed = [self._rare[i] for i in candidates.noise.permutation(len(self._rare))[:number]]
+        fresh = draw_uniformly(replace(candidates, external=candidates.external - number))
+        self._rare.extend(group for group in candidates.useful((*candidates.own, *fresh.external)) if is_rare(group))
         return TrainingSet(local=fresh.local, external=(*replayed, *fresh.external))
 
 
@@ -34,6 +34,6 @@ def is_rare(group: JudgedGroup) -> bool:
     return 1 <= sum(reward >= RIGHT for reward in group.rewards) <= FEW
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Replay()

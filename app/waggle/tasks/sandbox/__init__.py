@@ -1,1 +1,1 @@
-"""Where strangers' text is read: processes that gave up their rights first, and the messages to and from them."""
+"""Child processes that drop their privileges before they read strangers' text, and the messages to and from them."""

@@ -1,6 +1,6 @@
-"""The audit's child: lets one dataset's scorer see hostile text where the verifier's child would, and tells what it tried.
+"""The audit's child: scores hostile text as the verifier's child would, and reports what the scorer tries to do.
 
-Where the verifier's tripwire would end the process, the event is noted and refused: nothing that a text asks for happens.
+An audit event at which the verifier's tripwire would end the process is recorded and refused here, so it has no effect.
 """
 
 import contextlib
@@ -18,17 +18,18 @@ from typing import Any
 
 import msgspec
 
+from waggle.tasks import specialties
 from waggle.tasks.charter import Specialty
 from waggle.tasks.sandbox import hardening, messages, reasoning_gym_patches
-from waggle.tasks.sandbox.verifier_process import Bench, claim_stdout
+from waggle.tasks.sandbox.verifier_process import CharterDatasets, claim_stdout
 
-PATIENCE_SECONDS = 2.0  # of the processor, for one answer
+PATIENCE_SECONDS = 2.0  # CPU time for one answer
 FOLDERS = re.compile(r"(?<![^\s'\"])(/[^/\s'\"]+)*/(?=[^/\s])")
-SLOW = 0.05  # seconds from which a second look decides, in case this computer was busy
+SLOW = 0.05  # seconds; a slower answer is scored twice, in case the computer was busy
 
 
-class Bystander:
-    """Notes what is tried while it watches, and refuses it."""
+class AuditEventRecorder:
+    """Records audit events while it watches, and refuses them."""
 
     def __init__(self) -> None:
         self._events: list[str] | None = None
@@ -40,13 +41,13 @@ class Bystander:
             raise PermissionError(event)
 
     def watch(self, act: Callable[[], Any]) -> tuple[Any, str, list[str]]:
-        """(what it gave, the name of what it raised, what it tried)."""
+        """Call `act`; return (its result, the name of its exception, its audit events)."""
         noted: list[str] = []
         score, raised = None, ""
         self._events = noted
         try:
             score = act()
-        except Exception as error:  # noqa: BLE001 - the very question is what a scorer raises
+        except Exception as error:  # noqa: BLE001 - any exception of a scorer is a result here
             raised = type(error).__name__
         finally:
             self._events = None
@@ -54,23 +55,23 @@ class Bystander:
 
 
 class Examination:
-    """One dataset with its default settings, made ready as the verifier's child makes it ready."""
+    """One dataset with its default settings, prepared as in the verifier's child."""
 
-    def __init__(self, request: messages.Examine) -> None:
+    def __init__(self, request: messages.ExamineDataset) -> None:
         self._specialty = Specialty(dataset=request.dataset, title=request.dataset[:40])
         if not request.upstream:
             reasoning_gym_patches.replace_scorers()
-        reasoning_gym_patches.keep_data_files()
+        reasoning_gym_patches.cache_data_files()
         if request.another_day:
-            _turn_calendar()
+            _fake_today()
         self._bench = self._new_bench()
         self._bench.warm()
-        self.sandbox = hardening.close_doors()
-        self.make([1])  # what only works with open doors fails here
-        self._bystander = Bystander()
+        self.sandbox = hardening.drop_privileges()
+        self.make([1])  # a generator that needs files fails here
+        self._bystander = AuditEventRecorder()
 
-    def _new_bench(self) -> Bench:
-        return Bench((self._specialty,))
+    def _new_bench(self) -> CharterDatasets:
+        return CharterDatasets((self._specialty,))
 
     def make(self, seeds: list[int]) -> messages.GeneratedQuestions:
         bench, dataset = self._new_bench(), self._specialty.dataset
@@ -79,8 +80,8 @@ class Examination:
         self._bench = bench
         return messages.GeneratedQuestions(pairs, (time.process_time() - began) / len(seeds))
 
-    def score(self, seed: int, text: str) -> messages.Scored:
-        """Of two looks at a slow answer, the faster."""
+    def score(self, seed: int, text: str) -> messages.AnswerScore:
+        """Score an answer; of two tries at a slow one, the faster counts."""
         dataset, entry = self._bench.entry((self._specialty.dataset, seed))
         text = text.strip()  # as the verifier does
         outcome = self._look(dataset, entry, text)
@@ -88,7 +89,7 @@ class Examination:
             return outcome
         return msgspec.structs.replace(outcome, seconds=min(outcome.seconds, self._look(dataset, entry, text).seconds))
 
-    def _look(self, dataset: Any, entry: dict[str, Any], text: str) -> messages.Scored:
+    def _look(self, dataset: Any, entry: dict[str, Any], text: str) -> messages.AnswerScore:
         began = time.process_time()
         _end_after(PATIENCE_SECONDS)
         score, raised, events = self._bystander.watch(lambda: dataset.score_answer(text, entry))
@@ -96,19 +97,19 @@ class Examination:
         _end_after(0.0)
         try:
             reward = 0.0 if raised else float(score)
-        except (TypeError, ValueError, OverflowError):  # no number is a finding, too
+        except (TypeError, ValueError, OverflowError):  # a score that is not a number is a finding, too
             reward = math.nan
-        return messages.Scored(reward, raised, events, round(seconds, 4))
+        return messages.AnswerScore(reward, raised, events, round(seconds, 4))
 
 
 def _end_after(seconds: float) -> None:
-    """Have the kernel end this process when it has used so much more of the processor; 0: never. Windows: the parent's work."""
+    """Have the kernel end this process after this much more CPU time; 0 cancels it. On Windows the parent does that."""
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _turn_calendar() -> None:
-    """What asks for today is told a day long gone, whichever name it asks by."""
+def _fake_today() -> None:
+    """Replace `date` and `datetime` in all modules of datasets by classes whose today is a day in 2011."""
 
     class Date(datetime.date):
         @classmethod
@@ -120,8 +121,9 @@ def _turn_calendar() -> None:
         def now(cls, tz: datetime.tzinfo | None = None) -> "Moment":
             return cls(2011, 7, 15, 13, 14, 15, tzinfo=tz)
 
+    specialties.waggle_datasets()  # to have them imported
     for name, module in list(sys.modules.items()):
-        if name.startswith("reasoning_gym"):
+        if name.startswith(("reasoning_gym", specialties.__name__)):
             for key, value in list(vars(module).items()):
                 if value is datetime.date:
                     vars(module)[key] = Date
@@ -129,28 +131,29 @@ def _turn_calendar() -> None:
                     vars(module)[key] = Moment
 
 
-def _catalogue() -> messages.Catalogue:
+def _catalogue() -> messages.DatasetList:
     import reasoning_gym.factory
 
-    return messages.Catalogue(importlib.metadata.version("reasoning-gym"), sorted(reasoning_gym.factory.DATASETS))
+    names = [*reasoning_gym.factory.DATASETS, *specialties.waggle_datasets()]
+    return messages.DatasetList(importlib.metadata.version("reasoning-gym"), sorted(names))
 
 
 def _answer(request: messages.AuditRequest, examination: Examination | None) -> tuple[messages.AuditReply, Examination | None]:
     match request, examination:
-        case messages.List(), _:
+        case [messages.ListDatasets(), _]:
             return _catalogue(), examination
-        case messages.Examine(), None:
+        case [messages.ExamineDataset(), None]:
             began = Examination(request)
-            return messages.Warmed(began.sandbox), began
-        case messages.Make(seeds), Examination():
+            return messages.Prepared(began.sandbox), began
+        case [messages.GenerateEntries(seeds), Examination()]:
             return examination.make(seeds), examination
-        case messages.Score(items), Examination():
-            return messages.Scores([examination.score(seed, text) for seed, text in items]), examination
+        case [messages.ScoreAnswers(items), Examination()]:
+            return messages.AnswerScores([examination.score(seed, text) for seed, text in items]), examination
     return messages.Failed("out of order"), examination
 
 
 def _failed(error: Exception) -> messages.Failed:
-    """In a few words, and without saying where things lie on this computer."""
+    """A short reason without paths of this computer: it goes into a public file."""
     if isinstance(error, OSError):
         return messages.Failed(f"they need {os.path.basename(str(error.filename))} opened")
     message = FOLDERS.sub("", f"{type(error).__name__}: {error}")
@@ -161,16 +164,16 @@ def main() -> None:
     """Answer until stdin closes."""
     hardening.limit_memory()
     replies = claim_stdout()
-    os.dup2(1, 2)  # what datasets print would tear the progress bar
+    os.dup2(1, 2)  # output of datasets would disturb the progress bar
     warnings.simplefilter("ignore")
-    reasoning_gym_patches.leave_out_drawing()
+    reasoning_gym_patches.stub_matplotlib()
     decoder: msgspec.msgpack.Decoder[messages.AuditRequest] = msgspec.msgpack.Decoder(messages.AuditRequest)
     examination: Examination | None = None
     with contextlib.suppress(BrokenPipeError):
         while (frame := messages.receive(sys.stdin.buffer)) is not None:
             try:
                 reply, examination = _answer(decoder.decode(frame), examination)
-            except Exception as error:  # noqa: BLE001 - a dataset may raise anything at all, and that is the finding
+            except Exception as error:  # noqa: BLE001 - any exception of a dataset is a finding
                 reply = _failed(error)
             messages.send(replies, reply)
 

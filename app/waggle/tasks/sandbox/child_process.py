@@ -1,4 +1,4 @@
-"""One run of a child process that answers one frame with one frame, and may be killed at any moment."""
+"""A child process that answers each request frame with one frame and may be killed at any moment."""
 
 import math
 import os
@@ -21,30 +21,30 @@ from waggle.core.process_memory import resident_bytes
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.hardening import MEMORY_BYTES, TRIPPED
 
-LOOK_SECONDS = 0.1  # between two looks at what a child has taken: ordinary text is judged before the first
-STARVED = 0.1  # of the time that it was given: who had less of the processor was not too slow
-ROOM = 4096  # bytes that the pipe of any system takes although nobody reads
-GONE_SECONDS = 5.0  # for a child that closed its pipe to be gone
-UNSEEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # of Windows, where a service's child would be given a console to look at
-KILL = 9  # the number of SIGKILL, which Windows does not name
+LOOK_SECONDS = 0.1  # between two checks of a child's CPU time and memory; ordinary text is judged before the first
+STARVED = 0.1  # share of the time limit: a child that got less CPU time was not slow, others had the processor
+ROOM = 4096  # bytes that the pipe of every system buffers while nobody reads
+GONE_SECONDS = 5.0  # for a child that closed its pipe to exit
+UNSEEN = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows: or a service's child opens a console window
+KILL = 9  # SIGKILL, which the signal module of Windows lacks
 
 Reply = TypeVar("Reply")
 
 
-class Starved(TimeoutError):
-    """The time is over, and the child had next to nothing of the processor: others had it, or somebody froze the child."""
+class ChildStarved(TimeoutError):
+    """The time limit passed, but the child got almost no CPU time: the computer was busy, or the child was suspended."""
 
 
-class Forbidden(EOFError):
-    """The child's tripwire ended it: a scorer tried on a text what none may."""
+class TripwireTripped(EOFError):
+    """The child's tripwire ended it: a scorer did something forbidden with a text."""
 
 
-class Killed(EOFError):
-    """The child was ended from outside (kill -9, or the system short of memory), not by what it was asked."""
+class ChildKilled(EOFError):
+    """Something else killed the child (kill -9, or a system that is out of memory), not its request."""
 
 
-class Child(Generic[Reply]):
-    """One of our modules as a process. A thread reads its replies, because pipes cannot be waited for on every system."""
+class ChildProcess(Generic[Reply]):
+    """A module of Waggle in a process of its own. A thread reads its replies, because not every system can wait for a pipe."""
 
     def __init__(self, module: str, read: Callable[[bytes], Reply], *, hash_seed: int = 0) -> None:
         environment = dict(os.environ, PYTHONHASHSEED=str(hash_seed), PYTHONPATH=str(Path(waggle.__file__).parents[1]))
@@ -64,14 +64,14 @@ class Child(Generic[Reply]):
                 return
 
     def ask(self, request: msgspec.Struct, seconds: float, work: float = math.inf) -> Reply:
-        """The reply; raises EOFError when the child died, talks nonsense or took too much memory (not every kernel refuses it
-        more), and TimeoutError when it took too long: `seconds` of the clock, or `work` of the processor.
+        """Return the reply. `seconds` bounds wall-clock time, `work` CPU time.
 
-        Then it is ended: what it says too late must not be taken for the reply to another request.
+        Raises EOFError if the child died, sent nonsense or took too much memory (not every kernel enforces the limit), and
+        TimeoutError if it took too long. Then the child is killed, so that no late reply is taken for that to another request.
         """
         assert self.process.stdin is not None
         if self.process.stdin.closed:
-            raise Killed("it is not running")
+            raise ChildKilled("it is not running")
         self._send(messages.framed(request))
         frame = self._awaited(seconds, work)
         if frame is None:
@@ -79,7 +79,7 @@ class Child(Generic[Reply]):
         return self._decode(frame)
 
     def _send(self, frame: bytes) -> None:
-        """Without ever waiting for a child that does not read."""
+        """Never block on a child that does not read."""
         if len(frame) <= ROOM:
             self._write(frame)
         else:
@@ -87,13 +87,13 @@ class Child(Generic[Reply]):
 
     def _write(self, frame: bytes) -> None:
         assert self.process.stdin is not None
-        with suppress(OSError, ValueError):  # ended: so have its replies, which says it
+        with suppress(OSError, ValueError):  # it exited; the end of its replies reports that
             self.process.stdin.write(frame)
             self.process.stdin.flush()
 
     def _awaited(self, seconds: float, work: float) -> bytes | None:
         deadline = time.monotonic() + seconds
-        before: float | None = None  # at the first look: one at every request would cost more than most requests do
+        before: float | None = None  # CPU time at the first check: one before each request would cost too much
         while True:
             with suppress(queue.Empty):
                 return self._replies.get(timeout=max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
@@ -104,42 +104,42 @@ class Child(Generic[Reply]):
                 raise error
 
     def _beyond(self, worked: float, work: float, seconds: float, *, late: bool) -> TimeoutError | EOFError | None:
-        """What it has taken that it may not, if anything."""
+        """The error if the child exceeded a limit."""
         if worked >= work:
             return TimeoutError(f"no answer within {work:.0f} s of work")
         if late:
-            kind = TimeoutError if worked >= STARVED * seconds else Starved
+            kind = TimeoutError if worked >= STARVED * seconds else ChildStarved
             return kind(f"no answer within {seconds:.0f} s, of which it worked for {max(0.0, worked):.1f} s")
         if resident_bytes(self.process.pid) > MEMORY_BYTES:
             return EOFError(f"it took more than {MEMORY_BYTES / 2**30:.0f} GiB")
         return None
 
     def ending(self) -> EOFError:
-        """How the child ended, or why it must be ended."""
+        """The error that says how the child exited, or why it has to be killed."""
         try:
             code = self.process.wait(timeout=GONE_SECONDS)
         except subprocess.TimeoutExpired:
             return EOFError("it closed its pipe")
         if code == TRIPPED:
-            return Forbidden("its tripwire ended it")
-        kind = Killed if code == -KILL else EOFError
+            return TripwireTripped("its tripwire ended it")
+        kind = ChildKilled if code == -KILL else EOFError
         return kind(f"it ended with {f'signal {-code}' if code < 0 else f'code {code}'}")
 
     def end(self) -> None:
-        """Make sure that it is gone; frees both pipes."""
+        """Kill the child if it still runs, and close both pipes."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # the part of a request that it no longer took is lost with it
+                with suppress(OSError):  # flushing the rest of a request fails
                     pipe.close()
 
 
 def _worked(pid: int) -> float:
-    """Seconds of the processor that a process has had; NaN, which is never too much, where nobody can tell."""
+    """CPU seconds of a process; NaN, which exceeds no limit, if they are unknown."""
     try:
         process = psutil.Process(pid)
-        # In a virtual environment of Windows, python.exe starts another and waits for it.
+        # In a virtual environment on Windows, python.exe starts the real interpreter as its child and waits for it.
         times = [member.cpu_times() for member in (process, *(process.children() if sys.platform == "win32" else ()))]
     except psutil.Error:
         return math.nan

@@ -1,7 +1,7 @@
-"""The exam: the reserved questions that every epoch names under a charter, the same for everybody and never trained on.
+"""Exams: the reserved questions of an epoch, the same for every node under a charter and never trained on.
 
-They are of the part that reports may use (`test`), drawn anew from the whole of it: the first ones of it, which every node
-measures itself by at home, come up here as seldom as any other.
+They are drawn from the whole split `test`. Its first questions, on which each node measures its own policy, are as rare here as
+all others.
 """
 
 import hashlib
@@ -14,28 +14,28 @@ from waggle.tasks.charter import Charter
 from waggle.tasks.questions import Question, QuestionId, seed_of, split_of
 from waggle.tasks.sandbox.verifier import Verifier
 
-QUESTIONS = 16  # as many answers as one group may have: a quarter of what a usual round writes
-EXAMINER = b"exam"  # in the place of an origin: no peer id is as short
-LOOKED = 32  # questions made at a time; one in twenty is reserved for reports
-MOST = 32  # such looks for one specialty
-EXAMS_CACHED = 4  # exams: that of now, of before and after, and one more
+QUESTIONS = 16  # the largest size of a group; a quarter of the completions of a usual round
+EXAMINER = b"exam"  # takes the place of an origin; shorter than every peer id
+BATCH = 32  # questions generated at a time; about one of twenty is in the split `test`
+MOST_BATCHES = 32  # for one specialty: some settings have few different questions
+EXAMS_CACHED = 4  # the exams of this, the last and the next epoch, and one more
 
 
 class Exam(msgspec.Struct, frozen=True, kw_only=True):
-    """Fewer than 16 questions where the charter's settings do not make so many different ones that are reserved."""
+    """The questions of an epoch: fewer than 16 if the charter's settings have too few different reserved questions."""
 
     epoch: int
     questions: tuple[Question, ...]
 
     @property
     def digest(self) -> bytes:
-        """sha256 of what is asked: whoever makes other questions shows it by this."""
+        """SHA-256 of the questions: nodes that generate others have another digest."""
         questions = "\0".join(f"{question.dataset}|{question.text}" for question in self.questions)
         return hashlib.sha256(questions.encode()).digest()
 
 
 def exam_of(verifier: Verifier, charter: Charter, epoch: int) -> Exam:
-    """The exam of an epoch: its specialties take turns, from one epoch to the next as well."""
+    """The exam of an epoch. Specialties take turns, and the next epoch continues where this one stops."""
     names = [specialty.dataset for specialty in charter.specialties]
     counts = Counter(names[(epoch * QUESTIONS + place) % len(names)] for place in range(QUESTIONS))
     questions = [question for name, count in counts.items() for question in _reserved(verifier, charter, name, epoch, count)]
@@ -43,7 +43,7 @@ def exam_of(verifier: Verifier, charter: Charter, epoch: int) -> Exam:
 
 
 class Exams:
-    """The exams of now, each made once. Thread-safe."""
+    """A cache of recent exams. Thread-safe."""
 
     def __init__(self, verifier: Verifier, charter: Charter) -> None:
         self._verifier, self._charter = verifier, charter
@@ -51,7 +51,7 @@ class Exams:
         self._exams: OrderedDict[int, Exam] = OrderedDict()
 
     def of(self, epoch: int) -> Exam:
-        """Takes a second where it is made first."""
+        """The exam of an epoch. The first call for it takes about a second."""
         with self._lock:
             if epoch not in self._exams:
                 self._exams[epoch] = exam_of(self._verifier, self._charter, epoch)
@@ -62,8 +62,8 @@ class Exams:
 
 def _reserved(verifier: Verifier, charter: Charter, dataset: str, epoch: int, count: int) -> list[Question]:
     questions: dict[str, Question] = {}
-    for look in range(MOST):
-        ids = [QuestionId(dataset, epoch, look * LOOKED + i) for i in range(LOOKED)]
+    for batch in range(MOST_BATCHES):
+        ids = [QuestionId(dataset, epoch, batch * BATCH + i) for i in range(BATCH)]
         for question in verifier.questions([(dataset, seed_of(charter.digest, EXAMINER, question_id)) for question_id in ids]):
             if split_of(dataset, question.text) == "test":
                 questions.setdefault(question.text, question)

@@ -1,14 +1,15 @@
-"""What the verifier child puts on before it reads strangers' text: kernel limits, a filter of system calls, and a tripwire.
+"""Restrictions that a child applies to itself before it reads strangers' text: kernel limits, a seccomp filter, a tripwire.
 
-The tripwire is an audit hook, and Python hooks are a tripwire, not a sandbox: native code that misbehaves raises no event,
-and code that runs at all can get round them. The limits and the filter are the kernel's and cannot be taken off again.
+The kernel enforces the limits and the filter, and they cannot be removed. The tripwire is an audit hook of Python, which is not a
+sandbox (PEP 578): native code raises no events, and Python code that runs at all can avoid them.
 
-Left out: a library for the filter, for none is kept well enough to stand here: `seccompy` works, but is a beta of one
-small publisher, first released in September 2026; `pyseccomp` had its last release in January 2021 and wants the system's
-libseccomp; `landlock` has pre-releases only, and Landlock itself leaves modes, owners and (before Linux 6.12) signals alone.
-macOS has the limits alone, which let a file be moved, emptied or removed, and a program be started in the child's own place.
-Windows has a job object (see windows_job.py), which bounds memory and lets no process start. Only the tripwire watches files and
-sockets there.
+- Linux: limits and filter.
+- macOS: limits only. They do not prevent moving, truncating or removing a file, or replacing the child by another program.
+- Windows: a job object (windows_job.py) bounds memory and prevents new processes. Only the tripwire watches files and sockets.
+
+Why no library for the filter: `seccompy` is a beta, first released in September 2026; `pyseccomp` had its last release in January
+2021 and needs the system's libseccomp; `landlock` has pre-releases only, and Landlock covers neither modes and owners of files
+nor (before Linux 6.12) signals.
 """
 
 import os
@@ -22,15 +23,16 @@ from waggle.tasks.sandbox import seccomp, windows_job
 
 Sandbox = Literal["filtered", "limited", "tripwire"]
 
-TRIPPED = 86  # exit code of a child that the tripwire ended
-MEMORY_BYTES = 4 << 30  # of address space: reasoning-gym and what it imports take about a quarter
+TRIPPED = 86  # exit code of a child that the tripwire ended; no signal or Python error uses it
+MEMORY_BYTES = 4 << 30  # of address space; reasoning-gym and its imports take about 1 GiB
 HARMLESS = frozenset({"builtins.id", "sys._getframe", "sys._getframemodulename", "sys.excepthook", "sys.unraisablehook"})
 
 
 def limit_memory() -> None:
-    """A formula with 2^n rows ends in MemoryError here instead of in the computer's swap.
+    """Bound this process's memory: a truth table of 2^n rows must end in a MemoryError, not in the computer's swap.
 
-    macOS ignores this limit: there the parent ends a child that took as much (see child_process.py)."""
+    macOS ignores RLIMIT_AS. There the parent kills a child that takes too much (see child_process.py).
+    """
     if sys.platform == "win32":
         windows_job.enter(windows_job.limits(memory_bytes=MEMORY_BYTES))
     if sys.platform == "linux":
@@ -39,21 +41,21 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
-def end_after(seconds: float) -> None:
-    """Have the kernel end this process so many seconds from now; 0: never. The parent does it sooner, unless it was killed.
+def set_deadline(seconds: float) -> None:
+    """Have the kernel end this process after this many seconds of wall-clock time; 0 cancels it.
 
-    By the clock: while a timer of the processor runs, Linux counts what a process works by the tick, and no text would cost
-    anything. Windows has neither.
+    For a child whose parent was killed; a living parent ends it sooner. Not by CPU time: while an ITIMER_PROF timer runs, Linux
+    counts CPU time in ticks, so that a short text would seem to cost nothing. Windows has no such timers.
     """
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def close_doors() -> Sandbox:
-    """Give up for good what needs no more doing, and say how far this system goes along with that.
+def drop_privileges() -> Sandbox:
+    """Drop privileges for good and return what the kernel enforces. Call it after all imports.
 
-    `filtered`: new files, sockets, processes, programs, signals, and every change to a file that is there. `limited`: new files,
-    sockets and (but for root) processes; on Windows processes alone. `tripwire`: nothing. Call it once everything is imported.
+    `filtered`: no new files, sockets, processes, programs or signals, and no changes to existing files. `limited`: no new files,
+    sockets or (except for root) processes; on Windows no new processes only. `tripwire`: nothing.
     """
     if sys.platform == "win32":
         return "limited" if windows_job.enter(windows_job.limits(alone=True)) else "tripwire"
@@ -67,16 +69,16 @@ def _limit() -> None:
         return
     import resource
 
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))  # what is open goes on; no number is free again, whatever is closed
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))  # open files stay open, but no descriptor can be allocated
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 
 
-def lay_tripwire(report: Callable[[str], None]) -> Callable[[], AbstractContextManager[None]]:
-    """End this process, after `report(event)`, at the first audit event but the harmless ones; armed from now on.
+def install_tripwire(report: Callable[[str], None]) -> Callable[[], AbstractContextManager[None]]:
+    """From now on, end this process at the first audit event that is not harmless, after `report(event)`.
 
-    Returns the only way to disarm it, a context: the state lives in this closure, and a hook cannot be removed.
+    Returns a context manager, the only way to disarm it: the state lives in this closure, and Python cannot remove audit hooks.
     """
     armed = True
 
@@ -84,7 +86,7 @@ def lay_tripwire(report: Callable[[str], None]) -> Callable[[], AbstractContextM
         nonlocal armed
         if not armed or event in HARMLESS:
             return
-        armed = False  # the report itself must not trip
+        armed = False  # or the report itself would raise an event
         try:
             report(event)
         finally:

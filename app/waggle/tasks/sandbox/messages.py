@@ -1,5 +1,4 @@
-"""The messages between the verifier, the audit, or a chat template, and its child: length-prefixed msgpack over the child's
-stdin and stdout."""
+"""Messages between the verifier, the audit or a chat template and its child: length-prefixed msgpack over stdin and stdout."""
 
 from typing import IO, Annotated, TypeVar
 
@@ -11,24 +10,24 @@ from waggle.tasks.rollout_group import Verdict
 from waggle.tasks.sandbox.hardening import Sandbox
 
 MAX_FRAME = 64 * 1024 * 1024
-REASON = 300  # characters of what a program of others says
+REASON = 300  # characters of an error text, which may come from other people's code
 
 Key = tuple[str, int]  # (dataset, seed)
 Item = tuple[str, int, str, bool]  # dataset, seed, completion, ended by itself
 
 
-class Warm(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The first message, and only that: import all that the specialties need, then arm."""
+class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The first message: import everything that these specialties need, then drop privileges. Sent once."""
 
     specialties: tuple[Specialty, ...]
 
 
-class MakeQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GenerateQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
     keys: list[Key]
 
 
-class MakeAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """For laboratories and for showing the truth afterwards; no answer ever travels between nodes."""
+class GenerateAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """For the laboratory, and to show the true answer afterwards. Nodes never send answers to each other."""
 
     keys: list[Key]
 
@@ -38,7 +37,7 @@ class Judge(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Texts(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """`seconds` are the processor's, here and below."""
+    """Questions or answers. `seconds` is CPU time, here and below."""
 
     texts: list[str]
     seconds: float = 0.0
@@ -49,61 +48,60 @@ class Verdicts(msgspec.Struct, frozen=True, tag=True, array_like=True):
     seconds: float = 0.0
 
 
-class Warmed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Prepared(msgspec.Struct, frozen=True, tag=True, array_like=True):
     sandbox: Sandbox
 
 
 class Tripped(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The child's last words: a scorer tried this audit event on a stranger's text."""
+    """The child's last message: a scorer raised this audit event over a stranger's text."""
 
     event: Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The child is alive but could not do this: an unknown dataset or a setting that reasoning-gym refuses."""
+    """The request failed and the child goes on: an unknown dataset, or a setting that the dataset refuses."""
 
     reason: Annotated[str, msgspec.Meta(max_length=REASON)]
 
 
-class List(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Of the audit: what does this reasoning-gym offer?"""
+class ListDatasets(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Audit: list the datasets of reasoning-gym and of Waggle."""
 
 
-class Catalogue(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class DatasetList(msgspec.Struct, frozen=True, tag=True, array_like=True):
     version: str
     datasets: list[str]
 
 
-class Examine(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Of the audit: make ready for this dataset alone. `upstream` leaves its scorer as reasoning-gym has it, and `another_day`
-    has the calendar stand elsewhere."""
+class ExamineDataset(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Audit: prepare this dataset. `upstream` leaves out Waggle's patches of reasoning-gym; `another_day` fakes today's date."""
 
     dataset: str
     upstream: bool = False
     another_day: bool = False
 
 
-class Make(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Of the audit: make these questions from nothing, in this order."""
+class GenerateEntries(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Audit: generate the entries of these seeds without a cache, in this order."""
 
     seeds: list[int]
 
 
 class GeneratedQuestions(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """(question, answer) for each seed, and the processor's seconds for one."""
+    """(question, answer) for each seed, and the CPU seconds for one of them."""
 
     pairs: list[tuple[str, str]]
     seconds: float
 
 
-class Score(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Of the audit: let the scorer see these texts, and watch it."""
+class ScoreAnswers(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Audit: score these answers and record what the scorer does."""
 
     items: list[tuple[int, str]]  # seed of the question, answer
 
 
-class Scored(msgspec.Struct, frozen=True, array_like=True):
-    """What the scorer said (NaN: no number), raised, and tried: names of audit events. `seconds` are the processor's."""
+class AnswerScore(msgspec.Struct, frozen=True, array_like=True):
+    """The scorer's reward (NaN: not a number), the exception and the audit events that it raised, and its CPU seconds."""
 
     reward: float
     raised: str
@@ -111,28 +109,30 @@ class Scored(msgspec.Struct, frozen=True, array_like=True):
     seconds: float
 
 
-class Scores(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    scores: list[Scored]
+class AnswerScores(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    scores: list[AnswerScore]
 
 
-class Render(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """Of a chat template: what does it make of what a person and a model say in turn? `specials` are the texts of tokens that
-    it may name."""
+class RenderTemplate(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Chat template: render `texts`, which a person and the model said in turn.
+
+    `specials` maps the names of special tokens that a template may use to their texts.
+    """
 
     template: str
     specials: dict[str, str]
     texts: tuple[str, ...]
 
 
-class Rendered(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class RenderedTemplate(msgspec.Struct, frozen=True, tag=True, array_like=True):
     text: str
 
 
-Request = MakeQuestions | MakeAnswers | Judge
-AuditRequest = List | Examine | Make | Score
-AuditReply = Catalogue | Warmed | GeneratedQuestions | Scores | Failed
-TemplateReply = Rendered | Failed
-Reply = Texts | Verdicts | Warmed | Tripped | Failed
+Request = GenerateQuestions | GenerateAnswers | Judge
+AuditRequest = ListDatasets | ExamineDataset | GenerateEntries | ScoreAnswers
+AuditReply = DatasetList | Prepared | GeneratedQuestions | AnswerScores | Failed
+TemplateReply = RenderedTemplate | Failed
+Reply = Texts | Verdicts | Prepared | Tripped | Failed
 
 _replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 _audit_replies: msgspec.msgpack.Decoder[AuditReply] = msgspec.msgpack.Decoder(AuditReply)
@@ -142,7 +142,7 @@ Decoded = TypeVar("Decoded")
 
 
 def send(pipe: IO[bytes], message: msgspec.Struct) -> None:
-    """Write one frame; raises OSError when the other side is gone."""
+    """Write one frame. Raises OSError if the other side is gone."""
     pipe.write(framed(message))
     pipe.flush()
 
@@ -153,7 +153,7 @@ def framed(message: msgspec.Struct) -> bytes:
 
 
 def receive(pipe: IO[bytes]) -> bytes | None:
-    """Read one frame; None when the other side is gone or talks nonsense."""
+    """Read one frame; None if the other side is gone or sends nonsense."""
     head = pipe.read(4)
     size = int.from_bytes(head, "big")
     if len(head) < 4 or size > MAX_FRAME:
@@ -163,26 +163,26 @@ def receive(pipe: IO[bytes]) -> bytes | None:
 
 
 def reply(frame: bytes) -> Reply:
-    """What the verifier child says; raises EOFError where that is nonsense: it is as good as gone."""
+    """Decode a reply of the verifier's child. Raises EOFError if it is malformed: such a child is as good as dead."""
     return _decoded(frame, _replies)
 
 
-def require_all(request: Warm | Request, answer: Texts | Verdicts) -> None:
-    """Raise EOFError unless that is an answer to each part of the request, and to nothing else."""
+def require_all(request: Prepare | Request, answer: Texts | Verdicts) -> None:
+    """Raise EOFError unless a reply has the type and the number of parts that the request asks for."""
     match request, answer:
-        case (MakeQuestions(keys) | MakeAnswers(keys), Texts(answers)) | (Judge(keys), Verdicts(answers)):
+        case (GenerateQuestions(keys) | GenerateAnswers(keys), Texts(answers)) | (Judge(keys), Verdicts(answers)):
             if len(answers) == len(keys):
                 return
     raise EOFError("it talks nonsense: it answers what nobody asked")
 
 
 def audit_reply(frame: bytes) -> AuditReply:
-    """The same of the audit's child."""
+    """Decode a reply of the audit's child. Raises EOFError."""
     return _decoded(frame, _audit_replies)
 
 
 def template_reply(frame: bytes) -> TemplateReply:
-    """The same of a template's child."""
+    """Decode a reply of a template's child. Raises EOFError."""
     return _decoded(frame, _template_replies)
 
 

@@ -1,8 +1,8 @@
-"""What is rebound inside reasoning-gym so that its scorers can read strangers' text, and make questions behind closed doors.
+"""Patches of reasoning-gym, so that its scorers can read strangers' text and its generators work without opening files.
 
-Names are rebound in the running process only; on honest text every score stays upstream's
-(tests/tasks/sandbox/test_reasoning_gym_patches.py), but where upstream pays words for following from premises that
-contradict each other.
+They replace names in the running process only. On honest text scores stay those of upstream
+(tests/tasks/sandbox/test_reasoning_gym_patches.py), with one exception: from premises that contradict each other, upstream lets
+any words follow.
 """
 
 import functools
@@ -14,23 +14,24 @@ import types
 from typing import Any
 
 MOST_VARIABLES = 10  # of a truth table: 1024 rows; reasoning-gym's own curriculum ends there
-MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: reading takes the square of their number
+MOST_SYMBOLS = 100  # connectives and opening brackets of a formula: parsing takes time in the square of their number
 MOST_CHARACTERS = 500  # of a formula, for the same reason
-ANSWER_SYMBOLS = 32  # of a stranger's formula: that of a true answer has three
-ANSWER_CHARACTERS = 100  # of it: that of a true answer has eight
+ANSWER_SYMBOLS = 32  # of a formula in an answer; a true answer has three
+ANSWER_CHARACTERS = 100  # of a formula in an answer; a true answer has eight
 SYMBOLS = re.compile(r"[∧∨¬→↔(]")
 NO_FORMULA = re.compile(r"[^A-Z()∧∨¬→↔\s]|[A-Z]\s*[A-Z]")  # names are single letters
 DRAWING: dict[str, tuple[str, ...]] = {
     "matplotlib": ("pyplot", "animation", "collections"), "matplotlib.pyplot": (), "matplotlib.animation": (),
     "matplotlib.collections": (), "mpl_toolkits": (), "mpl_toolkits.mplot3d": ("Axes3D",),
 }  # fmt: skip
-WRONG = 0.05  # what a formula earns that does not follow
+WRONG = 0.05  # reward of a formula that does not follow
 
 
-def leave_out_drawing() -> None:
-    """To be called before reasoning-gym is imported: cellpylib, which plays the game of life for it, could also draw that.
+def stub_matplotlib() -> None:
+    """Put empty modules in the place of matplotlib. Call it before reasoning-gym is imported.
 
-    What it would draw with, matplotlib, is more than half of what a start takes, lists this computer's fonts, and is never used.
+    reasoning-gym plays the game of life with cellpylib, which imports matplotlib for drawings that nobody asks for. That would
+    take more than half of the start-up time and read this computer's list of fonts.
     """
     for name, has in DRAWING.items():
         module = types.ModuleType(name)
@@ -39,7 +40,7 @@ def leave_out_drawing() -> None:
 
 
 def replace_scorers() -> None:
-    """What stands in for upstream's own, in the two of the paper's nine that need it."""
+    """Replace unsafe code in the scorers of binary_matrix and propositional_logic, two of the nine specialties of the paper."""
     from reasoning_gym.algorithmic import binary_matrix
     from reasoning_gym.logic import propositional_logic
 
@@ -48,9 +49,9 @@ def replace_scorers() -> None:
 
 
 def _bound_formulas(expression: Any, dataset: Any) -> None:
-    """A text can hold a formula whose truth table has 2^100 rows. The scorer pays what raises ValueError nothing.
+    """Bound formulas in answers: one of a hundred variables has a truth table of 2^100 rows. A ValueError earns nothing.
 
-    And upstream takes whatever stands between two signs for a variable: what follows from anything may then hold any words.
+    Upstream also takes any words between two connectives for a variable. Such an answer earns no more than a wrong one.
     """
     upstream_parse, upstream_table = expression.from_string, dataset._generate_assignments
     upstream_score = dataset.score_answer
@@ -76,17 +77,17 @@ def _bound_formulas(expression: Any, dataset: Any) -> None:
 
 
 def parse_matrix(text: str) -> list[list[int]]:
-    """Nested lists of integers and nothing else; raises ValueError."""
+    """Parse a list of lists of integers. Raises ValueError for anything else. Upstream evaluates the text as Python."""
     rows = json.loads(text)
     if not (isinstance(rows, list) and all(isinstance(row, list) and all(type(cell) is int for cell in row) for row in rows)):
         raise ValueError("not a matrix of integers")
     return rows
 
 
-def keep_data_files() -> None:
-    """Several datasets read a file of words each time they are made; armed, no file can be opened.
+def cache_data_files() -> None:
+    """Read each data file once: several datasets read one whenever they are created, which fails without privileges.
 
-    And a setting may name that file: only one that ships with reasoning-gym is read, by its bare name.
+    A setting may name that file. Only files that ship with reasoning-gym are read, by their bare names.
     """
     from reasoning_gym import data
 

@@ -1,8 +1,8 @@
-"""The filter of system calls (seccomp) that the verifier child puts on, on Linux: what it gives up there for good, without root.
+"""A seccomp filter for Linux, which a process installs for itself without root and cannot remove.
 
-It names what is refused: processes, programs, signals, sockets, memory and queues of other programs, the computer's own state,
-and whatever makes, moves, changes or removes a file. Reading, writing and opening are left to the limits of `hardening.py`.
-Whatever came to Linux after version 5.0 is refused unseen.
+It refuses system calls for processes, programs, signals, sockets, shared memory and queues, for the state of the computer, and
+for creating, moving, changing or removing files. Opening, reading and writing are bounded by the limits of `hardening.py`. All
+system calls that are newer than Linux 5.0 are refused.
 """
 
 import ctypes
@@ -30,30 +30,36 @@ REFUSED = {
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15),
     "fremovexattr": (199, 16), "mount": (165, 40), "umount2": (166, 39), "bpf": (321, 280), "perf_event_open": (298, 241),
     "userfaultfd": (323, 282), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-    # What root alone may do: Waggle may be run by it.
+    # Calls for root only: root may run Waggle.
     "init_module": (175, 105), "delete_module": (176, 106), "kexec_load": (246, 104), "reboot": (169, 142), "chroot": (161, 51),
     "pivot_root": (155, 41), "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171),
     "clock_adjtime": (305, 266), "sethostname": (170, 161), "setdomainname": (171, 162), "swapon": (167, 224),
     "swapoff": (168, 225), "acct": (163, 89), "quotactl": (179, 60), "syslog": (103, 116), "vhangup": (153, 58),
     "iopl": (172,), "ioperm": (173,),
 }  # fmt: skip
-NEWER = 424  # from here on calls have one number everywhere: pidfds, io_uring, clone3, openat2, and those to come
-MACHINES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}  # which number; the name of the ABI; seccomp's own
+NEWER = 424  # from here on, calls have the same number on all machines: pidfds, io_uring, clone3, openat2, future ones
+MACHINES = {
+    "x86_64": (0, 0xC000003E, 317),
+    "aarch64": (1, 0xC00000B7, 277),
+}  # column of REFUSED, AUDIT_ARCH_*, seccomp(2)
 LOAD, EQUAL, AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
 STEP_BYTES = 8
-NUMBER_AT, ABI_AT = 0, 4  # in what the filter looks at
-ALLOW, REFUSE = 0x7FFF0000, 0x00050001  # go on; fail with EPERM
+NUMBER_AT, ABI_AT = 0, 4  # offsets in struct seccomp_data
+ALLOW, REFUSE = 0x7FFF0000, 0x00050001  # SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO with EPERM
 NO_NEW_PRIVILEGES, SET_FILTER, ALL_THREADS = 38, 1, 1
 
 
-class Filter(ctypes.Structure):
-    """What the kernel is handed: `struct sock_fprog`."""
+class SockFprog(ctypes.Structure):
+    """`struct sock_fprog` of the kernel."""
 
     _fields_ = (("steps", ctypes.c_ushort), ("program", ctypes.c_char_p))
 
 
 def prepared() -> Callable[[], bool] | None:
-    """What puts the filter on and says whether the kernel took it: it opens no file any more. None where no numbers are known."""
+    """A function that installs the filter without opening files and returns whether the kernel accepted it.
+
+    None on other systems, and on machines whose call numbers are not in `REFUSED`.
+    """
     machine = os.uname().machine if sys.platform == "linux" and sys.maxsize > 1 << 32 else ""
     if machine not in MACHINES:
         return None
@@ -65,7 +71,7 @@ def prepared() -> Callable[[], bool] | None:
     def put_on() -> bool:
         if system.prctl(NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))):
             return False
-        filter_program = Filter(len(code) // STEP_BYTES, code)
+        filter_program = SockFprog(len(code) // STEP_BYTES, code)
         how = map(ctypes.c_ulong, (SET_FILTER, ALL_THREADS))
         return bool(system.syscall(ctypes.c_long(seccomp), *how, ctypes.byref(filter_program)) == 0)
 
@@ -73,12 +79,12 @@ def prepared() -> Callable[[], bool] | None:
 
 
 def program(abi: int, refused: list[int]) -> bytes:
-    """The filter in the kernel's own words (BPF): calls of another ABI, newer ones and those named are refused."""
+    """The filter as a BPF program: it refuses calls of another ABI, newer calls, and those with the given numbers."""
     first = [(LOAD, ABI_AT), (EQUAL, abi), (LOAD, NUMBER_AT), (AT_LEAST, NEWER)]
     steps = [*first, *((EQUAL, number) for number in refused)]
     code = b""
     for place, (kind, value) in enumerate(steps):
-        away = len(steps) - place  # from the next step to the last, which refuses; the one before it allows
+        away = len(steps) - place  # jump from the next step to the last one, which refuses; the one before it allows
         on_true, on_false = (0, away) if value == abi else (0, 0) if kind == LOAD else (away, 0)
         code += struct.pack("=HBBI", kind, on_true, on_false, value)
     return code + struct.pack("=HBBIHBBI", RETURN, 0, 0, ALLOW, RETURN, 0, 0, REFUSE)

@@ -1,8 +1,8 @@
-"""The process that renders a chat template, which comes with a model, from strangers, and is a program.
+"""A process that renders one chat template. Templates come with models, from strangers, and are programs.
 
-It runs in Jinja's sandbox, as in transformers, which keeps it from Python but not from taking all memory, or for ever. So it
-runs here, behind the same closed doors as the text of strangers, and the parent ends it where it takes too much of either (see
-child_process.py). Without the tripwire: Jinja compiles a template, which no scorer may. It is started for one request.
+Jinja's sandbox, which transformers uses too, keeps a template away from Python, but bounds neither its memory nor its time. So
+this process drops its privileges before it renders, and the parent kills it if it takes too much (see child_process.py). There is
+no tripwire, because Jinja compiles templates to Python code. It serves one request.
 """
 
 import json
@@ -10,7 +10,7 @@ import signal
 import sys
 from datetime import date
 
-import jinja2.debug  # noqa: F401 - else imported at a template's first error, when nothing can be opened any more
+import jinja2.debug  # noqa: F401 - Jinja imports it at a template's first error, when no file can be opened
 import msgspec
 from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
@@ -19,16 +19,18 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from waggle.tasks.sandbox import hardening, messages
 
-LONGEST = 1 << 20  # characters that a template says
-SECONDS = 120.0  # of the clock, where nobody is left who ends it sooner
-DATE = date(2024, 7, 26)  # which templates of Llama take where nobody tells them one
+LONGEST = 1 << 20  # characters of a rendered text
+SECONDS = 120.0  # wall-clock limit in case the parent is gone
+DATE = date(2024, 7, 26)  # the default date of Llama's templates
 ROLES = ("user", "assistant")
-EVERYTHING = "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}"  # what Jinja imports only when it is needed
+EVERYTHING = "{{ '\\n' | tojson(indent=1) }}{{ strftime_now('%d') }}"  # makes Jinja import what it imports lazily
 
 
-def rendered(request: messages.Render) -> str:
-    """What the template makes of it. Left out: tools, and today's date, which is always the same, so that equal questions are
-    equal prompts. Raises whatever the template does."""
+def rendered(request: messages.RenderTemplate) -> str:
+    """Render a template for texts that a person and the model said in turn. Raises what the template raises.
+
+    Not supported: tools, and today's date: it is constant, so that equal questions give equal prompts.
+    """
     template = _environment().from_string(request.template)
     turns = [{"role": ROLES[place % 2], "content": words} for place, words in enumerate(request.texts)]
     text = template.render(
@@ -36,7 +38,7 @@ def rendered(request: messages.Render) -> str:
     )
     if len(text) > LONGEST:
         raise TemplateError(f"it says more than {LONGEST:,} characters")
-    text.encode()  # raises for what is no text
+    text.encode()  # raises for lone surrogates
     return text
 
 
@@ -49,9 +51,9 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 class _Generation(Extension):
-    """What stands between `generation` and `endgeneration`, as it is: transformers marks there what the model says."""
+    """The tags `generation` and `endgeneration` of transformers, which mark the model's words: renders what is between them."""
 
-    tags = {"generation"}  # noqa: RUF012 - as Jinja has it
+    tags = {"generation"}  # noqa: RUF012 - the type that Jinja expects
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
@@ -68,12 +70,12 @@ def main() -> None:
     if frame is None:
         return
     hardening.limit_memory()
-    hardening.end_after(SECONDS)
-    rendered(messages.Render(EVERYTHING, {}, ("words",)))
-    hardening.close_doors()
+    hardening.set_deadline(SECONDS)
+    rendered(messages.RenderTemplate(EVERYTHING, {}, ("words",)))
+    hardening.drop_privileges()
     reply: messages.TemplateReply
     try:
-        reply = messages.Rendered(rendered(msgspec.msgpack.decode(frame, type=messages.Render)))
+        reply = messages.RenderedTemplate(rendered(msgspec.msgpack.decode(frame, type=messages.RenderTemplate)))
     except Exception as error:  # noqa: BLE001 - a program of strangers may raise anything
         reason = str(error) or type(error).__name__
         reply = messages.Failed(reason.encode(errors="replace").decode()[: messages.REASON])

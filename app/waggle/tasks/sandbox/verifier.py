@@ -1,6 +1,6 @@
-"""The verifier: makes questions and judges text, in a child process that may be killed and started again.
+"""The verifier: generates questions and judges completions in a child process that may be killed and started again.
 
-Thread-safe: the round judges its own answers while the swarm judges what peers sent.
+Thread-safe: a round judges its own completions while the network node judges those of peers.
 """
 
 import hashlib
@@ -15,35 +15,35 @@ from waggle.tasks.charter import Charter, other_questions
 from waggle.tasks.questions import Question, Split, split_of
 from waggle.tasks.rollout_group import UNJUDGED, Completion, Verdict
 from waggle.tasks.sandbox import messages
-from waggle.tasks.sandbox.child_process import Child, Forbidden, Killed, Starved
+from waggle.tasks.sandbox.child_process import ChildKilled, ChildProcess, ChildStarved, TripwireTripped
 from waggle.tasks.sandbox.hardening import Sandbox
 
 START_SECONDS = 120.0  # importing reasoning-gym on a slow disk
-BATCH_SECONDS = 20.0  # of the clock, for one request, whatever its size
+BATCH_SECONDS = 20.0  # wall-clock limit of one request
 DIGEST_QUESTIONS = 64
-AT_ONCE = 64  # questions of one request, to be made or judged: seconds where each reads a book, on a busy computer
-HELD_OUT_SEEDS = 1 << 15  # looked through for reserved questions
-STALE_SEEDS = 1 << 11  # one after the other without a new text: all that the settings make were seen
-STRANGERS_SECONDS = 2.0  # of the processor, for one group of a peer: thousands of times what honest text takes
+AT_ONCE = 64  # questions or completions in one request: some take tens of milliseconds each, or more on a busy computer
+HELD_OUT_SEEDS = 1 << 15  # seeds that are searched for reserved questions
+STALE_SEEDS = 1 << 11  # consecutive seeds without a new text; then the settings have no more different questions
+STRANGERS_SECONDS = 2.0  # CPU time for one group of a peer: thousands of times what honest text takes
 
 Part = TypeVar("Part")
 
 
 class Verifier:
-    """Questions and verdicts under one charter. Starts its child at once; raises VerifierError or CharterError."""
+    """Questions and verdicts under one charter. Starts its child at once. Raises VerifierError or CharterError."""
 
     def __init__(self, charter: Charter, *, restarted: Callable[[str], None] = lambda reason: None) -> None:
         self._charter = charter
-        self._restarted = restarted  # told why: what a scorer tried, which signal, or how long it took
-        self.forbidden = 0  # times that a scorer tried what none may: none of those that a charter may name should
-        self.starved = 0  # times that it ended for want of the processor
-        self.worked = 0.0  # seconds of the processor that its replies took, as the child counts them
+        self._restarted = restarted  # called with the reason: a forbidden event, a signal, or a time limit
+        self.forbidden = 0  # restarts because a scorer did something forbidden; audited ones should not
+        self.starved = 0  # restarts because the child got no CPU time
+        self.worked = 0.0  # CPU seconds of all replies, as the child counts them
         self._lock = threading.RLock()
         self._closed = False
         self._open()
 
     def _open(self) -> None:
-        """A child that is ready, or none that runs."""
+        """Start a child and prepare it. If that fails, no child is left running."""
         self._child = _start()
         try:
             self._sandbox = self._warm()
@@ -53,24 +53,24 @@ class Verifier:
 
     def _warm(self) -> Sandbox:
         try:
-            reply = self._request(messages.Warm(self._charter.specialties), START_SECONDS)
+            reply = self._request(messages.Prepare(self._charter.specialties), START_SECONDS)
         except (EOFError, TimeoutError) as error:
             raise VerifierError(
                 f"The judging process does not start: {error}.", "Look at the page Help, or run `waggle doctor`."
             ) from error
-        if not isinstance(reply, messages.Warmed):
+        if not isinstance(reply, messages.Prepared):
             reason = reply.reason if isinstance(reply, messages.Failed) else "no answer"
             raise CharterError(f"This charter's specialties cannot be made here: {reason}.", "Update Waggle.")
         return reply.sandbox
 
     @property
     def sandbox(self) -> Sandbox:
-        """What holds the child besides its tripwire, by the kernel (see `armour.close_doors`); `tripwire`: nothing."""
+        """What the kernel enforces on the child (see `hardening.drop_privileges`)."""
         return self._sandbox
 
     @property
     def turn(self) -> AbstractContextManager[object]:
-        """Whoever is inside has the child to itself: what it asks then waits for nobody."""
+        """A context manager: within it, no other thread uses the child, so that requests do not wait."""
         return self._lock
 
     @property
@@ -78,18 +78,18 @@ class Verifier:
         return self._child.process.pid
 
     def questions(self, keys: Sequence[messages.Key]) -> list[Question]:
-        """The questions of (dataset, seed) pairs, in order; raises CharterError for a dataset that the charter lacks."""
-        texts = self._texts(messages.MakeQuestions(list(keys)))
+        """The questions of (dataset, seed) pairs, in order. Raises CharterError for a dataset that the charter lacks."""
+        texts = self._texts(messages.GenerateQuestions(list(keys)))
         return [Question(dataset=dataset, seed=seed, text=text) for (dataset, seed), text in zip(keys, texts, strict=True)]
 
     def answers(self, keys: Sequence[messages.Key]) -> list[str]:
-        """A true answer to each, for laboratories and for showing it after the fact; see `questions`."""
-        return self._texts(messages.MakeAnswers(list(keys)))
+        """A true answer to each question, for the laboratory and to show afterwards; see `questions`."""
+        return self._texts(messages.GenerateAnswers(list(keys)))
 
     def judge(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
-        """A verdict for each completion. One that kills or stalls the child costs the child, and earns nothing.
+        """A verdict for each completion. One that kills or stalls the child earns nothing, and the child is restarted.
 
-        Raises VerifierGone where there is no child and none can be started.
+        Raises VerifierGone if there is no child and none can be started.
         """
         all_of_them = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
         verdicts: list[Verdict] = []
@@ -99,9 +99,11 @@ class Verifier:
         return verdicts
 
     def judge_strangers(self, items: Iterable[tuple[Question, Completion]]) -> list[Verdict]:
-        """The same for what a peer sent: little work for all of it, and no second try. Raises VerifierError when the child
-        died or stalled over it: whoever sends such text loses the lot, and the round's own judging waits for seconds only.
-        VerifierGone means that it was not the text: also where a busy computer let the child do next to nothing."""
+        """Verdicts for a peer's completions: little CPU time for all of them, and no second try.
+
+        Raises VerifierError if the child died or stalled over them: the peer loses the whole group, and the round's own judging
+        waits for seconds at most. Raises VerifierGone if the text is not to blame, for example on a busy computer.
+        """
         batch = [(question.dataset, question.seed, completion.text, completion.ended) for question, completion in items]
         reply = self._ask(messages.Judge(batch), attempts=1, work=STRANGERS_SECONDS)
         if not isinstance(reply, messages.Verdicts):
@@ -109,12 +111,12 @@ class Verifier:
         return reply.verdicts
 
     def held_out(self, dataset: str, split: Split, count: int) -> list[Question]:
-        """The first `count` reserved questions of a specialty: the same everywhere, never trained on anywhere.
+        """The first `count` reserved questions of a specialty, which are the same on every node.
 
-        Fewer where the specialty's settings do not make so many different ones.
+        Fewer if the specialty's settings do not have so many different ones.
         """
         questions: list[Question] = []
-        texts, newest = set[str](), 0  # of any split
+        texts, newest = set[str](), 0  # texts of any split, and the last seed that gave a new one
         for keys in batched([(dataset, seed) for seed in range(HELD_OUT_SEEDS)], AT_ONCE):
             for question in self.questions(keys):
                 if question.text not in texts:
@@ -126,24 +128,24 @@ class Verifier:
         return questions[:count]
 
     def digest(self) -> str:
-        """Hash of 64 generated questions: two nodes with equal digests make the same questions."""
+        """A hash of 64 generated questions: nodes with equal digests generate the same questions."""
         specialties = self._charter.specialties
         keys = [(specialties[i % len(specialties)].dataset, i) for i in range(DIGEST_QUESTIONS)]
         return hashlib.sha256("\0".join(question.text for question in self.questions(keys)).encode()).hexdigest()
 
     def check_charter(self) -> None:
-        """Raise CharterError unless this computer makes the questions that the charter's author did."""
+        """Raise CharterError unless this computer generates the questions that the charter's author did."""
         if (digest := self.digest()) != self._charter.questions_digest:
             raise other_questions(self._charter, digest)
 
     def close(self) -> None:
-        """End the child for good, whatever it is asked; safe to call twice."""
+        """End the child for good, even during a request; may be called twice."""
         self._closed = True
-        self._child.process.kill()  # whoever waits for it lets go of the lock
+        self._child.process.kill()  # so that a thread that waits for a reply releases the lock
         with self._lock:
             self._child.end()
 
-    def _texts(self, request: messages.MakeQuestions | messages.MakeAnswers) -> list[str]:
+    def _texts(self, request: messages.GenerateQuestions | messages.GenerateAnswers) -> list[str]:
         reply = self._ask(request)
         if not isinstance(reply, messages.Texts):
             raise CharterError("A question cannot be made.", reply.reason if isinstance(reply, messages.Failed) else "")
@@ -167,30 +169,30 @@ class Verifier:
                 except (EOFError, TimeoutError) as error:
                     ended = error
                     self._restart(error)
-        kind = VerifierKilled if isinstance(ended, (Killed, Starved)) else VerifierError
+        kind = VerifierKilled if isinstance(ended, (ChildKilled, ChildStarved)) else VerifierError
         raise kind(
             f"The judging process was started again: {ended}.", "If this goes on, look at the page Help, or run `waggle doctor`."
         ) from ended
 
-    def _request(self, request: messages.Warm | messages.Request, seconds: float, work: float = math.inf) -> messages.Reply:
+    def _request(self, request: messages.Prepare | messages.Request, seconds: float, work: float = math.inf) -> messages.Reply:
         reply = self._child.ask(request, seconds, work)
         if isinstance(reply, (messages.Texts, messages.Verdicts)):
             self.worked += reply.seconds
             messages.require_all(request, reply)
         if isinstance(reply, messages.Tripped):
-            raise Forbidden(f"a scorer tried {reply.event} on a text")
+            raise TripwireTripped(f"a scorer tried {reply.event} on a text")
         return reply
 
     def revive(self) -> None:
-        """Start the child again where it has ended: whoever asks next is not to blame. Raises VerifierGone."""
+        """Restart the child if it has exited, so that the next request is not blamed for that. Raises VerifierGone."""
         with self._lock:
             if self._child.process.poll() is not None:
                 self._restart(self._child.ending())
 
     def _restart(self, ended: EOFError | TimeoutError) -> None:
-        """Raises VerifierGone; the next request tries again."""
-        self.forbidden += isinstance(ended, Forbidden)
-        self.starved += isinstance(ended, Starved)
+        """Start another child. Raises VerifierGone; the next request tries again."""
+        self.forbidden += isinstance(ended, TripwireTripped)
+        self.starved += isinstance(ended, ChildStarved)
         self._child.end()
         if self._closed:
             raise VerifierGone("The judging process was closed.")
@@ -201,14 +203,14 @@ class Verifier:
         self._restarted(str(ended))
 
 
-def _start() -> Child[messages.Reply]:
+def _start() -> ChildProcess[messages.Reply]:
     try:
-        return Child("waggle.tasks.sandbox.verifier_process", messages.reply)
+        return ChildProcess("waggle.tasks.sandbox.verifier_process", messages.reply)
     except OSError as error:  # short of memory or of processes
         raise VerifierError(f"The judging process cannot be started: {error.strerror}.", "Close other programs.") from error
 
 
 def batched(items: Sequence[Part], size: int) -> Iterator[Sequence[Part]]:
-    """Split long requests so that each stays well under the time limit."""
+    """Split items into batches of `size`, so that each request stays well below the time limit."""
     for first in range(0, len(items), size):
         yield items[first : first + size]

@@ -1,8 +1,10 @@
-"""Every decoder of bytes that are not our own, ready to be fuzzed: what it is begun with, and what must hold of what it reads.
+"""Every decoder of bytes from outside, ready to be fuzzed: inputs to begin with, and a check of what it reads.
 
-A decoder may read bytes or refuse them in its documented way; anything else that happens is a finding. Left out: what libraries
-decode for us (safetensors, tokenizers, Jinja, SQLite, hivemind's protobuf), the engine's history, which is SQLite,
-and the list of newer versions, of which only the envelope is read before its signature.
+A decoder may read bytes or refuse them in its documented way; anything else is a finding. Left out: what libraries decode for us
+(safetensors, tokenizers, Jinja, hivemind's protobuf, SQLite and so the engine's history), and the list of newer versions, because
+only its envelope is read before the signature is verified.
+
+The names of decoders are recorded: a corpus file and the lines of the log carry them.
 """
 
 import importlib
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from waggle.core.errors import LabError
 
-ROOMS = {
+MODULES = {  # decoder -> the module with a function of its name
     "announcement": "swarm",
     "record": "swarm",
     "sheet": "swarm",
@@ -41,27 +43,27 @@ ROOMS = {
     "journal": "policy",
     "book": "book",
 }
-NAMES = tuple(ROOMS)
+NAMES = tuple(MODULES)
 
 
 @dataclass(frozen=True)
 class Decoder:
-    """`seeds` are inputs to begin with. `check` reads or refuses; whatever it raises is a finding, broken promises too."""
+    """`seeds` are inputs to begin with. `check` raises for a finding; bytes that are read or properly refused are none."""
 
     seeds: tuple[bytes, ...]
     check: Callable[[bytes], None]
 
 
-def decoder(name: str, scratch: Path) -> Decoder:
-    """The decoder of that name, which may write files into `scratch`; raises LabError. Imports no room but its own."""
-    if name not in ROOMS:
-        raise LabError(f"There is no decoder {name}.", f"There are {', '.join(NAMES)}; or say all.")
-    module = importlib.import_module(f"{__name__}.{ROOMS[name]}")
-    made: Decoder = getattr(module, name)(scratch)
-    return made
+def load_decoder(name: str, scratch: Path) -> Decoder:
+    """Load a decoder by its name, without importing the others; it may write files into `scratch`. Raises LabError."""
+    if name not in MODULES:
+        raise LabError(f"There is no decoder {name}.", f"Choose all, or one of: {', '.join(NAMES)}.")
+    module = importlib.import_module(f"{__name__}.{MODULES[name]}")
+    decoder: Decoder = getattr(module, name)(scratch)
+    return decoder
 
 
-def kept(folder: Path, name: str) -> tuple[bytes, ...]:
-    """The inputs for one decoder that are kept in a file of `folder`, a line in hex each."""
+def read_corpus(folder: Path, name: str) -> tuple[bytes, ...]:
+    """Read the inputs of a decoder from its file in `folder`, each a line in hex; empty without a file."""
     file = folder / f"{name}.hex"
     return tuple(map(bytes.fromhex, file.read_text(encoding="ascii").split())) if file.exists() else ()

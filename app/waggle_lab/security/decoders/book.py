@@ -1,4 +1,4 @@
-"""The book of the laboratory's finished runs."""
+"""The decoder of the file with the finished runs of a study."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from waggle_lab.security.decoders import Decoder
 
 
 def book(scratch: Path) -> Decoder:
-    """A file of runs, its last line perhaps torn."""
+    """A file of runs; its last line may be incomplete."""
     path = scratch / "runs.jsonl"
     key = Key(setting="sparse", configuration="4/4", seed=1, learning_rate=5e-4, rounds=10, split="dev")
     run = Run(
@@ -34,15 +34,15 @@ def book(scratch: Path) -> Decoder:
     def check(data: bytes) -> None:
         path.write_bytes(data)
         try:
-            found = Book(path, Run)
+            decoded = Book(path, Run)
         except LabError as refused:
             assert refused.advice
             assert path.read_bytes() == data
             return
         assert path.read_bytes() == data
-        assert all(found[each.key] == each for each in found.runs)
-        found.keep(run)
-        assert Book(path, Run).runs == found.runs
+        assert all(decoded[recorded_run.key] == recorded_run for recorded_run in decoded.runs)
+        decoded.keep(run)
+        assert Book(path, Run).runs == decoded.runs
 
     line = msgspec.json.encode(run) + b"\n"
     return Decoder((line, line + line.replace(b'"seed":1', b'"seed":2') + b'{"key'), check)

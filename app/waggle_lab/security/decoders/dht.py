@@ -1,4 +1,4 @@
-"""The decoder of what strangers answer to a search of the DHT, where hivemind reads it: before the guard sees any entry."""
+"""The decoder of answers to a search of the DHT, in hivemind, before our validator sees any entry."""
 
 import time
 from contextlib import suppress
@@ -11,18 +11,20 @@ from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id
 from waggle.network.transport.hivemind import patches
 from waggle_lab.security.decoders import Decoder
 
-DICTIONARY, TUPLE = 0x50, 0x40  # the extensions of msgpack that hivemind reads
-NESTED = 50  # of them in a seed: a few times as many end a process that follows them
+DICTIONARY, TUPLE = 0x50, 0x40  # extension codes of msgpack in hivemind
+NESTED = 50  # levels in a seed; a few times as many end a process that follows them recursively
 
 
 def find_reply(scratch: Path) -> Decoder:
-    """Values of the DHT: as they come, and as the inside of a dictionary; and the answer around them, with its neighbours."""
+    """Values of the DHT, plain and as the content of a dictionary; and the answer around them, with its neighbours."""
     hivemind = patches.load_hivemind()
     serializer, answers = hivemind.serializer, hivemind.dht_pb2.FindResponse
 
     def check(data: bytes) -> None:
         for value in (data, _extension(DICTIONARY, data)):
-            with suppress(Exception):  # hivemind's callers take any for no answer, but no end of the process
+            with suppress(
+                Exception
+            ):  # hivemind's callers treat any exception as no answer; only the end of the process is a finding
                 serializer.loads(value)
         with suppress(DecodeError):
             for result in patches.with_few_neighbours(answers.FromString(data)).results:
@@ -38,7 +40,7 @@ def find_reply(scratch: Path) -> Decoder:
 
 
 def nested(code: int, times: int) -> bytes:
-    """Extensions of msgpack, one in the other: what no honest node sends."""
+    """Nested extensions of msgpack, which no honest node sends."""
     data = b"\x90"
     for _ in range(times):
         data = _extension(code, b"\x91" + data)

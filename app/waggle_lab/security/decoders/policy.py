@@ -1,4 +1,4 @@
-"""The decoders of the policy room: saved states, the journal behind them, and the configuration of a model folder."""
+"""The decoders of model files: checkpoints, the training journal, and the config.json of a model folder."""
 
 import contextlib
 import hashlib
@@ -13,12 +13,11 @@ from safetensors.numpy import save
 from tokenizers import Tokenizer, models
 
 from waggle.core.errors import CheckpointError, ModelError
-from waggle.models.shared import model_config as configurations
-from waggle.models.shared import weight_files
-from waggle.models.shared.training_mode import Training
+from waggle.models.shared import model_config, weight_files
+from waggle.models.shared.training_mode import TrainingMode
 from waggle.models.storage import checkpoint as checkpoints
-from waggle.models.storage import training_journal as journals
-from waggle.models.storage.checkpoint import Saved
+from waggle.models.storage import training_journal
+from waggle.models.storage.checkpoint import CheckpointState
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle_lab.security.decoders import Decoder
 
@@ -26,10 +25,10 @@ FILES = ("model.safetensors", "moments.safetensors", "state.json", checkpoints.S
 
 
 class _Untrained:
-    """A policy that takes any state."""
+    """A policy that accepts any state."""
 
     steps = 0
-    training = Training()
+    training = TrainingMode()
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
@@ -39,9 +38,9 @@ class _Untrained:
 
 
 def checkpoint(scratch: Path) -> Decoder:
-    """One file of a saved state: the first byte says which, and whether the sums are made to agree with it."""
+    """One file of a checkpoint; the first byte says which, and whether the checksums are made to match it."""
     root = scratch / "checkpoints"
-    state = msgspec.json.encode(Saved(round=3, step=2, epoch=1, charter="c", base="b"))
+    state = msgspec.json.encode(CheckpointState(round=3, step=2, epoch=1, charter="c", base="b"))
     weights = save({"w": np.zeros(2, np.float32)})
     whole = {"model.safetensors": weights, "moments.safetensors": weights, "state.json": state}
 
@@ -52,8 +51,8 @@ def checkpoint(scratch: Path) -> Decoder:
         which, content = data[:1], data[1:]
         files = {**whole, FILES[(which or b"\0")[0] % 4]: content}
         sums = files.pop(checkpoints.SUMS, None) or _sums(files if which < b"\x80" else whole)
-        for name, each in {**files, checkpoints.SUMS: sums}.items():
-            (folder / name).write_bytes(each)
+        for name, file_content in {**files, checkpoints.SUMS: sums}.items():
+            (folder / name).write_bytes(file_content)
         try:
             saved, aside = checkpoints.load_newest(root, _Untrained(), "b")
         except CheckpointError as refused:
@@ -67,7 +66,7 @@ def checkpoint(scratch: Path) -> Decoder:
 
 
 def stop_token(scratch: Path) -> Decoder:
-    """The config.json of a model that a person copied from anywhere."""
+    """The stop token in the config.json of any model."""
     Tokenizer(models.BPE()).save(str(scratch / "tokenizer.json"))
     path = scratch / "config.json"
 
@@ -82,7 +81,7 @@ def stop_token(scratch: Path) -> Decoder:
 
 
 def configuration(scratch: Path) -> Decoder:
-    """The same file, as the network that is built from it: whatever is read can be computed with. And as the index beside it."""
+    """The config.json as the shape of a network, which must be usable if it is read; and the index of weight files."""
     path, index = scratch / "config.json", scratch / weight_files.INDEX
     small = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 10}
     seeds = (
@@ -94,72 +93,78 @@ def configuration(scratch: Path) -> Decoder:
 
     def check(data: bytes) -> None:
         index.write_bytes(data)
-        with contextlib.suppress(ModelError, OSError):  # of the files that it may name none is here
+        with contextlib.suppress(ModelError, OSError):  # none of the files that it may name exists
             assert weight_files.of_model(scratch, {}) == {}
         path.write_bytes(data)
         try:
-            found = configurations.read(scratch)
+            decoded = model_config.read(scratch)
         except ModelError as refused:
             assert refused.advice
             return
         with np.errstate(over="raise", divide="raise", invalid="raise"):
-            turns = found.frequencies()
-        assert turns.shape == (found.head_dim // 2,)
-        assert turns.min() > 0.0  # not of a whole array: the fuzzer never lets go of what a comparison makes
-        assert turns.max() < np.inf
-        assert 0.0 <= found.rms_norm_eps < np.inf
-        assert all(min(shape) > 0 for shape in found.weights().values())
-        assert found.bytes_per_token(4, recompute=True) > 0
+            frequencies = decoded.frequencies()
+        assert frequencies.shape == (decoded.head_dim // 2,)
+        assert frequencies.min() > 0.0  # min and max, because the fuzzer would keep an array that a comparison creates
+        assert frequencies.max() < np.inf
+        assert 0.0 <= decoded.rms_norm_eps < np.inf
+        assert all(min(shape) > 0 for shape in decoded.weights().values())
+        assert decoded.bytes_per_token(4, recompute=True) > 0
 
     return Decoder(tuple(map(msgspec.json.encode, seeds)), check)
 
 
 def journal(scratch: Path) -> Decoder:
-    """A journal: as it comes, and with the bytes as an entry whose sum agrees, which nobody would find by chance."""
+    """A journal, plain and with the bytes as an entry whose checksum matches, which random bytes would not."""
     root = scratch / "journals"
-    saved = Saved(round=4, step=3, epoch=1, charter="c", base="b")
+    saved = CheckpointState(round=4, step=3, epoch=1, charter="c", base="b")
     tokens, numbers = np.zeros(2, "<i4").tobytes(), np.zeros(1, "<f4").tobytes()
-    lesson = journals.Lesson(prompt=tokens, completions=[tokens], advantage=numbers, weight=numbers, old_logp=None, returns=None)
-    entry = msgspec.msgpack.encode(journals.Entry(saved=saved, lessons=[lesson]))
+    lesson = training_journal.JournaledGroup(
+        prompt=tokens, completions=[tokens], advantage=numbers, weight=numbers, old_logp=None, returns=None
+    )
+    entry = msgspec.msgpack.encode(training_journal.JournalEntry(saved=saved, lessons=[lesson]))
 
     def check(data: bytes) -> None:
         _check_journal(root, data)
         _check_journal(root, _entry(data) + _entry(entry))
         torn = _entry(data)
-        assert _check_journal(root, _entry(entry) + torn[: len(data) % len(torn)]) is None, "a kill in mid-write is no damage"
+        assert _check_journal(root, _entry(entry) + torn[: len(data) % len(torn)]) is None, "an interrupted write is no damage"
 
-    return Decoder((_entry(entry), entry, msgspec.msgpack.encode(journals.Entry(saved=saved))), check)
+    return Decoder((_entry(entry), entry, msgspec.msgpack.encode(training_journal.JournalEntry(saved=saved))), check)
 
 
 def _check_journal(root: Path, content: bytes) -> Path | None:
-    """What is read is read again once the rest is cut off, of which a copy stays unless it is the beginning of an entry."""
+    """Check that mending keeps all readable entries, and saves a copy unless the rest is only an incomplete entry."""
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     path = root / "journal-r00000003"
     path.write_bytes(content)
     before = _entries(root)
-    aside = journals.mend(root, 3)
+    aside = training_journal.mend(root, 3)
     assert aside is None or aside.read_bytes() == content
-    kept = path.read_bytes()
-    assert content.startswith(kept)
-    assert aside or _is_short(content[len(kept) :])
+    remaining = path.read_bytes()
+    assert content.startswith(remaining)
+    assert aside or _is_short(content[len(remaining) :])
     assert _entries(root) == before
-    assert journals.mend(root, 3) is None
+    assert training_journal.mend(root, 3) is None
     return aside
 
 
 def _is_short(rest: bytes) -> bool:
-    """Whether it is less than its head names, or no whole head."""
-    return len(rest) < journals.HEAD.size or len(rest) - journals.HEAD.size < journals.HEAD.unpack_from(rest)[0]
+    """Whether the rest is an incomplete entry: shorter than its header, or than the header says."""
+    return (
+        len(rest) < training_journal.HEAD.size
+        or len(rest) - training_journal.HEAD.size < training_journal.HEAD.unpack_from(rest)[0]
+    )
 
 
 def _entries(root: Path) -> list[bytes]:
-    return [msgspec.msgpack.encode(each) for each in journals.entries(root, 3, "base")]  # as bytes: NaN is not equal to itself
+    # as bytes, because NaN does not equal itself
+    return [msgspec.msgpack.encode(entry) for entry in training_journal.entries(root, 3, "base")]
 
 
 def _entry(content: bytes) -> bytes:
     body = zstandard.ZstdCompressor(level=1).compress(content)
-    return journals.HEAD.pack(len(body), hashlib.sha256(body).digest()) + body
+    return training_journal.HEAD.pack(len(body), hashlib.sha256(body).digest()) + body
 
 
 def _sums(files: dict[str, bytes]) -> bytes:

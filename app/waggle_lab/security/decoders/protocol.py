@@ -1,4 +1,4 @@
-"""The decoders of the protocol room: command lines, and recorded runs together with the State they fold into."""
+"""The decoders of the protocol: commands, and recordings with the State that they fold into."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from waggle_lab.security.decoders import Decoder
 
 
 def command(scratch: Path) -> Decoder:
-    """Lines on the control socket and on the engine's stdin."""
-    made = (
+    """Commands on the control socket and on the engine's stdin."""
+    examples = (
         commands.Pause(id="1", until=2.5, after_round=True),
         commands.Resume(id="é"),
         commands.Stop(id=""),
@@ -22,17 +22,17 @@ def command(scratch: Path) -> Decoder:
 
     def check(data: bytes) -> None:
         try:
-            found = json_lines.command(data)
+            decoded = json_lines.command(data)
         except EngineError as refused:
             assert refused.advice
             return
-        assert json_lines.command(json_lines.line(found)) == found
+        assert json_lines.command(json_lines.line(decoded)) == decoded
 
-    return Decoder(tuple(json_lines.line(each) for each in made), check)
+    return Decoder(tuple(json_lines.line(example) for example in examples), check)
 
 
 def recording(scratch: Path) -> Decoder:
-    """Recorded runs, as a replay and a crash report show them."""
+    """Recordings, which a replay and a crash report read."""
     path = scratch / "run.jsonl"
 
     def check(data: bytes) -> None:
@@ -42,13 +42,13 @@ def recording(scratch: Path) -> Decoder:
             if event is not None:
                 assert json_lines.event(json_lines.line(event)) == event
                 state = apply(state, event)
-        if b"Snapshot" not in data:  # which is the engine's own word for a whole State
+        if b"Snapshot" not in data:  # only the engine writes a Snapshot, with a whole State
             assert len(state.rounds) <= ROUNDS
             assert len(state.peers) <= PEERS
         for line in data.split(b"\n"):
             _read(line)
 
-    lines = tuple(json_lines.line(event) for event in _told())
+    lines = tuple(json_lines.line(event) for event in _example_events())
     return Decoder((*lines, b"".join(lines)), check)
 
 
@@ -59,9 +59,9 @@ def _read(line: bytes) -> None:
         assert refused.advice
 
 
-def _told() -> tuple[AnyEvent, ...]:
-    shown = events.ShownCompletion(text="<answer>1</answer>", ended=True)
-    group = events.ShownGroup(key="1", specialty="Logic", question="1?", completions=(shown, shown))
+def _example_events() -> tuple[AnyEvent, ...]:
+    completion = events.ShownCompletion(text="<answer>1</answer>", ended=True)
+    group = events.ShownGroup(key="1", specialty="Logic", question="1?", completions=(completion, completion))
     return (
         events.PhaseChanged(phase="contributing", round=1, until=5.0),
         events.QuestionsDrawn(round=1, epoch=5, group_size=2, groups=(group,)),

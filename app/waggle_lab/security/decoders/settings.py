@@ -1,10 +1,10 @@
-"""The settings file, and what the command line may put over it."""
+"""The decoder of the settings file and of an override from the command line."""
 
 from pathlib import Path
 
 import msgspec
 
-from waggle.core import settings as chosen
+from waggle.core import settings as core_settings
 from waggle.core.errors import SettingsError
 from waggle_lab.security.decoders import Decoder
 
@@ -16,21 +16,21 @@ SEEDS = (
 
 
 def settings(scratch: Path) -> Decoder:
-    """A file, and behind a zero byte one override."""
+    """A file and, after a zero byte, one override."""
     path = scratch / "settings.toml"
 
     def check(data: bytes) -> None:
         content, mark, override = data.partition(b"\0")
         path.write_bytes(content)
         try:
-            found = chosen.read(path, (override.decode("utf-8", "surrogateescape"),) if mark else ())
+            decoded = core_settings.read(path, (override.decode("utf-8", "surrogateescape"),) if mark else ())
         except SettingsError as refused:
             assert refused.title
             assert refused.advice
             return
         finally:
             assert path.read_bytes() == content
-        assert found.learning.local + found.learning.external > 0
-        assert msgspec.convert(msgspec.to_builtins(found), chosen.Settings) == found
+        assert decoded.learning.local + decoded.learning.external > 0
+        assert msgspec.convert(msgspec.to_builtins(decoded), core_settings.Settings) == decoded
 
     return Decoder(SEEDS, check)

@@ -1,4 +1,4 @@
-"""The decoders of the swarm room: what the network and invite links bring."""
+"""The decoders of messages from the network, and of invite links."""
 
 import contextlib
 import hashlib
@@ -11,20 +11,16 @@ import zstandard
 
 from waggle.core.errors import UNREADABLE, BadRecord, SwarmError
 from waggle.core.peer_id import PEER_ID_PREFIX, is_peer_id, text_of
-from waggle.network.identity import keys as identities
-from waggle.network.identity import membership as admissions
+from waggle.network.identity import keys, membership
 from waggle.network.identity.keys import Identity
-from waggle.network.messages import addresses, directory, gateway_frames
+from waggle.network.messages import addresses, answer_sheet, directory, gateway_frames, handshake, rollout_record
 from waggle.network.messages import announcement as announcements
-from waggle.network.messages import answer_sheet as sheets
-from waggle.network.messages import handshake as greetings
 from waggle.network.messages import invite as invites
-from waggle.network.messages import rollout_record as records
 from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.answer_sheet import AnswerSheet
 from waggle.network.messages.invite import Invite
 from waggle.network.messages.rollout_record import RolloutRecord
-from waggle.network.transport.hivemind import dht_validator as guards
+from waggle.network.transport.hivemind import dht_validator
 from waggle.network.transport.hivemind.lan_discovery import MAX_ADDRESS, MAX_SUGGESTED, LanDiscovery
 from waggle.tasks.charter import PROTOCOL, first_swarm
 from waggle.tasks.questions import QuestionId, epoch_at
@@ -34,18 +30,18 @@ from waggle_lab.security.decoders import Decoder
 from waggle_lab.security.decoders.swarm_files import NOW, owner
 
 CHARTER = first_swarm()
-UNSIGNED = bytes(identities.SIGNATURE_BYTES)
-HEADER = struct.Struct("<dBB")  # of an entry to fuzz: expiry, bytes of the key, bytes of the subkey
+UNSIGNED = bytes(keys.SIGNATURE_BYTES)
+HEADER = struct.Struct("<dBB")  # of a fuzzed entry: expiry, length of the key, length of the subkey
 
 
 def announcement(scratch: Path) -> Decoder:
-    """Bytes that stand in the directory; also with a true signature, which nobody would find by chance."""
+    """Announcements in the directory, plain and with a valid signature, which random bytes would not have."""
     signer = owner(scratch)
     body = msgspec.msgpack.encode(_announced())
 
     def check(data: bytes) -> None:
-        _refused_or_kept(data)
-        _refused_or_kept(data + UNSIGNED)
+        _check_announcement(data)
+        _check_announcement(data + UNSIGNED)
         signed = data + signer.sign(announcements.DOMAIN, data)
         with contextlib.suppress(BadRecord):
             assert announcements.read(signed, signer.peer_id) == announcements.parse(signed)
@@ -56,30 +52,30 @@ def announcement(scratch: Path) -> Decoder:
 
 
 def guard(scratch: Path) -> Decoder:
-    """Entries of the DHT: as they come, and with the bytes as a body signed by the one whose place it is."""
+    """Entries of the DHT, plain and with the bytes as a body that the owner of the key has signed."""
     signer = owner(scratch)
     good = _entry(signer, msgspec.msgpack.encode(_announced()))
 
     def check(data: bytes) -> None:
-        watch = guards.AnnouncementValidator(clock=lambda: NOW)
+        validator = dht_validator.AnnouncementValidator(clock=lambda: NOW)
         for entry in (_entry_in(data), replace(good, value=data), _entry(signer, data)):
-            if watch.validate(entry):
+            if validator.validate(entry):
                 announced = announcements.read(_unpacked(entry.value), entry.subkey[2:])
                 assert entry.expiration_time == announced.expires_at <= NOW + announcements.MAX_LIFETIME_S
                 assert entry.key in directory.places_of(announced.charter, entry.subkey[2:])
-                assert watch.validate(entry)
+                assert validator.validate(entry)
 
-    whole = HEADER.pack(good.expiration_time, len(good.key), len(good.subkey)) + good.key + good.subkey + good.value
-    return Decoder((whole, good.value, msgspec.msgpack.encode(_announced())), check)
+    entry_bytes = HEADER.pack(good.expiration_time, len(good.key), len(good.subkey)) + good.key + good.subkey + good.value
+    return Decoder((entry_bytes, good.value, msgspec.msgpack.encode(_announced())), check)
 
 
 def gateway(scratch: Path) -> Decoder:
-    """What a gateway and its client say to each other."""
+    """Messages between a gateway and its client."""
     signer = owner(scratch)
     pack, digest = msgspec.msgpack.encode, hashlib.sha256(b"").digest()
     blob = pack(_announced()) + UNSIGNED
-    words = (
-        gateway_frames.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateway_frames.NONCE_BYTES), greetings.OURS),
+    messages = (
+        gateway_frames.Welcome(PROTOCOL, signer.peer_id, CHARTER.digest, bytes(gateway_frames.NONCE_BYTES), handshake.OURS),
         gateway_frames.Hello(signer.peer_id, b"", UNSIGNED),
         gateway_frames.DirectoryRequest(1),
         gateway_frames.AnnounceRequest(2, blob),
@@ -93,33 +89,33 @@ def gateway(scratch: Path) -> Decoder:
     ]
 
     def check(data: bytes) -> None:
-        for decoder in decoders:
+        for message_decoder in decoders:
             with contextlib.suppress(*UNREADABLE):
-                found = decoder.decode(data)
-                assert decoder.decode(pack(found)) == found
+                decoded = message_decoder.decode(data)
+                assert message_decoder.decode(pack(decoded)) == decoded
 
-    return Decoder(tuple(map(pack, words)), check)
+    return Decoder(tuple(map(pack, messages)), check)
 
 
 def admission(scratch: Path) -> Decoder:
-    """Certificates of a private swarm: as they come, and signed with its key."""
+    """Certificates of a private swarm, plain and signed with its key."""
     peer_id, key = owner(scratch).peer_id, bytes(range(32))
-    private = msgspec.structs.replace(CHARTER, admission=admissions.public_key_of(key))
-    gate = admissions.Membership(private, peer_id, clock=lambda: NOW)
-    good = admissions.issue_certificate(key, private.digest, peer_id, NOW + 60)
+    private = msgspec.structs.replace(CHARTER, admission=membership.public_key_of(key))
+    gate = membership.Membership(private, peer_id, clock=lambda: NOW)
+    good = membership.issue_certificate(key, private.digest, peer_id, NOW + 60)
 
     def check(data: bytes) -> None:
         assert not gate.admits(peer_id, data) or data == good
         assert not gate.admits(data, good) or data == peer_id
         until = int.from_bytes(data[:6], "big")
-        signed = admissions.issue_certificate(key, private.digest, peer_id, until)
-        assert gate.admits(peer_id, signed) == (NOW < until <= NOW + admissions.MAX_LIFETIME_S)
+        signed = membership.issue_certificate(key, private.digest, peer_id, until)
+        assert gate.admits(peer_id, signed) == (NOW < until <= NOW + membership.MAX_LIFETIME_S)
 
     return Decoder((good, int(NOW).to_bytes(6, "big")), check)
 
 
 def record(scratch: Path) -> Decoder:
-    """Blobs of strangers: as they come, and as the inside of a blob, because nobody mutates through a compression."""
+    """Records of peers, plain and as the content of a compressed blob, because mutations do not survive compression."""
     origin = owner(scratch).peer_id
     compressor = zstandard.ZstdCompressor(level=1)
 
@@ -131,40 +127,40 @@ def record(scratch: Path) -> Decoder:
 
 
 def sheet(scratch: Path) -> Decoder:
-    """Answer sheets: as they come, and as the inside of one, truly signed."""
+    """Answer sheets, plain and as the content of a sheet with a valid signature."""
     signer = owner(scratch)
     compressor = zstandard.ZstdCompressor(level=1)
 
     def check(data: bytes) -> None:
         _check_sheet(data, signer)
         for body in (data, compressor.compress(data)):
-            _check_sheet(body + signer.sign(sheets.DOMAIN, body), signer)
+            _check_sheet(body + signer.sign(answer_sheet.DOMAIN, body), signer)
 
     answers = tuple(Completion(text=text, ended=text != "") for text in ("<answer>12</answer>", "é\n", "") * 5)
-    own = AnswerSheet(
+    full_sheet = AnswerSheet(
         origin=signer.peer_id, epoch=epoch_at(NOW), exam=bytes(32), round=7, learned=40, model="starter", answers=answers
     )
-    made = sheets.signed(own, CHARTER, signer)
-    small = sheets.signed(msgspec.structs.replace(own, answers=answers[:1], model=""), CHARTER, signer)
-    inside = (each[: -identities.SIGNATURE_BYTES] for each in (made, small))
-    return Decoder((made, small, *map(zstandard.ZstdDecompressor().decompress, inside)), check)
+    signed = answer_sheet.signed(full_sheet, CHARTER, signer)
+    small_sheet = answer_sheet.signed(msgspec.structs.replace(full_sheet, answers=answers[:1], model=""), CHARTER, signer)
+    inside = (signed_sheet[: -keys.SIGNATURE_BYTES] for signed_sheet in (signed, small_sheet))
+    return Decoder((signed, small_sheet, *map(zstandard.ZstdDecompressor().decompress, inside)), check)
 
 
 def address(scratch: Path) -> Decoder:
-    """Addresses that peers, settings and links name."""
+    """Addresses from peers, settings and links."""
     peer = owner(scratch).peer_id
     text = text_of(peer)
 
     def check(data: bytes) -> None:
-        found = data.decode("utf-8", "surrogateescape")
+        candidate = data.decode("utf-8", "surrogateescape")
         try:
-            peer_id = addresses.peer_of(found)
+            peer_id = addresses.peer_of(candidate)
         except SwarmError:
-            assert not addresses.is_address(found)
+            assert not addresses.is_address(candidate)
             return
-        assert addresses.is_address(found)
+        assert addresses.is_address(candidate)
         assert is_peer_id(peer_id)
-        assert found.endswith(f"/p2p/{text_of(peer_id)}")
+        assert candidate.endswith(f"/p2p/{text_of(peer_id)}")
 
     places = ("/ip4/192.0.2.1/tcp/4001", "/ip6/2001:db8::1/udp/4001/quic-v1", "/dns4/seed.example.org/tcp/443/wss")
     relayed = f"/ip4/192.0.2.1/tcp/4001/p2p/{text}/p2p-circuit/p2p/{text}"
@@ -172,23 +168,23 @@ def address(scratch: Path) -> Decoder:
 
 
 def invite(scratch: Path) -> Decoder:
-    """Links that somebody sent."""
+    """Invite links."""
     seed = f"/dns4/seed.example.org/tcp/4001/p2p/{text_of(owner(scratch).peer_id)}"
 
     def check(data: bytes) -> None:
         try:
-            found = invites.read(data.decode("utf-8", "surrogateescape"))
+            decoded = invites.read(data.decode("utf-8", "surrogateescape"))
         except SwarmError as refused:
             assert refused.advice
             return
-        assert len(found.charter) == 32
-        assert len(found.key) in (0, 32)
-        assert len(found.seeds) + len(found.gateways) >= 1
-        assert len(found.seeds) <= invites.MAX_SEEDS
-        assert len(found.gateways) <= invites.MAX_GATEWAYS
-        assert all(map(addresses.is_address, found.seeds))
-        assert all(map(addresses.is_gateway, found.gateways))
-        assert invites.read(invites.write(found)) == found
+        assert len(decoded.charter) == 32
+        assert len(decoded.key) in (0, 32)
+        assert len(decoded.seeds) + len(decoded.gateways) >= 1
+        assert len(decoded.seeds) <= invites.MAX_SEEDS
+        assert len(decoded.gateways) <= invites.MAX_GATEWAYS
+        assert all(map(addresses.is_address, decoded.seeds))
+        assert all(map(addresses.is_gateway, decoded.gateways))
+        assert invites.read(invites.write(decoded)) == decoded
 
     plain = invites.write(Invite(charter=CHARTER.digest, seeds=(seed,)))
     private = invites.write(Invite(charter=CHARTER.digest, seeds=(seed, seed.replace("4001", "4002")), key=bytes(range(32))))
@@ -199,36 +195,36 @@ def invite(scratch: Path) -> Decoder:
 
 
 def lan(scratch: Path) -> Decoder:
-    """What others on the local network say of themselves: an address, a line feed, a charter, and the next of them."""
+    """What hosts on the local network announce: for each a line with its address and a line with its charter."""
     own, suggested = owner(scratch), list[str]()
     place = f"/ip4/192.168.1.2/tcp/4001/p2p/{text_of(PEER_ID_PREFIX + bytes(32))}"
 
     def check(data: bytes) -> None:
         suggested.clear()
         network, lines = LanDiscovery(CHARTER.digest, own.peer_id, suggested.append), data.split(b"\n")
-        for told, said in zip(lines[::2], (*lines[1::2], b""), strict=False):
-            network.on_service({b"address": told, b"charter": said})
-            network.on_service({b"address": told, b"charter": CHARTER.digest.hex().encode()})
+        for address_line, charter_line in zip(lines[::2], (*lines[1::2], b""), strict=False):
+            network.on_service({b"address": address_line, b"charter": charter_line})
+            network.on_service({b"address": address_line, b"charter": CHARTER.digest.hex().encode()})
         assert len(suggested) == len(set(suggested)) <= MAX_SUGGESTED
-        assert all(len(each) <= MAX_ADDRESS and addresses.is_address(each) for each in suggested)
-        assert not any(addresses.peer_of(each) == own.peer_id for each in suggested)
+        assert all(len(suggestion) <= MAX_ADDRESS and addresses.is_address(suggestion) for suggestion in suggested)
+        assert not any(addresses.peer_of(suggestion) == own.peer_id for suggestion in suggested)
 
     own_place = f"/ip4/192.168.1.2/tcp/4001/p2p/{text_of(own.peer_id)}"
-    said = f"{place}\n{CHARTER.digest.hex()}\n"
-    return Decoder((said.encode(), (said + said.replace("4001", "4002")).encode(), own_place.encode()), check)
+    host_lines = f"{place}\n{CHARTER.digest.hex()}\n"
+    return Decoder((host_lines.encode(), (host_lines + host_lines.replace("4001", "4002")).encode(), own_place.encode()), check)
 
 
 def greeting(_scratch: Path) -> Decoder:
-    """What a peer says of itself, of whatever version it is."""
+    """Handshakes of peers of any version."""
 
     def check(data: bytes) -> None:
         with contextlib.suppress(BadRecord):
-            said = greetings.read(data)
-            assert len(said.charter) == 32
-            assert len(said.announced) <= announcements.MAX_BYTES
-            assert greetings.refusal(said, CHARTER.digest).isprintable()
+            decoded = handshake.read(data)
+            assert len(decoded.charter) == 32
+            assert len(decoded.announced) <= announcements.MAX_BYTES
+            assert handshake.refusal(decoded, CHARTER.digest).isprintable()
 
-    mine = greetings.write(CHARTER.digest, b"announced")
+    mine = handshake.write(CHARTER.digest, b"announced")
     return Decoder((mine, msgspec.msgpack.encode([PROTOCOL + 1, "2.0", CHARTER.digest, b"", b"", {"more": 1}])), check)
 
 
@@ -254,39 +250,39 @@ def _announced() -> Announcement:
 
 
 def _check_blob(blob: bytes, origin: bytes) -> None:
-    """Reads one blob, and holds what is accepted to every limit."""
+    """Read a blob, and check that an accepted one keeps every limit."""
     try:
-        found = records.decode(blob, CHARTER, origin=origin, now=NOW)
+        decoded = rollout_record.decode(blob, CHARTER, origin=origin, now=NOW)
     except BadRecord as refused:
         assert 0 < len(refused.title) < 40
         return
-    assert found.origin == origin
-    assert 1 <= len(found.groups) <= records.MAX_GROUPS
-    assert records.is_model_name(found.model)
-    records.check_epoch(found.epoch, CHARTER, NOW)
-    for group in found.groups:
+    assert decoded.origin == origin
+    assert 1 <= len(decoded.groups) <= rollout_record.MAX_GROUPS
+    assert rollout_record.is_model_name(decoded.model)
+    rollout_record.check_epoch(decoded.epoch, CHARTER, NOW)
+    for group in decoded.groups:
         assert CHARTER.group_size_min <= len(group.completions) <= CHARTER.group_size_max
         assert 0 <= group.id.index < CHARTER.index_cap
-        assert records.shareable(group, CHARTER) is not None
-    assert records.decode(records.encode(found, CHARTER), CHARTER, origin=origin, now=NOW) == found
+        assert rollout_record.shareable(group, CHARTER) is not None
+    assert rollout_record.decode(rollout_record.encode(decoded, CHARTER), CHARTER, origin=origin, now=NOW) == decoded
 
 
 def _check_sheet(blob: bytes, origin: Identity) -> None:
-    """Reads one sheet, and holds what is accepted to every limit."""
+    """Read a sheet, and check that an accepted one keeps every limit."""
     try:
-        found = sheets.read(blob, CHARTER, origin=origin.peer_id)
+        decoded = answer_sheet.read(blob, CHARTER, origin=origin.peer_id)
     except BadRecord as refused:
         assert 0 < len(refused.title) < 40
         return
-    assert found.origin == origin.peer_id
-    assert 1 <= len(found.answers) <= QUESTIONS
-    assert records.is_model_name(found.model)
-    assert all(records.is_sound(each.text, CHARTER) for each in found.answers)
-    assert sheets.read(sheets.signed(found, CHARTER, origin), CHARTER, origin=origin.peer_id) == found
+    assert decoded.origin == origin.peer_id
+    assert 1 <= len(decoded.answers) <= QUESTIONS
+    assert rollout_record.is_model_name(decoded.model)
+    assert all(rollout_record.is_sound(completion.text, CHARTER) for completion in decoded.answers)
+    assert answer_sheet.read(answer_sheet.signed(decoded, CHARTER, origin), CHARTER, origin=origin.peer_id) == decoded
 
 
 def _blobs(origin: bytes) -> tuple[bytes, ...]:
-    """A blob as nodes share it and, to be compressed by the check, what is in it."""
+    """Blobs as nodes share them, and their content, which the check compresses."""
     texts = (("<answer>12</answer>", "é\n\0 " * 9), ("<answer>{}</answer>", ""))
     groups = tuple(
         Group(
@@ -296,25 +292,29 @@ def _blobs(origin: bytes) -> tuple[bytes, ...]:
         )
         for i, specialty in enumerate(CHARTER.specialties)
     )
-    blob = records.encode(RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="starter", groups=groups), CHARTER)
-    small = records.encode(RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="", groups=groups[:1]), CHARTER)
-    return (blob, small, *(zstandard.ZstdDecompressor().decompress(each) for each in (blob, small)))
+    blob = rollout_record.encode(
+        RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="starter", groups=groups), CHARTER
+    )
+    small = rollout_record.encode(
+        RolloutRecord(origin=origin, round=7, epoch=epoch_at(NOW), model="", groups=groups[:1]), CHARTER
+    )
+    return (blob, small, *(zstandard.ZstdDecompressor().decompress(packed) for packed in (blob, small)))
 
 
-def _refused_or_kept(blob: bytes) -> None:
+def _check_announcement(blob: bytes) -> None:
     try:
-        found = announcements.parse(blob)
-    except BadRecord:  # one of the two ways to answer
+        decoded = announcements.parse(blob)
+    except BadRecord:  # refused, as documented
         return
     assert len(blob) <= announcements.MAX_BYTES
-    assert found.v == PROTOCOL
-    assert 1 <= found.size <= records.MAX_BLOB
-    assert records.is_model_name(found.model)
-    assert announcements.parse(msgspec.msgpack.encode(found) + UNSIGNED) == found
+    assert decoded.v == PROTOCOL
+    assert 1 <= decoded.size <= rollout_record.MAX_BLOB
+    assert rollout_record.is_model_name(decoded.model)
+    assert announcements.parse(msgspec.msgpack.encode(decoded) + UNSIGNED) == decoded
 
 
 def _entry(signer: Identity, body: bytes) -> _Entry:
-    """A body under its signer's own name and place, with the lifetime that it states itself, if it states one."""
+    """A signed body under its signer's key, with the expiry that the body states, if it can be read."""
     expires = NOW
     with contextlib.suppress(BadRecord):
         expires = announcements.parse(body + UNSIGNED).expires_at
@@ -330,5 +330,5 @@ def _entry_in(data: bytes) -> _Entry:
 
 
 def _unpacked(value: bytes) -> bytes:
-    found: bytes = msgspec.msgpack.decode(value, type=bytes)
-    return found
+    body: bytes = msgspec.msgpack.decode(value, type=bytes)
+    return body

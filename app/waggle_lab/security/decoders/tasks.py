@@ -1,4 +1,4 @@
-"""The decoders of the tasks room: the charter that a seed gives, and what the verifier child says."""
+"""The decoders of `tasks`: charters, and replies of the verifier process."""
 
 import contextlib
 import io
@@ -10,38 +10,38 @@ from waggle.tasks.rollout_group import Verdict
 from waggle.tasks.sandbox import messages
 from waggle_lab.security.decoders import Decoder
 
-KINDS = (messages.Texts, messages.Verdicts, messages.Warmed, messages.Tripped, messages.Failed)
+KINDS = (messages.Texts, messages.Verdicts, messages.Prepared, messages.Tripped, messages.Failed)
 
 
 def charter(scratch: Path) -> Decoder:
-    """Charter documents: from seeds, and from files."""
+    """Charters, from seeds and from files."""
     first = charters.first_swarm()
 
     def check(data: bytes) -> None:
         with contextlib.suppress(CharterError):
             charters.decode(data, expected=first.digest)
         try:
-            found = charters.decode(data)
-        except CharterError:  # one of the two ways to answer
+            decoded = charters.decode(data)
+        except CharterError:  # refused, as documented
             return
         assert len(data) <= charters.MAX_BYTES
-        assert found.protocol == charters.PROTOCOL
-        assert 2 <= found.group_size_min <= found.group_size_max <= 16
-        assert 1 <= len({specialty.dataset for specialty in found.specialties}) == len(found.specialties) <= 64
-        assert found.prompt_for("question").count("question") >= 1
-        assert charters.decode(charters.encode(found), expected=found.digest) == found
+        assert decoded.protocol == charters.PROTOCOL
+        assert 2 <= decoded.group_size_min <= decoded.group_size_max <= 16
+        assert 1 <= len({specialty.dataset for specialty in decoded.specialties}) == len(decoded.specialties) <= 64
+        assert decoded.prompt_for("question").count("question") >= 1
+        assert charters.decode(charters.encode(decoded), expected=decoded.digest) == decoded
 
     small = first.__class__(name="n", specialties=first.specialties[:1])
     return Decoder((charters.encode(first), charters.encode(small)), check)
 
 
 def reply(scratch: Path) -> Decoder:
-    """Frames from the process that judges strangers' text."""
+    """Frames from the verifier process, which reads hostile text."""
     verdict = Verdict(reward=0.5, reason="close", start=1, length=2, exact=True)
     replies = (
         messages.Texts(["a", "é"]),
         messages.Verdicts([verdict]),
-        messages.Warmed("limited"),
+        messages.Prepared("limited"),
         messages.Tripped("exec"),
         messages.Failed("no"),
     )

@@ -1,4 +1,4 @@
-"""The results of a study, for people and for programs: one page, four tables, and the figures that documents may quote."""
+"""The report of a study: one page for people, four tables, and the figures that documents may quote."""
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,8 +13,8 @@ from waggle_lab.study.comparison import ALONE, DEFAULT, Arm, Comparison, against
 from waggle_lab.study.report import page
 from waggle_lab.study.statistics import Estimate
 
-KEY = ("setting", "configuration", "seed", "learning_rate", "rounds", "split")
-QUOTED: dict[str, Callable[[Run], float]] = {
+KEY_FIELDS = ("setting", "configuration", "seed", "learning_rate", "rounds", "split")
+QUOTED_MEASURES: dict[str, Callable[[Run], float]] = {
     "reward_cumulative": statistics.reward_cumulative,
     "heldout_final": statistics.heldout_final,
     "heldout_auc": statistics.heldout_auc,
@@ -22,22 +22,22 @@ QUOTED: dict[str, Callable[[Run], float]] = {
     "largest_fall": statistics.largest_fall,
 }
 MEASURES: dict[str, Callable[[Run], float | None]] = {
-    **QUOTED,
+    **QUOTED_MEASURES,
     "reward_per_thousand": statistics.reward_per_thousand,
-    **{f"rounds_to_{level:.2f}": partial(statistics.rounds_until, level=level) for level in statistics.LEVELS},
+    **{f"rounds_to_{level:.2f}": partial(statistics.rounds_until, level=level) for level in statistics.REWARD_LEVELS},
 }
 
-Figures = float | list[float] | dict[str, "Figures"]
+FigureTree = float | list[float] | dict[str, "FigureTree"]
 
 
 def write(runs: Sequence[Run], path: Path, *, command: str) -> None:
-    """One HTML file that needs no script, no font and no network. Raises OSError where it cannot be written."""
+    """Write the report as one HTML file without scripts and references. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page.render(runs, command=command), encoding="utf-8")
 
 
 def write_tables(runs: Sequence[Run], folder: Path) -> None:
-    """runs.csv, rounds.csv, heldout.csv and specialties.csv, of every split; an empty field is a level never reached."""
+    """Write runs.csv, rounds.csv, heldout.csv and specialties.csv, with all splits; an empty field is never or unknown."""
     folder.mkdir(parents=True, exist_ok=True)
     _write_table(folder / "runs.csv", _run_rows(runs))
     _write_table(folder / "rounds.csv", _round_rows(runs))
@@ -45,34 +45,34 @@ def write_tables(runs: Sequence[Run], folder: Path) -> None:
     _write_table(folder / "specialties.csv", _specialty_rows(runs))
 
 
-def figures(runs: Sequence[Run]) -> dict[str, Figures]:
-    """What documents may quote, from test runs only: mean, low and high of each configuration in each setting.
+def figures(runs: Sequence[Run]) -> dict[str, FigureTree]:
+    """The figures that documents may quote, from test runs only: mean, low and high of each configuration in each setting.
 
-    A ratio is that to 8/0, or of the default to each yardstick, paired by seed; it is left out where there is none. The budget is
-    the completions that every run of the setting generated; at equal cost, what every run of the two did.
+    Ratios are to 8/0, and of the default to each baseline, paired by seed; a ratio that does not exist is left out. `budget` is
+    the completions that every run of the setting generated; `at_equal_cost`, those that every run of both arms generated.
     """
     reported = comparisons(runs, split="test")
-    quoted: dict[str, Figures] = {comparison.name: _comparison_figures(comparison) for comparison in reported}
+    quoted: dict[str, FigureTree] = {comparison.name: _comparison_figures(comparison) for comparison in reported}
     default = next((arm for comparison in reported if comparison.name == "sparse" if (arm := comparison.arm(DEFAULT))), None)
     if default is not None:
         quoted["default_last_over_peak"] = default.estimate(statistics.last_over_peak).mean
     return quoted
 
 
-def _comparison_figures(comparison: Comparison) -> dict[str, Figures]:
+def _comparison_figures(comparison: Comparison) -> dict[str, FigureTree]:
     return {arm.name: _arm_figures(arm, comparison) for arm in comparison.arms}
 
 
-def _arm_figures(arm: Arm, comparison: Comparison) -> dict[str, Figures]:
+def _arm_figures(arm: Arm, comparison: Comparison) -> dict[str, FigureTree]:
     measures: dict[str, Callable[[Run], float]] = {
-        **QUOTED,
+        **QUOTED_MEASURES,
         "heldout_at_budget": partial(statistics.heldout_at, budget=comparison.budget),
         "heldout_auc_within_budget": partial(statistics.heldout_auc_within, budget=comparison.budget),
     }
-    quoted: dict[str, Figures] = {name: _numbers(arm.estimate(measure)) for name, measure in measures.items()}
+    quoted: dict[str, FigureTree] = {name: _numbers(arm.estimate(measure)) for name, measure in measures.items()}
     ratios = {f"{name}_ratio": against_alone(arm, comparison, measure) for name, measure in measures.items()}
-    for other in comparison.yardsticks if arm.name == DEFAULT else ():
-        measured = _at_equal_cost(arm, other) if other.name == ALONE else {**QUOTED, **_at_equal_cost(arm, other)}
+    for other in comparison.baselines if arm.name == DEFAULT else ():
+        measured = _at_equal_cost(arm, other) if other.name == ALONE else {**QUOTED_MEASURES, **_at_equal_cost(arm, other)}
         ratios |= {f"{name}_ratio_to_{other.name}": against(arm, other, measure) for name, measure in measured.items()}
     quoted |= {name: _numbers(advantage.ratio) for name, advantage in ratios.items() if advantage and advantage.ratio}
     costs = {"learning_rate": arm.learning_rate, "seeds": float(len(arm.runs)), "budget": float(comparison.budget)}
@@ -110,16 +110,16 @@ def _run_row(run: Run, budget: int) -> dict[str, object]:
         "budget": budget,
         "heldout_at_budget": statistics.heldout_at(run, budget),
         "heldout_auc_within_budget": statistics.heldout_auc_within(run, budget),
-        "first_successes": successes.found,
+        "first_successes": successes.achieved,
         "share_after_others": None if share is None else share.mean,
     }
 
 
 def _round_rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
-    """One row per 10 rounds: their means, and the completions generated by their end."""
+    """A row for each 10 rounds: their means, and the completions generated so far."""
     for run in runs:
         generated = list(accumulate(run.completions))
-        ages = run.external_age or [None] * len(run.entropy)  # early runs did not write them down
+        ages = run.external_age or [None] * len(run.entropy)  # early runs did not record ages
         thinned = zip(range(0, len(run.reward), BIN), run.entropy, run.external_share, ages, strict=True)
         for first, entropy, external, age in thinned:
             rewards = run.reward[first : first + BIN]
@@ -146,7 +146,7 @@ def _specialty_rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
     for run in runs:
         final = statistics.final_by_specialty(run)
         for specialty, rewards, heights in zip(run.specialties, run.specialty_reward, run.specialty_held_out, strict=True):
-            auc = statistics.mean_height(run.measured_at, heights, statistics.UNTIL)
+            auc = statistics.mean_height(run.measured_at, heights, statistics.AREA_ROUNDS)
             yield {
                 **_key(run),
                 "specialty": specialty,
@@ -157,7 +157,7 @@ def _specialty_rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
 
 
 def _key(run: Run) -> dict[str, object]:
-    return {name: getattr(run.key, name) for name in KEY}
+    return {name: getattr(run.key, name) for name in KEY_FIELDS}
 
 
 def _write_table(path: Path, rows: Iterable[dict[str, object]]) -> None:

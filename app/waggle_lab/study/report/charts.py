@@ -1,4 +1,4 @@
-"""The charts of one setting, drawn by matplotlib as SVG pictures that a page can hold within itself."""
+"""The charts of one setting, drawn by matplotlib as SVG pictures that are embedded in the page."""
 
 import base64
 import io
@@ -22,17 +22,17 @@ from waggle_lab.study.comparison import ALONE, DEFAULT, EVEN, FILTERED, Arm, Com
 from waggle_lab.study.report.number_format import Format, interval, two_decimals, whole_percent
 from waggle_lab.study.report.tables import headline_metrics
 
-Dash = str | tuple[int, tuple[int, ...]]  # as matplotlib has it
+Dash = str | tuple[int, tuple[int, ...]]  # of matplotlib
 Styles = Mapping[str, tuple[Dash, str]]  # dash and colour of each arm
 Curve = tuple[Sequence[float], Sequence[float]]  # x and y of one seed
 
 WIDTH_IN = 11.0
-POINTS = 60  # of a line, about: keeps the file small
+MAX_POINTS = 60  # in a line, to keep the file small
 DASHES: tuple[Dash, ...] = ("-", "--", "-.", ":")
 COLOURS = ("#21694A", "#8E4585", "#A03A28", "#3C8DAD", "#6B8E23", "#8B5A2B", "#5B5EA6")
-# Honey is the default, greys train alone, blues mix own and external groups: the deeper, the more external ones.
-# No arm is told by colour alone: neighbours differ in their dash, and the legend is in the order in which lines end.
-FIXED: Styles = {
+# Honey is the default, greys train alone, blues mix local and external groups: the deeper, the more external groups.
+# Colour alone never distinguishes two arms: neighbours differ in their dash, and the legend has the order in which lines end.
+FIXED_STYLES: Styles = {
     ALONE: (":", "#857D6F"),
     FILTERED: ("-.", "#575146"),
     "6/2": ("-", "#6A9BB8"),
@@ -40,11 +40,11 @@ FIXED: Styles = {
     "2/6": ((0, (3, 1)), "#17405A"),
     DEFAULT: ("-", "#C07A00"),
 }
-STYLE = str(Path(__file__).with_suffix(".mplstyle"))
+STYLE_SHEET = str(Path(__file__).with_suffix(".mplstyle"))
 
 
 class Picture(NamedTuple):
-    """A chart on a page: `note` explains it, `description` is read aloud in its place, `source` is a data address."""
+    """A chart on a page: `note` explains it, `description` is its text for screen readers, `source` is a data URL."""
 
     title: str
     note: str
@@ -53,7 +53,7 @@ class Picture(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One arm, (P,) each: the mean over its seeds, and the lowest and the highest seed."""
+    """The line of an arm, (P,) each: the mean over seeds, the lowest and the highest seed."""
 
     x: NDArray[np.float64]
     mean: NDArray[np.float64]
@@ -66,21 +66,21 @@ class Panel(NamedTuple):
     x_label: str
     number: Format
     lines: Mapping[str, Line]  # by the name of the arm
-    mark: tuple[float, str] | None = None  # a place on the x axis, and its words
+    mark: tuple[float, str] | None = None  # a position on the x axis and its label
 
 
 def line_styles(names: Iterable[str]) -> Styles:
-    """The style of each arm, the same in all charts of a page."""
-    others = (name for name in names if name not in FIXED)
-    return {**FIXED, **dict(zip(others, zip(cycle(DASHES), cycle(COLOURS), strict=True), strict=False))}
+    """Choose a style for each arm, for all charts of a page."""
+    others = (name for name in names if name not in FIXED_STYLES)
+    return {**FIXED_STYLES, **dict(zip(others, zip(cycle(DASHES), cycle(COLOURS), strict=True), strict=False))}
 
 
-@matplotlib.rc_context(fname=STYLE)
+@matplotlib.rc_context(fname=STYLE_SHEET)
 def interval_chart(comparison: Comparison, styles: Styles) -> Picture:
-    """What every configuration is judged by: its mean, the 95% interval over seeds, and every seed."""
+    """The headline metrics of every arm: the mean, its 95% interval over seeds, and every seed."""
     metrics, arms = headline_metrics(comparison), comparison.arms
     figure = Figure((WIDTH_IN, 1.1 + 0.24 * len(arms)), layout="constrained")
-    words = []
+    descriptions = []
     for axes, metric in zip(figure.subplots(1, len(metrics), sharey=True), metrics, strict=True):
         estimates = {arm.name: arm.estimate(metric.measure) for arm in arms}
         for row, (name, (mean, low, high, points)) in enumerate(estimates.items()):
@@ -94,10 +94,12 @@ def interval_chart(comparison: Comparison, styles: Styles) -> Picture:
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.xaxis.set_major_formatter(_formatter(metric.format))
         axes.grid(axis="y", visible=False)
-        means = (f"{name} {metric.format(each.mean)} {interval(each, metric.format)}" for name, each in estimates.items())
-        words.append(f"{metric.title}: {', '.join(means)}.")
+        means = (
+            f"{name} {metric.format(estimate.mean)} {interval(estimate, metric.format)}" for name, estimate in estimates.items()
+        )
+        descriptions.append(f"{metric.title}: {', '.join(means)}.")
     note = "Large dots: means; bars: their 95% intervals over seeds; small dots: the seeds"
-    return Picture("Results at a glance", note, " ".join(words), _source(figure))
+    return Picture("Results at a glance", note, " ".join(descriptions), _source(figure))
 
 
 def learning_charts(comparison: Comparison, styles: Styles) -> list[Picture]:
@@ -114,15 +116,15 @@ def learning_charts(comparison: Comparison, styles: Styles) -> list[Picture]:
         mark=(comparison.budget, "every run got here"),
     )
     cut = f"; by completions up to the {end:,} of training alone" if alone else ""
-    smoothing = f"Mean of the {statistics.WINDOW} rounds before, over all completions generated"
+    smoothing = f"Mean of the {statistics.SMOOTHING_WINDOW} rounds before, over all completions generated"
     return [
-        _line_chart([reward], styles, smoothing + _bands(arms)),
-        _line_chart([by_round, by_cost], styles, f"Right answers to reserved questions{cut}{_bands(arms)}"),
+        _line_chart([reward], styles, smoothing + _bands_note(arms)),
+        _line_chart([by_round, by_cost], styles, f"Right answers to reserved questions{cut}{_bands_note(arms)}"),
     ]
 
 
-def inner_chart(comparison: Comparison, styles: Styles) -> Picture:
-    """How sure of itself a policy is, and how much of what it learns is external, where anything is."""
+def entropy_and_share_chart(comparison: Comparison, styles: Styles) -> Picture:
+    """The entropy of the policies and, if any arm shares, the external share of what they learn."""
     arms = comparison.arms
     sharing = [arm for arm in arms if any(max(run.external_share) > 0 for run in arm.runs)]
     panels = [Panel("Entropy by round", "rounds", two_decimals, _lines(arms, lambda run: (_bin_ends(run), run.entropy)))]
@@ -131,13 +133,13 @@ def inner_chart(comparison: Comparison, styles: Styles) -> Picture:
         shares = _lines(sharing, lambda run: (_bin_ends(run), run.external_share))
         panels.append(Panel("Others' share of what is learned", "rounds", whole_percent, shares))
         note += ". Share: others' part of the absolute advantage trained on"
-    return _line_chart(panels, styles, note + _bands(arms))
+    return _line_chart(panels, styles, note + _bands_note(arms))
 
 
 def line_over_seeds(curves: Sequence[Curve], *, end: float = math.inf) -> Line:
-    """The curves of an arm's seeds as one: at the points of the curve that ends first, and cut at `end`."""
+    """Combine the curves of an arm's seeds, at the points of the shortest curve and up to `end`."""
     xs = np.asarray(min((xs for xs, _ in curves), key=lambda xs: xs[-1]), dtype=float)
-    places = np.linspace(0, len(xs) - 1, min(POINTS, len(xs))).round().astype(int)
+    places = np.linspace(0, len(xs) - 1, min(MAX_POINTS, len(xs))).round().astype(int)
     x = np.unique(np.minimum(xs[places], end))
     heights = np.array([np.interp(x, *curve) for curve in curves])  # (seeds, P)
     return Line(x, heights.mean(axis=0), heights.min(axis=0), heights.max(axis=0))
@@ -147,9 +149,9 @@ def _lines(arms: Sequence[Arm], curve: Callable[[Run], Curve], *, end: float = m
     return {arm.name: line_over_seeds([curve(run) for run in arm.runs], end=end) for arm in arms}
 
 
-@matplotlib.rc_context(fname=STYLE)
+@matplotlib.rc_context(fname=STYLE_SHEET)
 def _line_chart(panels: Sequence[Panel], styles: Styles, note: str) -> Picture:
-    """Panels side by side, with one legend in the order in which the lines of the first panel end."""
+    """Draw panels side by side; the legend has the order in which the lines of the first panel end."""
     first = panels[0]
     names = sorted(first.lines, key=lambda name: -first.lines[name].mean[-1])
     figure = Figure((WIDTH_IN, max(3.3, 0.6 + 0.185 * len(names))), layout="constrained")
@@ -158,12 +160,14 @@ def _line_chart(panels: Sequence[Panel], styles: Styles, note: str) -> Picture:
     labels = [f"{name}: {_end(first, name)}" for name in names]
     figure.legend([handles[0][name] for name in names], labels, loc="outside right upper", fontsize=8 if len(names) > 12 else 9)
     ends = (", ".join(f"{name} {_end(panel, name)}" for name in names if name in panel.lines) for panel in panels)
-    words = (f"{panel.title}. At the end of each line: {each}." for panel, each in zip(panels, ends, strict=True))
-    return Picture(first.title, note, " ".join(words), _source(figure))
+    descriptions = (
+        f"{panel.title}. At the end of each line: {end_values}." for panel, end_values in zip(panels, ends, strict=True)
+    )
+    return Picture(first.title, note, " ".join(descriptions), _source(figure))
 
 
 def _draw(panel: Panel, axes: Axes, styles: Styles) -> dict[str, Line2D]:
-    """The lines by the name of their arm."""
+    """Draw a panel; returns its lines by the name of the arm."""
     handles = {}
     for name, line in panel.lines.items():
         dash, colour = styles[name]
@@ -171,7 +175,7 @@ def _draw(panel: Panel, axes: Axes, styles: Styles) -> dict[str, Line2D]:
         order = 3 if is_default else 2
         width = 2.2 if is_default else 1.4
         (handles[name],) = axes.plot(line.x, line.mean, color=colour, linestyle=dash, linewidth=width, zorder=order)
-        handles[name].set(marker="o", markersize=2.5, markevery=[-1])  # a line of one point is seen as well
+        handles[name].set(marker="o", markersize=2.5, markevery=[-1])  # makes a line with only one point visible
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18 if is_default else 0.1, linewidth=0)
     axes.set(title=panel.title, xlabel=panel.x_label)
     axes.set_xlim(left=0)
@@ -181,11 +185,11 @@ def _draw(panel: Panel, axes: Axes, styles: Styles) -> dict[str, Line2D]:
     if panel.number is whole_percent:
         axes.yaxis.set_major_formatter(_formatter(lambda share: f"{100 * share:.4g}%"))
     if panel.mark is not None:
-        at, words = panel.mark
+        at, label = panel.mark
         axes.axvline(at, color="#6C6558", linestyle=(0, (3, 3)), linewidth=0.8)
         offset, side = (4, "left") if at < sum(axes.get_xlim()) / 2 else (-4, "right")
-        over = ("data", "axes fraction")
-        axes.annotate(words, (at, 1), (offset, -2), over, "offset points", ha=side, va="top", fontsize=8)
+        coordinates = ("data", "axes fraction")
+        axes.annotate(label, (at, 1), (offset, -2), coordinates, "offset points", ha=side, va="top", fontsize=8)
     return handles
 
 
@@ -198,13 +202,13 @@ def _formatter(number: Format) -> FuncFormatter:
 
 
 def _source(figure: Figure) -> str:
-    """The data address of an SVG: the same drawing gives the same text, on every day."""
+    """A data URL with the SVG of a figure, without date, so that the same figure always gives the same text."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     return f"data:image/svg+xml;base64,{base64.b64encode(text.getvalue().encode()).decode()}"
 
 
-def _bands(arms: Sequence[Arm]) -> str:
+def _bands_note(arms: Sequence[Arm]) -> str:
     return "; bands span the seeds" if any(len(arm.runs) > 1 for arm in arms) else ""
 
 
@@ -222,6 +226,6 @@ def _cost_curve(run: Run) -> Curve:
 
 
 def _bin_ends(run: Run) -> list[int]:
-    """A point stands at the last of the rounds that it is the mean of."""
+    """The last round of each bin, where the point of its mean is drawn."""
     rounds = len(run.reward)
     return [min(first + BIN, rounds) for first in range(0, rounds, BIN)]

@@ -1,4 +1,4 @@
-"""The tables of the report: one row per configuration, in the same order everywhere."""
+"""The tables of the report: a row for each configuration, in the same order in all tables."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,7 +17,7 @@ from waggle_lab.study.comparison import (
     against_alone,
     best_rate,
     equal_cost,
-    rate_text,
+    rate_label,
 )
 from waggle_lab.study.report import number_format
 from waggle_lab.study.report.number_format import Format, percent, percentage_points
@@ -27,7 +27,7 @@ MISSING = "–"
 
 
 class Metric(NamedTuple):
-    """A number of a run, and how it and differences of it are written."""
+    """A number of a run, with the formats of the number and of its differences."""
 
     title: str
     measure: Callable[[Run], float]
@@ -36,19 +36,19 @@ class Metric(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A number of a table, with what stands beneath it from top to bottom."""
+    """A number in a table, with the lines below it from top to bottom."""
 
     value: str = MISSING
     interval: str = ""
-    detail: str = ""  # the value of each seed, or a word on the number
-    verdict: str = ""  # as `Advantage.verdict` has it
-    flag: str = ""  # what a reader must not overlook
-    shade: float = 0.0  # of the ground, from 0 to 1
+    detail: str = ""  # the value of each seed, or a remark
+    verdict: str = ""  # see `Advantage.verdict`
+    flag: str = ""  # a warning
+    shade: float = 0.0  # of the background, from 0 to 1
     is_best: bool = False
 
 
-class Head(NamedTuple):
-    """The head of one column, or of several with heads of their own."""
+class ColumnHead(NamedTuple):
+    """The head of a column, or of several columns with heads of their own."""
 
     title: str
     columns: tuple[str, ...] = ()
@@ -56,25 +56,25 @@ class Head(NamedTuple):
 
 class Table(NamedTuple):
     title: str
-    heads: list[Head]
+    heads: list[ColumnHead]
     rows: dict[str, list[Cell]]  # by the name in the first column
     corner: str = "Configuration"
     note: str = ""
 
 
 def headline_metrics(comparison: Comparison) -> tuple[Metric, ...]:
-    """What a configuration is judged by."""
+    """The metrics that configurations are compared by."""
     rewards = number_format.three_digits(map(statistics.reward_cumulative, comparison.runs))
     return (
         Metric("Cumulative training reward", statistics.reward_cumulative, rewards, number_format.signed),
         Metric("Final held-out score", statistics.heldout_final),
-        Metric(f"Mean held-out score to round {_until(comparison)}", statistics.heldout_auc),
+        Metric(f"Mean held-out score to round {_area_end(comparison)}", statistics.heldout_auc),
     )
 
 
 def headline_advantages(comparison: Comparison) -> dict[str, dict[str, Cell]]:
-    """By metric and by the other arm's name: how the default does against each yardstick with which it shares a seed."""
-    default, others = comparison.arm(DEFAULT), comparison.yardsticks
+    """The default compared with each baseline that shares a seed with it, by metric and baseline."""
+    default, others = comparison.arm(DEFAULT), comparison.baselines
     advantages: dict[str, dict[str, Cell]] = {}
     for metric in headline_metrics(comparison) if default else ():
         for other in others:
@@ -84,20 +84,20 @@ def headline_advantages(comparison: Comparison) -> dict[str, dict[str, Cell]]:
 
 
 def result_table(comparison: Comparison) -> Table:
-    """Reward and held-out score of every configuration, each beside its difference from training alone."""
+    """Reward and held-out score of every configuration, with the difference from training alone."""
     metrics = headline_metrics(comparison)
-    heads = [Head(metric.title, ("mean", f"against {ALONE}")) for metric in metrics]
-    rows = {arm.name: [Cell(rate_text(arm.learning_rate)), _seeds_cell(arm)] for arm in comparison.arms}
+    heads = [ColumnHead(metric.title, ("mean", f"against {ALONE}")) for metric in metrics]
+    rows = {arm.name: [Cell(rate_label(arm.learning_rate)), _seeds_cell(arm)] for arm in comparison.arms}
     for arm in comparison.arms:
         for metric in metrics:
             advantage = against_alone(arm, comparison, metric.measure)
             rows[arm.name] += [_metric_cell(arm, metric), _advantage_cell(advantage, metric)]
     note = "mean, [95% interval over seeds], and every seed"
-    return Table("What was learned", [Head("Learning rate"), Head("Seeds"), *heads], rows, note=note)
+    return Table("What was learned", [ColumnHead("Learning rate"), ColumnHead("Seeds"), *heads], rows, note=note)
 
 
 def pace_table(comparison: Comparison) -> Table:
-    """How soon, at what cost in completions, and how steadily."""
+    """How soon a reward is reached, at what cost in completions, and how steady the reward is."""
     budget, per_thousand = comparison.budget, statistics.reward_per_thousand
     metrics = (
         Metric("Reward per 1,000 completions", per_thousand, number_format.three_digits(map(per_thousand, comparison.runs))),
@@ -106,34 +106,40 @@ def pace_table(comparison: Comparison) -> Table:
         Metric("Last rounds over peak", statistics.last_over_peak, number_format.two_decimals),
         Metric("Largest fall", statistics.largest_fall),
     )
-    heads = [Head(f"Rounds to reward {level:.2f}") for level in statistics.LEVELS] + [Head(metric.title) for metric in metrics]
+    heads = [ColumnHead(f"Rounds to reward {level:.2f}") for level in statistics.REWARD_LEVELS] + [
+        ColumnHead(metric.title) for metric in metrics
+    ]
     rows = {}
     for arm in comparison.arms:
-        pace = ([statistics.rounds_until(run, level) for run in arm.runs] for level in statistics.LEVELS)
+        pace = ([statistics.rounds_until(run, level) for run in arm.runs] for level in statistics.REWARD_LEVELS)
         rows[arm.name] = [*map(_median_cell, pace), *(_metric_cell(arm, metric) for metric in metrics)]
     return Table("How soon, at what cost, how steadily", heads, rows)
 
 
 def cost_table(comparison: Comparison) -> Table | None:
-    """The default beside each yardstick, both read where as many completions had been generated; None without the default."""
+    """The default and each baseline, compared at the same number of completions; None without the default."""
     default = comparison.arm(DEFAULT)
-    if default is None or not comparison.yardsticks:
+    if default is None or not comparison.baselines:
         return None
     columns = ("default", "the other", "default against it")
     rows = {}
-    for other in comparison.yardsticks:
+    for other in comparison.baselines:
         budget = equal_cost(default, other)
         rows[other.name] = [Cell(f"{budget:,}")]
         for read in (statistics.heldout_at, statistics.heldout_auc_within):
             metric = Metric("", partial(read, budget=budget))
             advantage = against(default, other, metric.measure)
             rows[other.name] += [_metric_cell(default, metric), _metric_cell(other, metric), _advantage_cell(advantage, metric)]
-    heads = [Head("Completions of each"), Head("Held-out score there", columns), Head("Its mean until then", columns)]
+    heads = [
+        ColumnHead("Completions of each"),
+        ColumnHead("Held-out score there", columns),
+        ColumnHead("Its mean until then", columns),
+    ]
     return Table("At equal cost in completions", heads, rows, corner="Default and")
 
 
 def specialty_table(comparison: Comparison) -> Table:
-    """The final held-out score in every specialty, tinted by its height."""
+    """The final held-out score in every specialty, shaded by its height."""
     names = list(dict.fromkeys(name for run in comparison.runs for name in run.specialties))
     scores = {arm.name: [_final_in(arm, name) for name in names] for arm in comparison.arms}
     highest = max((score.mean for row in scores.values() for score in row if score), default=0.0) or 1.0
@@ -143,7 +149,7 @@ def specialty_table(comparison: Comparison) -> Table:
         ]
         for arm, row in scores.items()
     }
-    return Table("Final held-out score by specialty", [Head(name.replace("_", " ")) for name in names], rows)
+    return Table("Final held-out score by specialty", [ColumnHead(name.replace("_", " ")) for name in names], rows)
 
 
 def _final_in(arm: Arm, specialty: str) -> Estimate | None:
@@ -152,7 +158,7 @@ def _final_in(arm: Arm, specialty: str) -> Estimate | None:
 
 
 def model_table(comparison: Comparison) -> Table | None:
-    """Which kind of model gains; None where all nodes run the same."""
+    """The final held-out score by model; None if all nodes have the same model."""
     models = list(dict.fromkeys(model for run in comparison.runs for model in run.models))
     if len(models) < 2:
         return None
@@ -162,7 +168,7 @@ def model_table(comparison: Comparison) -> Table | None:
     for arm in comparison.arms:
         for model in models:
             rows[arm.name] += _model_cells(arm, comparison, model, controls)
-    return Table("Who gains: final held-out score by model", [Head(model, columns) for model in models], rows)
+    return Table("Who gains: final held-out score by model", [ColumnHead(model, columns) for model in models], rows)
 
 
 def _model_cells(arm: Arm, comparison: Comparison, model: str, controls: Sequence[Arm]) -> list[Cell]:
@@ -174,7 +180,7 @@ def _model_cells(arm: Arm, comparison: Comparison, model: str, controls: Sequenc
 
 
 def success_table(comparison: Comparison) -> Table | None:
-    """First right answers, with and without another's before; None where none were written down."""
+    """First successes, alone and after training on a peer's success; None if no run recorded any."""
     if not any(run.ahas for run in comparison.runs):
         return None
     heads = ("First right answers", "After training on another's", "Median round, after another's", "Median round, by itself")
@@ -184,20 +190,20 @@ def success_table(comparison: Comparison) -> Table | None:
         share = successes.share_after_others
         medians = (successes.median_round_after_others, successes.median_round_alone)
         rows[arm.name] = [
-            Cell(f"{successes.found:,}", detail=f"of {successes.possible:,} possible"),
+            Cell(f"{successes.achieved:,}", detail=f"of {successes.possible:,} possible"),
             _estimate_cell(share, percent) if share else Cell(),
             *(Cell() if median is None else Cell(number_format.count(median)) for median in medians),
         ]
-    return Table("First right answers of a node in a specialty", list(map(Head, heads)), rows)
+    return Table("First right answers of a node in a specialty", list(map(ColumnHead, heads)), rows)
 
 
 def sweep_table(comparison: Comparison, reported: Sequence[Arm]) -> Table:
-    """Which learning rate was best, measured on the dev split: rows are configurations, columns rates."""
+    """The sweeps on the dev split: a row for each configuration, a column for each learning rate."""
     by_configuration: dict[str, dict[float, Arm]] = {}
     for arm in comparison.arms:
         by_configuration.setdefault(arm.configuration, {})[arm.learning_rate] = arm
     rates = sorted({arm.learning_rate for arm in comparison.arms})
-    area = Metric(f"Mean held-out score to round {_until(comparison)} on dev questions, by rate", statistics.heldout_auc)
+    area = Metric(f"Mean held-out score to round {_area_end(comparison)} on dev questions, by rate", statistics.heldout_auc)
     rows = {}
     for configuration, by_rate in by_configuration.items():
         best = best_rate(list(by_rate.values()))
@@ -205,14 +211,14 @@ def sweep_table(comparison: Comparison, reported: Sequence[Arm]) -> Table:
         reported_rates = sorted({arm.learning_rate for arm in reported if arm.configuration == configuration})
         rows[configuration] = [
             *(_metric_cell(by_rate[rate], area)._replace(is_best=rate == best) if rate in by_rate else Cell() for rate in rates),
-            Cell(rate_text(best), flag="at the edge of those tried" if is_at_edge else ""),
-            Cell(", ".join(map(rate_text, reported_rates)) or MISSING),
+            Cell(rate_label(best), flag="at the edge of those tried" if is_at_edge else ""),
+            Cell(", ".join(map(rate_label, reported_rates)) or MISSING),
         ]
-    return Table(area.title, list(map(Head, (*map(rate_text, rates), "Best", "Reported at"))), rows)
+    return Table(area.title, list(map(ColumnHead, (*map(rate_label, rates), "Best", "Reported at"))), rows)
 
 
 def _advantage_cell(advantage: Advantage | None, metric: Metric) -> Cell:
-    """The ratio to the other arm, or the difference where the other scored nothing, so that there is no ratio."""
+    """The ratio to the other arm, or the difference if there is no ratio because the other scored nothing."""
     if advantage is None:
         return Cell()
     ratio, difference = advantage.ratio, advantage.difference
@@ -225,15 +231,17 @@ def _metric_cell(arm: Arm, metric: Metric) -> Cell:
 
 
 def _estimate_cell(estimate: Estimate, number: Format) -> Cell:
-    return Cell(number(estimate.mean), number_format.interval(estimate, number), number_format.each(estimate.points, number))
+    return Cell(
+        number(estimate.mean), number_format.interval(estimate, number), number_format.seed_values(estimate.points, number)
+    )
 
 
 def _median_cell(rounds: Sequence[int | None]) -> Cell:
-    """A median over seeds, and all seeds; never where it is None."""
-    return Cell(_or_never(statistics.median_round(rounds)), detail=" ".join(map(_or_never, rounds)))
+    """The median over seeds, with the rounds of all seeds."""
+    return Cell(_count_or_never(statistics.median_round(rounds)), detail=" ".join(map(_count_or_never, rounds)))
 
 
-def _or_never(rounds: float | None) -> str:
+def _count_or_never(rounds: float | None) -> str:
     return "never" if rounds is None else number_format.count(rounds)
 
 
@@ -242,5 +250,5 @@ def _seeds_cell(arm: Arm) -> Cell:
     return Cell(str(len(seeds)), detail=number_format.span(seeds), flag="one seed: no interval" if len(seeds) == 1 else "")
 
 
-def _until(comparison: Comparison) -> int:
-    return min(statistics.UNTIL, comparison.rounds)
+def _area_end(comparison: Comparison) -> int:
+    return min(statistics.AREA_ROUNDS, comparison.rounds)

@@ -1,4 +1,4 @@
-"""What settings and configurations mean, in the words of the report; all other sentences stand in page.html."""
+"""Sentences of the report that explain settings and configurations; all other sentences are in page.html."""
 
 import re
 
@@ -26,7 +26,7 @@ CONFIGURATIONS = {
 
 
 def configuration_words(name: str) -> str:
-    """What a configuration means; nothing for one that is not known here."""
+    """The explanation of a configuration; empty if there is none."""
     if name in CONFIGURATIONS:
         return CONFIGURATIONS[name]
     mixture = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", name)

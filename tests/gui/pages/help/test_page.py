@@ -1,4 +1,4 @@
-"""Help asks other doors of Waggle, in processes of their own, and only when a person presses."""
+"""The page Help runs other commands of Waggle in processes of their own, only when a person presses a button."""
 
 import logging
 import sys
@@ -15,7 +15,8 @@ import waggle
 from gui.recorded import ready
 from waggle.core import paths
 from waggle.gui.i18n import translator
-from waggle.gui.pages.help.page import WORDS, HelpPage, Log
+from waggle.gui.pages.context import EngineHost, PageContext
+from waggle.gui.pages.help.page import WORDS, HelpPage, LogCard
 from waggle.gui.state.event_log import MOST_ENTRIES, EventLog, EventLogHandler, EventLogModel
 from waggle.protocol.events import EngineFailed, EngineGone, EngineStopped, Preparing, ReachChanged, Warned
 from waggle.protocol.events_swarms import SwarmShown, SwarmsTold
@@ -24,39 +25,39 @@ from waggle.protocol.state import State
 KNOWN = SwarmsTold(swarms=(SwarmShown(charter="ab" * 32, name="Anna's home", specialties=(), known=True),), offers=())
 
 
-def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(look, qtbot, monkeypatch):
+def test_whether_there_is_a_newer_version_is_asked_only_when_pressed_and_the_answer_is_shown(theme, qtbot, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    page = HelpPage(look, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
-    asked = page.update_asked
-    assert not asked.output
-    with qtbot.waitSignal(asked.done, timeout=30_000):
-        asked.ask()
-    assert "without a key for updates" in asked.output
+    check = page.update_asked
+    assert not check.output
+    with qtbot.waitSignal(check.done, timeout=30_000):
+        check.ask()
+    assert "without a key for updates" in check.output
     page.close()
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a size
-def test_the_keyboard_waits_in_the_answer_while_its_button_rests(look, qtbot, monkeypatch):
+def test_the_keyboard_waits_in_the_answer_while_its_button_rests(theme, qtbot, monkeypatch):
     monkeypatch.setattr(paths, "module_command", lambda _: [sys.executable, "-c", "print('Round 1.')"])
-    page = HelpPage(look, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
     page.show()
-    asked = page.self_test
-    asked._run.setFocus()
-    with qtbot.waitSignal(asked.done, timeout=30_000):
-        qtbot.keyClick(asked._run, Qt.Key.Key_Return)
-        assert page.focusWidget() is asked._output
-    assert page.focusWidget() is asked._run
+    self_test = page.self_test
+    self_test._run.setFocus()
+    with qtbot.waitSignal(self_test.done, timeout=30_000):
+        qtbot.keyClick(self_test._run, Qt.Key.Key_Return)
+        assert page.focusWidget() is self_test._output
+    assert page.focusWidget() is self_test._run
 
 
-def test_the_words_that_are_no_daily_ones_are_explained_first(look, qtbot):
+def test_the_words_that_are_no_daily_ones_are_explained_first(theme, qtbot):
     translator.use("de")
-    page = HelpPage(look, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
-    said = [label.text() for label in page.findChildren(QLabel)]
-    assert said.index("Was die Wörter bedeuten") < said.index("Gibt es ein neueres Waggle?")
-    assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in said
+    labels = [label.text() for label in page.findChildren(QLabel)]
+    assert labels.index("Was die Wörter bedeuten") < labels.index("Gibt es ein neueres Waggle?")
+    assert "<answer>…</answer>: Nur dort sucht Waggle die Antwort." in labels
     assert len(WORDS) == 7
 
 
@@ -67,12 +68,12 @@ def test_one_peer_is_no_peers_in_the_log():
     assert [entry.words for entry in journal.entries] == ["Reach: connected, 1 peer", "Reach: connected, 2 peers"]
 
 
-def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(look, qtbot, monkeypatch):
+def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(theme, qtbot, monkeypatch):
     says = "print('Waggle 0.9.1 is the newest.'); print('Waggle 1.0.0 of 2027-01-02 is newer than this one (0.9.1).')"
     monkeypatch.setattr(paths, "module_command", lambda _: [sys.executable, "-c", says])
     translator.use("de")
     try:
-        page = HelpPage(look, EventLog(), None)
+        page = HelpPage(PageContext(theme))
         qtbot.addWidget(page)
         with qtbot.waitSignal(page.update_asked.done, timeout=30_000):
             page.update_asked.ask()
@@ -83,11 +84,11 @@ def test_whether_there_is_a_newer_version_is_said_in_the_persons_language(look, 
     ]  # fmt: skip
 
 
-def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_log(look, qtbot, caplog):
+def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_log(theme, qtbot, caplog):
     journal, log = EventLog(), logging.getLogger("waggle.gui.somewhere")
     notes = EventLogHandler(journal)
     logging.getLogger().addHandler(notes)
-    page = HelpPage(look, journal, None)
+    page = HelpPage(PageContext(theme, event_log=journal))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     page._log.model.find("xyzzy")
@@ -113,23 +114,23 @@ def test_a_fault_of_the_window_reaches_the_report_whatever_is_looked_for_in_the_
     caplog.clear()
 
 
-def test_what_was_asked_goes_with_the_window(look, qtbot, qapp, monkeypatch):
+def test_what_was_asked_goes_with_the_window(theme, qtbot, qapp, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(waggle.__file__).parents[1]))
-    page = HelpPage(look, EventLog(), None)
+    page = HelpPage(PageContext(theme))
     qtbot.addWidget(page)
-    asked = page.self_test
-    asked.ask()
-    assert asked._program.process.waitForStarted()
+    self_test = page.self_test
+    self_test.ask()
+    assert self_test._program.process.waitForStarted()
     qapp.aboutToQuit.emit()
-    assert asked._program.process.state() == QProcess.ProcessState.NotRunning
+    assert self_test._program.process.state() == QProcess.ProcessState.NotRunning
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of the tooltip
-def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
+def test_a_line_of_the_log_that_is_cut_can_be_read_whole(theme, qtbot, qapp):
     journal = EventLog()
     journal.take(EngineFailed(title="The engine ran out of memory.", advice="Choose a smaller model. " * 20, at=1.0))
     journal.take(EngineStopped(round=7, at=2.0))
-    page = HelpPage(look, journal, None)
+    page = HelpPage(PageContext(theme, event_log=journal))
     qtbot.addWidget(page)
     page.show()
     page.show_state(State(), 0.0)
@@ -138,16 +139,16 @@ def test_a_line_of_the_log_that_is_cut_can_be_read_whole(look, qtbot, qapp):
     assert view.fontMetrics().horizontalAdvance(journal.lines()[1]) > place.width(), "it is cut"
     pointed = QPoint(20, place.center().y())
     qapp.sendEvent(view.viewport(), QHelpEvent(QEvent.Type.ToolTip, pointed, view.viewport().mapToGlobal(pointed)))
-    said = QTextDocument()
-    said.setHtml(QToolTip.text())
-    assert said.toPlainText() == journal.lines()[1]
-    shown = next(each for each in QApplication.allWidgets() if each.objectName() == "qtooltip_label")
-    assert shown.width() < 1000, "it is broken into lines"
+    document = QTextDocument()
+    document.setHtml(QToolTip.text())
+    assert document.toPlainText() == journal.lines()[1]
+    tooltip = next(each for each in QApplication.allWidgets() if each.objectName() == "qtooltip_label")
+    assert tooltip.width() < 1000, "it is broken into lines"
     QToolTip.hideText()
 
 
 @pytest.mark.parametrize("host", ["anna@nas-kiel", "nas-kiel"])
-def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_behind_ssh(look, qtbot, host):
+def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_behind_ssh(theme, qtbot, host):
     journal, here = EventLog(), ready(swarm="Anna's\tclass", name="Brisk Otter", at=1.0)
     events = (
         Warned(title=f"{here.swarm} is away.", advice="Brisk Otter asks again.", at=2.0),
@@ -156,9 +157,9 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
     for event in events:
         journal.take(event)
     journal.complain(f"{host}: Permission denied (publickey).")
-    page = HelpPage(look, journal, None, host)
+    page = HelpPage(PageContext(theme, event_log=journal, engine=EngineHost(name=host)))
     qtbot.addWidget(page)
-    said = []
+    reports = []
     for state in (
         State(phase="contributing", ready=here, round=7),
         State(phase="problem", gone=events[1], ready=here),
@@ -166,27 +167,27 @@ def test_a_report_and_a_copied_log_name_neither_swarm_nor_node_nor_the_computer_
         State(phase="problem", problem=EngineFailed(title=f"There is no Waggle on {host}.", advice="nas-kiel: not found")),
     ):
         page.show_state(state, 0.0)
-        said.append(page._report._text.toPlainText())
+        reports.append(page._report._text.toPlainText())
     page.show_state(State(ready=here), 0.0)
     page._log._copy.click()
     copied = QApplication.clipboard().text()
-    assert "Answering questions for the swarm, round 7." in said[0]
-    assert "The connection to HOST broke." in said[1]
-    assert "Going to a swarm." in said[2]
-    assert "There is no Waggle on HOST." in said[3]
+    assert "Answering questions for the swarm, round 7." in reports[0]
+    assert "The connection to HOST broke." in reports[1]
+    assert "Going to a swarm." in reports[2]
+    assert "There is no Waggle on HOST." in reports[3]
     assert "Warning: the swarm is away. this node asks again." in copied
-    assert "Anna's home" not in said[2]
-    for words in (*said[:2], copied):
+    assert "Anna's home" not in reports[2]
+    for words in (*reports[:2], copied):
         assert not [name for name in ("class", "Otter", "anna", "nas-kiel") if name in words]
-    assert not [name for name in ("anna", "nas-kiel") if name in said[3]]
+    assert not [name for name in ("anna", "nas-kiel") if name in reports[3]]
 
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")
-def test_a_report_stays_while_it_is_read(look, qtbot):
+def test_a_report_stays_while_it_is_read(theme, qtbot):
     journal = EventLog()
     for number in range(60):
         journal.complain(f"line {number}")
-    page, state = HelpPage(look, journal, None), State(phase="contributing")
+    page, state = HelpPage(PageContext(theme, event_log=journal)), State(phase="contributing")
     qtbot.addWidget(page)
     page.resize(900, 640)
     page.show()
@@ -209,11 +210,11 @@ def test_a_report_stays_while_it_is_read(look, qtbot):
 
 
 @pytest.mark.qt_log_ignore("propagateSizeHints")
-def test_who_reads_the_log_keeps_the_place_while_lines_come(look, qtbot):
+def test_who_reads_the_log_keeps_the_place_while_lines_come(theme, qtbot):
     journal = EventLog()
     for number in range(200):
         journal.complain(f"line {number}")
-    log = Log(look, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
     log.resize(900, 300)
     log.show()
@@ -236,7 +237,7 @@ def test_who_reads_the_log_keeps_the_place_while_lines_come(look, qtbot):
     assert view.indexAt(QPoint(4, 4)).row() == 0
 
 
-def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
+def test_a_log_is_bounded_and_holds_what_its_journal_holds(theme, qtbot):
     journal = EventLog()
     lines = EventLogModel(journal)
     journal.complain("first")
@@ -253,10 +254,10 @@ def test_a_log_is_bounded_and_holds_what_its_journal_holds(look, qtbot):
 
 
 @pytest.mark.parametrize("then", [lambda log: log._journal.complain("newer"), lambda log: log.search.setText("line")])
-def test_what_was_copied_of_the_log_is_said_only_while_it_is_what_stands_there(look, qtbot, then):
+def test_what_was_copied_of_the_log_is_said_only_while_it_is_what_stands_there(theme, qtbot, then):
     journal = EventLog()
     journal.complain("line")
-    log = Log(look, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
     log._copy.click()
     log.catch_up()

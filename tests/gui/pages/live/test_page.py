@@ -1,4 +1,4 @@
-"""Live with a model far faster than a person: what is read, pointed at or pressed stays where it is; the rest goes on."""
+"""The page Live with a model much faster than a person: cards that are read, pointed at or pressed stay in place."""
 
 from collections.abc import Callable
 
@@ -11,33 +11,34 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
+from waggle.gui.pages.context import PageContext
 from waggle.gui.pages.home.status_card import progress_words
-from waggle.gui.pages.live.page import Live
+from waggle.gui.pages.live.page import LivePage
 from waggle.gui.pages.live.question_card import QuestionCard
-from waggle.gui.pages.live.round_stepper import Stepper
+from waggle.gui.pages.live.round_stepper import RoundStepper
 from waggle.gui.state.feed_pacing import LINGER, SHORTEST_STAY
 from waggle.gui.state.round_steps import TITLES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.highlighted_text import lines_of
-from waggle.gui.widgets.painted import Painted, Stages
+from waggle.gui.widgets.painted import PaintedWidget, StageProgress
 from waggle.protocol import events
 from waggle.protocol.events_swarms import StartedAgain
 from waggle.protocol.state import STAGES, Card, Stage, State
 
 LONG = "step by step " * 200
 AWAY = QPoint(20, 20)  # from the feed
-Told = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 
 
 class Swift:
-    """A window on Live, told whole rounds of eight questions; `later` moves the clock that paces the feed."""
+    """A window on Live that gets whole rounds of eight questions; `later` moves the clock that paces the feed."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: MainWindow) -> None:
         self.window, self.time, self.round = window, 0.0, 0
         window.show_page("live")
         live = window.pages["live"]
-        assert isinstance(live, Live)
+        assert isinstance(live, LivePage)
         self.live, self.feed = live, live._feed
         live._pace.clock = lambda: self.time
         self.play()
@@ -66,13 +67,13 @@ class Swift:
         self.window._current.flush()
 
     def settle(self, qtbot: QtBot) -> None:
-        """Wait until each card has its widget, in its place."""
+        """Wait until each card has its widget in place."""
         qtbot.waitUntil(lambda: not self.feed._later.isActive())
         QApplication.processEvents()
 
     @property
     def keys(self) -> list[str]:
-        return [made._card.key for made in self.feed._cards if made._card and not made.isHidden()]
+        return [card._card.key for card in self.feed._cards if card._card and not card.isHidden()]
 
     @property
     def says(self) -> str:
@@ -95,15 +96,15 @@ def test_whoever_comes_back_finds_the_newest_whatever_was_open_before(swift: Swi
 
 
 @pytest.fixture
-def swift(window_told: Told, qtbot: QtBot) -> Swift:
-    made = Swift(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))
-    made.settle(qtbot)
-    rest_on(made.window, AWAY)
-    return made
+def swift(window_told: TellWindow, qtbot: QtBot) -> Swift:
+    swift_feed = Swift(window_told([ready(round=0), events.PhaseChanged(phase="contributing", round=0)]))
+    swift_feed.settle(qtbot)
+    rest_on(swift_feed.window, AWAY)
+    return swift_feed
 
 
-def rest_on(window: Window, place: QPoint) -> None:
-    """Lay the pointer there, as a hand does."""
+def rest_on(window: MainWindow, place: QPoint) -> None:
+    """Move the pointer there, as a hand does."""
     QTest.mouseMove(window.windowHandle(), place)
     QApplication.processEvents()
 
@@ -111,7 +112,7 @@ def rest_on(window: Window, place: QPoint) -> None:
 def test_cards_stand_for_as_long_as_it_takes_to_look_and_go_on_growing(swift: Swift) -> None:
     assert swift.keys == [f"1/{i}" for i in range(8)]
     swift.judge()
-    assert all(answer.judged for made in swift.feed._cards if made._card for answer in made._card.completions)
+    assert all(answer.judged for card in swift.feed._cards if card._card for answer in card._card.completions)
     swift.play(3)
     swift.later(SHORTEST_STAY / 2)
     assert swift.keys == [f"1/{i}" for i in range(8)]
@@ -156,14 +157,14 @@ def test_a_pointer_that_only_passes_or_slips_turns_nothing(swift: Swift) -> None
     swift.later(SHORTEST_STAY / 2)
     assert swift.says.startswith("Round 2"), "no newer card was due"
     swift.later(SHORTEST_STAY / 2)
-    held = swift.says
-    assert held == "Feed held while the pointer is on it. 8 newer questions are waiting"
+    sentence = swift.says
+    assert sentence == "Feed held while the pointer is on it. 8 newer questions are waiting"
     rest_on(swift.window, AWAY)
     swift.later(LINGER / 2)
-    assert (swift.keys[0], swift.says) == ("1/0", held)
+    assert (swift.keys[0], swift.says) == ("1/0", sentence)
     rest_on(swift.window, inside)
     swift.later(LINGER / 2)
-    assert (swift.keys[0], swift.says) == ("1/0", held)
+    assert (swift.keys[0], swift.says) == ("1/0", sentence)
 
 
 def test_the_keyboard_and_the_scroll_bar_hold_it_too(swift: Swift, qtbot: QtBot) -> None:
@@ -248,8 +249,8 @@ def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swi
     top = swift.feed._cards[0]
     place = top._tiles[0].rect().center()
     QTest.mouseClick(top._tiles[0], Qt.MouseButton.RightButton, pos=place)
-    asked = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, top._tiles[0].mapToGlobal(place))
-    QApplication.sendEvent(top._tiles[0], asked)
+    right_click = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, top._tiles[0].mapToGlobal(place))
+    QApplication.sendEvent(top._tiles[0], right_click)
     assert top._menu.isVisible()
     assert not swift.feed._opened
     swift.play()
@@ -262,34 +263,34 @@ def test_a_right_click_opens_the_menu_alone_and_the_feed_waits_for_it(swift: Swi
 
 def test_each_card_and_each_of_its_buttons_is_told_apart_by_its_question(swift: Swift) -> None:
     swift.judge()
-    names = [(made.accessibleName(), made._reader.accessibleName(), made._more.accessibleName()) for made in swift.feed._cards]
+    names = [(card.accessibleName(), card._reader.accessibleName(), card._more.accessibleName()) for card in swift.feed._cards]
     assert names[:2] == [(f"You: {q}", f"Read all: {q}", f"More: {q}") for q in ("Which, 1 or 0?", "Which, 1 or 1?")]
     swift.feed._cards[1]._reader.click()
     assert swift.feed._cards[1]._reader.accessibleName() == "Read less: Which, 1 or 1?"
 
 
 def arrived(*lengths: int) -> events.PeerGroupsArrived:
-    """A peer's question, short itself, whose answers have so many characters and come all at once."""
+    """A short question of a peer whose answers have so many characters and arrive at once."""
     answers = tuple(events.ShownCompletion(text=LONG[:length], judged=True, reason="wrong: 7") for length in lengths)
     group = events.ShownGroup(key=f"p/{lengths}", specialty="Logic", question="Which?", completions=answers)
     return events.PeerGroupsArrived(origin="p", name="Otter", round=7, model="m", groups=(group,))
 
 
 def is_cut(card: QuestionCard) -> bool:
-    """Whether some answer needs more lines than are drawn."""
+    """Whether an answer needs more lines than are drawn."""
     return any(
-        lines_of(tile.look, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
+        lines_of(tile.theme, tile._words(), tile.width() - 20, 99) > tile._lines for tile in card._tiles if tile.isVisible()
     )
 
 
-def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(window_told: Told, qtbot: QtBot) -> None:
-    """Its parts are wider than they will be until they have got their places."""
+def test_an_answer_that_is_cut_can_be_read_whole_also_in_a_card_that_is_new(window_told: TellWindow, qtbot: QtBot) -> None:
+    """Parts of a card are wider before their first layout than after it."""
     story = [arrived(30, length, 40, 30) for length in (30, 55, 62, 75, 100, 137)]
     swift = Swift(window_told([ready(round=0), *story], 1024, 640))
     swift.settle(qtbot)
-    cut = [is_cut(made) for made in swift.feed._cards]
+    cut = [is_cut(card) for card in swift.feed._cards]
     assert sum(cut) == 5
-    assert [made._reader.isVisible() for made in swift.feed._cards] == cut
+    assert [card._reader.isVisible() for card in swift.feed._cards] == cut
 
 
 def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_settles(swift: Swift, qtbot: QtBot) -> None:
@@ -313,7 +314,7 @@ def test_a_card_that_is_open_stays_whole_in_a_window_that_becomes_narrower_and_s
 
 
 class Arrangements(QObject):
-    """How often a widget is asked to arrange its parts."""
+    """How often a widget is asked to lay out its parts."""
 
     def __init__(self, widget: QuestionCard) -> None:
         super().__init__()
@@ -325,11 +326,11 @@ class Arrangements(QObject):
         return False
 
 
-def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wider(look: Look, qtbot: QtBot) -> None:
+def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wider(theme: Theme, qtbot: QtBot) -> None:
     answers = tuple(events.ShownCompletion(text=LONG[:70], judged=True) for _ in range(4))
     room = QWidget()
     qtbot.addWidget(room)
-    card = QuestionCard(look, set())
+    card = QuestionCard(theme, set())
     card.setParent(room)
     card.resize(1700, 300)
     room.show()
@@ -341,23 +342,23 @@ def test_reading_all_is_offered_and_withdrawn_as_a_card_is_made_narrower_and_wid
         assert (is_cut(card), card._reader.isVisible()) == (cut, cut)
 
 
-def is_honey(widget: Painted) -> bool:
-    picture, honey = widget.grab().toImage(), widget.look.colour("accent")
+def is_honey(widget: PaintedWidget) -> bool:
+    picture, honey = widget.grab().toImage(), widget.theme.colour("accent")
     return any(picture.pixelColor(x, y) == honey for x in range(picture.width()) for y in range(picture.height()))
 
 
 @pytest.mark.parametrize("phase", ["paused", "waiting"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phase: events.Phase, stage: Stage) -> None:
-    going = State(phase="contributing", stage=stage, asked=8, answers_expected=64)
-    held = replace(going, phase=phase)
-    assert progress_words(held)[0].startswith(f"Stopped at: {TITLES[stage]}")
-    assert progress_words(held)[1:] == progress_words(going)[1:]
-    stepper, cells = Stepper(look), Stages(look)
+def test_what_is_held_says_where_it_stands_and_nothing_in_honey(theme: Theme, phase: events.Phase, stage: Stage) -> None:
+    going = State(phase="contributing", stage=stage, questions_drawn=8, answers_expected=64)
+    stopped = replace(going, phase=phase)
+    assert progress_words(stopped)[0].startswith(f"Stopped at: {TITLES[stage]}")
+    assert progress_words(stopped)[1:] == progress_words(going)[1:]
+    stepper, cells = RoundStepper(theme), StageProgress(theme)
     stepper.resize(900, 40)
-    for state in (going, held):
+    for state in (going, stopped):
         stepper.show_state(state)
-        cells.show_stage(*progress_words(state)[1:], paused=state is held)
+        cells.show_stage(*progress_words(state)[1:], paused=state is stopped)
         assert is_honey(stepper) == (state is going)
         assert is_honey(cells) == (state is going and stage != "draw")
     assert not {"picking", "judging", "sharing"} & set(stepper.accessibleName().split())
@@ -372,8 +373,8 @@ def test_what_is_held_says_where_it_stands_and_nothing_in_honey(look: Look, phas
         ("contributing", 33, "as soon as the next round begins"),
     ],
 )
-def test_an_empty_feed_says_when_something_comes(look: Look, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
-    live = Live(look)
+def test_an_empty_feed_says_when_something_comes(theme: Theme, qtbot: QtBot, phase: events.Phase, round_: int, when: str) -> None:
+    live = LivePage(PageContext(theme))
     qtbot.addWidget(live)
     live.show_state(State(phase=phase, round=round_, ready=ready(round=round_)), 0.0)
     assert live._feed._empty.text() == f"Questions and answers appear here {when}."

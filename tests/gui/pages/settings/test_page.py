@@ -1,4 +1,4 @@
-"""Settings and Help: found by a word, in force at once, each with a way back; nothing personal in a report."""
+"""The pages Settings and Help: settings can be searched, apply at once and can be reset; a report has nothing personal."""
 
 import datetime
 from collections.abc import Callable
@@ -15,21 +15,23 @@ from pytestqt.qtbot import QtBot
 from gui.recorded import ready
 from waggle.core import settings
 from waggle.core.errors import SettingsError
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.help.page import Log
-from waggle.gui.pages.home.rules_popup import Why, unheld
-from waggle.gui.pages.settings.page import Setting, SettingsPage
-from waggle.gui.pages.settings.rows import PARTS
-from waggle.gui.pages.settings.sent_messages import Privacy
+from waggle.gui.pages.context import PageContext
+from waggle.gui.pages.help.page import LogCard
+from waggle.gui.pages.home.page import HomePage
+from waggle.gui.pages.home.rules_popup import RulesPopup, unheld
+from waggle.gui.pages.settings.page import SettingRow, SettingsPage
+from waggle.gui.pages.settings.rows import SECTIONS
+from waggle.gui.pages.settings.sent_messages import PrivacyCard
 from waggle.gui.state.event_log import EventLog, EventLogModel
 from waggle.gui.state.problem_report import report
 from waggle.gui.state.settings_store import SettingsStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.inputs import Field, Number, Picker, Switch
-from waggle.gui.widgets.controls.week_schedule import ALWAYS, Week
+from waggle.gui.widgets.controls.inputs import ComboBox, NumberField, Switch, TextField
+from waggle.gui.widgets.controls.week_schedule import ALWAYS, WeekSchedule
 from waggle.protocol import events
 from waggle.protocol.commands import AnyCommand, ChangeSettings, QuerySent, Resume
 from waggle.protocol.events_outbox import SentMessage
@@ -37,20 +39,20 @@ from waggle.protocol.schedule import Decision, Rule, Tick
 from waggle.protocol.state import State
 from waggle.protocol.status_text import sentence
 
-ROWS = {made.key: made for part in PARTS for made in part.rows}
+ROWS = {row.key: row for part in SECTIONS for row in part.rows}
 
 
 @pytest.fixture
-def page(look: Look, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
-    made = SettingsPage(look, SettingsStore(tmp_path / "settings.toml"))
-    qtbot.addWidget(made)
-    made.resize(1000, 800)
-    made.show_state(State(), 0.0)
-    return made
+def page(theme: Theme, qtbot: QtBot, tmp_path: Path) -> SettingsPage:
+    settings_page = SettingsPage(PageContext(theme, settings=SettingsStore(tmp_path / "settings.toml")))
+    qtbot.addWidget(settings_page)
+    settings_page.resize(1000, 800)
+    settings_page.show_state(State(), 0.0)
+    return settings_page
 
 
-def row_of(page: SettingsPage, key: str) -> Setting:
-    return next(made for card in page._cards for made in card.rows if made._row.key == key)
+def row_of(page: SettingsPage, key: str) -> SettingRow:
+    return next(row for card in page._cards for row in card.rows if row._row.key == key)
 
 
 def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
@@ -59,20 +61,33 @@ def test_every_row_shows_a_setting_that_exists(page: SettingsPage) -> None:
         assert row_of(page, key)._reset.isHidden(), "a default needs no way back"
 
 
+def test_the_window_offers_the_sharing_strategies_that_a_live_swarm_can_serve(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    settings.change(path, {"learning.sharing": "truncated_importance"})
+    page = SettingsPage(theme, SettingsStore(path))
+    qtbot.addWidget(page)
+    picker = row_of(page, "learning.sharing")._control
+    assert isinstance(picker, ComboBox)
+    assert {"plain", "own_probability"} < set(settings.LIVE_SHARING_STRATEGIES)
+    assert picker._values == [*(name for name, _ in ROWS["learning.sharing"].kind.options), "truncated_importance"]  # type: ignore[union-attr]
+    assert sorted(picker._values[:-1]) == sorted(settings.LIVE_SHARING_STRATEGIES)
+    assert picker.currentText() == "truncated_importance", "as the file says"
+
+
 def test_a_switch_holds_at_once_and_has_a_way_back(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
-    made = row_of(page, "when.only_on_power")
-    assert isinstance(made._control, Switch)
-    qtbot.keyClick(made._control, Qt.Key.Key_Space)
+    row = row_of(page, "when.only_on_power")
+    assert isinstance(row._control, Switch)
+    qtbot.keyClick(row._control, Qt.Key.Key_Space)
     assert not settings.read(tmp_path / "settings.toml").when.only_on_power
-    assert not made._reset.isHidden()
-    made._reset.click()
+    assert not row._reset.isHidden()
+    row._reset.click()
     assert settings.read(tmp_path / "settings.toml").when.only_on_power
-    assert made._control.isChecked()
+    assert row._control.isChecked()
 
 
 @pytest.mark.parametrize("checked", [False, True])
-def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(look: Look, qtbot: QtBot, checked: bool) -> None:
-    switch = Switch(look, "")
+def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(theme: Theme, qtbot: QtBot, checked: bool) -> None:
+    switch = Switch(theme, "")
     qtbot.addWidget(switch)
     switch.show_value(checked)
     changeable = switch.grab().toImage()
@@ -81,30 +96,30 @@ def test_a_switch_that_cannot_be_changed_does_not_look_like_one_that_can(look: L
 
 
 def test_what_a_setting_does_follows_what_is_chosen(page: SettingsPage) -> None:
-    made = row_of(page, "when.idle_minutes")
+    row = row_of(page, "when.idle_minutes")
     for minutes, words in ((0, "Contributes while you work here, too."), (10, "Waits until nobody has touched it for a while.")):
         page._choices.set({"when.idle_minutes": minutes})
-        assert made._note.text() == made._control.accessibleDescription() == words
+        assert row._note.text() == row._control.accessibleDescription() == words
 
 
 def test_what_has_no_limit_at_zero_says_so(page: SettingsPage) -> None:
-    made = row_of(page, "computer.disk_gb")
-    for room, shown, words in (
+    row = row_of(page, "computer.disk_gb")
+    for room, number, words in (
         (20.0, "20 GB", "For saved states and models. The oldest go first, the last good one never."),
         (0.0, "No limit", "Saved states and models take as much as they need."),
     ):
         page._choices.set({"computer.disk_gb": room})
-        assert isinstance(made._control, Number)
-        assert (made._control.text(), made._note.text()) == (shown, words)
+        assert isinstance(row._control, NumberField)
+        assert (row._control.text(), row._note.text()) == (number, words)
 
 
 def test_a_number_is_meant_when_it_is_finished(page: SettingsPage, qtbot: QtBot, tmp_path: Path) -> None:
-    made = row_of(page, "computer.cpu_percent")
-    assert isinstance(made._control, Number)
-    made._control.selectAll()
-    qtbot.keyClicks(made._control, "65")
+    row = row_of(page, "computer.cpu_percent")
+    assert isinstance(row._control, NumberField)
+    row._control.selectAll()
+    qtbot.keyClicks(row._control, "65")
     assert not (tmp_path / "settings.toml").exists()
-    qtbot.keyClick(made._control, Qt.Key.Key_Return)
+    qtbot.keyClick(row._control, Qt.Key.Key_Return)
     assert settings.read(tmp_path / "settings.toml").computer.cpu_percent == 65
 
 
@@ -113,7 +128,7 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
     page: SettingsPage, qtbot: QtBot
 ) -> None:
     field = row_of(page, "swarm.seeds")._control
-    assert isinstance(field, Field)
+    assert isinstance(field, TextField)
     page._choices.set({"swarm.seeds": ["/ip4/192.0.2.1/tcp/1"]})
     page.show()
     page.activateWindow()
@@ -130,8 +145,8 @@ def test_a_line_of_words_that_is_only_stood_in_changes_nothing_and_one_that_is_t
     assert page._choices.value("swarm.seeds") == ("/ip4/192.0.2.2/tcp/2",)
 
 
-def test_a_value_set_by_hand_is_shown_as_itself(look: Look, qtbot: QtBot) -> None:
-    picker = Picker(look, "Theme", [("a", "A")])
+def test_a_value_set_by_hand_is_shown_as_itself(theme: Theme, qtbot: QtBot) -> None:
+    picker = ComboBox(theme, "Theme", [("a", "A")])
     qtbot.addWidget(picker)
     picker.show_value("b")
     assert picker.currentText() == "b"
@@ -148,20 +163,20 @@ held_out_every = 20000
 """
 
 
-def test_opening_the_page_changes_nothing_that_was_set_by_hand(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_opening_the_page_changes_nothing_that_was_set_by_hand(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(BY_HAND)
-    choices, asked = SettingsStore(path), list[AnyCommand]()
-    choices.ask = lambda command: asked.append(command) is not None
-    page = SettingsPage(look, choices)
+    choices, commands = SettingsStore(path), list[AnyCommand]()
+    choices.ask = lambda command: commands.append(command) is not None
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     choices.hear(State(settings=choices.settings, after_restart=("swarm.port",)))
-    for number in page.findChildren(Number):
+    for number in page.findChildren(NumberField):
         number.interpretText()  # as when one goes through the fields with Tab
-    assert (path.read_text(), asked) == (BY_HAND, [])
+    assert (path.read_text(), commands) == (BY_HAND, [])
     keys = ("computer.price_kwh", "computer.memory_gb", "computer.traffic_kb", "computer.disk_gb", "learning.held_out_every")
-    shown = [made.text() for key in keys if isinstance(made := row_of(page, key)._control, Number)]
-    assert shown == ["0.2785", "7.25 GB", "2000000 kB/s", "0.5 GB", "20000"]
+    texts = [control.text() for key in keys if isinstance(control := row_of(page, key)._control, NumberField)]
+    assert texts == ["0.2785", "7.25 GB", "2000000 kB/s", "0.5 GB", "20000"]
 
 
 def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
@@ -169,41 +184,41 @@ def test_every_number_that_may_be_set_can_be_shown(page: SettingsPage) -> None:
         for field in msgspec.structs.fields(type(section.default)):
             bounds = next((meta for meta in getattr(field.type, "__metadata__", ()) if meta.ge is not None), None)
             key = f"{section.name}.{field.name}"
-            if bounds is not None and key in ROWS and isinstance(made := row_of(page, key)._control, Number):
-                assert made.minimum() == bounds.ge, key
-                assert bounds.le is None or made.maximum() == bounds.le, key
+            if bounds is not None and key in ROWS and isinstance(control := row_of(page, key)._control, NumberField):
+                assert control.minimum() == bounds.ge, key
+                assert bounds.le is None or control.maximum() == bounds.le, key
 
 
 def test_a_change_that_is_refused_is_taken_back(page: SettingsPage, qtbot: QtBot) -> None:
-    made = row_of(page, "learning.local")
-    said: list[str] = []
-    page._choices.refused.connect(lambda title, advice: said.append(title))
-    made._set(64)
-    assert said == ["learning.local is 64, but only 8 questions are drawn."]
-    assert isinstance(made._control, Number)
-    assert made._control.value() == 4
+    row = row_of(page, "learning.local")
+    refusals: list[str] = []
+    page._choices.refused.connect(lambda title, advice: refusals.append(title))
+    row._set(64)
+    assert refusals == ["learning.local is 64, but only 8 questions are drawn."]
+    assert isinstance(row._control, NumberField)
+    assert row._control.value() == 4
 
 
 def test_settings_are_found_by_a_word(page: SettingsPage) -> None:
     page._search.setText("battery")
-    shown = [made._row.key for card in page._cards for made in card.rows if not made.isHidden()]
-    assert shown == ["when.only_on_power"]
+    visible = [row._row.key for card in page._cards for row in card.rows if not row.isHidden()]
+    assert visible == ["when.only_on_power"]
     assert page.privacy.isHidden()
     page._search.setText("privacy")
     assert (page.privacy.isHidden(), page._line.words(), page._none.isHidden()) == (False, "1 setting", True)
     page._search.setText("xyzzy")
     assert not page._none.isHidden()
     page._search.clear()
-    assert all(not made.isHidden() for card in page._cards for made in card.rows)
+    assert all(not row.isHidden() for card in page._cards for row in card.rows)
 
 
 def test_a_running_engine_is_asked_and_tells(tmp_path: Path) -> None:
-    choices, asked = SettingsStore(tmp_path / "settings.toml"), list[AnyCommand]()
-    choices.ask = lambda command: asked.append(command) is None
+    choices, commands = SettingsStore(tmp_path / "settings.toml"), list[AnyCommand]()
+    choices.ask = lambda command: commands.append(command) is None
     choices.set({"window.theme": "dark"})
     assert choices.settings.window.theme == "system", "nothing is so until the engine says so"
-    assert isinstance(asked[0], ChangeSettings)
-    dark = settings.Settings(window=settings.Window(theme="dark"))
+    assert isinstance(commands[0], ChangeSettings)
+    dark = settings.Settings(window=settings.WindowSettings(theme="dark"))
     choices.hear(State(settings=dark, after_restart=("swarm.port",)))
     assert choices.settings == dark
     assert choices.after_restart == ("swarm.port",)
@@ -222,40 +237,40 @@ def test_what_is_set_after_the_engine_ended_holds_until_an_engine_says_something
 def test_of_an_engine_on_another_computer_nothing_is_kept_in_the_file_here_and_the_window_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(here := '[computer]\nthreads = 2\n[window]\ntext_percent = 150\ntheme = "dark"\n')
-    choices, asked, said = SettingsStore(path, far=True), list[AnyCommand](), list[str]()
-    choices.refused.connect(lambda title, advice: said.append(title))
+    choices, commands, refusals = SettingsStore(path, far=True), list[AnyCommand](), list[str]()
+    choices.refused.connect(lambda title, advice: refusals.append(title))
     own = choices.settings.window
     assert (own.text_percent, own.theme, choices.settings.computer.threads) == (150, "dark", 0)
-    told = settings.Settings(computer=settings.Computer(threads=48))
-    choices.hear(State(settings=told))
-    assert choices.settings == replace(told, window=own)
+    far_settings = settings.Settings(computer=settings.ComputerSettings(threads=48))
+    choices.hear(State(settings=far_settings))
+    assert choices.settings == replace(far_settings, window=own)
     choices.set({"computer.threads": 32, "when.idle_minutes": 5})  # the connection broke
-    assert said == ["The other computer does not answer: nothing was changed."]
+    assert refusals == ["The other computer does not answer: nothing was changed."]
     assert (choices.settings.computer.threads, path.read_text()) == (48, here)
-    choices.ask = lambda command: asked.append(command) is None
+    choices.ask = lambda command: commands.append(command) is None
     choices.set({"computer.threads": 32, "window.theme": "light"})
-    assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [{"computer.threads": 32}]
+    assert [command.values for command in commands if isinstance(command, ChangeSettings)] == [{"computer.threads": 32}]
     assert (choices.settings.computer.threads, choices.settings.window.theme) == (48, "light"), "its engine did not say so yet"
     assert settings.read(path).computer.threads == 2
     assert settings.read(path).window == replace(own, theme="light")
 
 
 def test_what_was_changed_since_the_command_line_said_it_is_not_said_to_the_next_engine(tmp_path: Path) -> None:
-    said = ("model.name=owner/model", "swarm.seeds=['a']", "when.idle_minutes=3", "computer.price_kwh=1")
-    choices = SettingsStore(tmp_path / "settings.toml", said)
+    overrides = ("model.name=owner/model", "swarm.seeds=['a']", "when.idle_minutes=3", "computer.price_kwh=1")
+    choices = SettingsStore(tmp_path / "settings.toml", overrides)
     begun = choices.settings
     choices.hear(State(settings=begun))
-    assert choices.overrides == said
-    other = replace(begun, model=settings.Model(folder="/models/other"))
+    assert choices.overrides == overrides
+    other = replace(begun, model=settings.ModelSettings(folder="/models/other"))
     choices.hear(State(settings=other, service=True))
-    assert choices.overrides == said, "an engine that is followed was told nothing of it"
+    assert choices.overrides == overrides, "an engine that is followed was told nothing of it"
     choices.hear(State(settings=replace(other)))
-    assert choices.overrides == said[1:]
+    assert choices.overrides == overrides[1:]
     choices.hear(State(settings=begun))  # the other one could not begin, and was taken back
-    assert choices.overrides == said
+    assert choices.overrides == overrides
     choices.set({"when.idle_minutes": 9})  # no engine runs
     assert choices.settings.when.idle_minutes == 9
-    assert choices.overrides == (*said[:2], said[3])
+    assert choices.overrides == (*overrides[:2], overrides[3])
 
 
 def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: Path) -> None:
@@ -263,47 +278,47 @@ def test_a_profile_is_one_word_for_many_settings(page: SettingsPage, tmp_path: P
     assert settings.read(tmp_path / "settings.toml").computer.priority == "normal"
 
 
-def test_the_week_is_set_by_keyboard(look: Look, qtbot: QtBot) -> None:
-    week, told = Week(look, "Your week"), list[object]()
+def test_the_week_is_set_by_keyboard(theme: Theme, qtbot: QtBot) -> None:
+    week, weeks = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
-    week.changed.connect(told.append)
+    week.changed.connect(weeks.append)
     week.show_value(())
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Space):
         qtbot.keyClick(week, key)
-    assert isinstance(told[-1], tuple)
-    assert told[-1][1] == "#" * 10 + "." + "#" * 13
+    assert isinstance(weeks[-1], tuple)
+    assert weeks[-1][1] == "#" * 10 + "." + "#" * 13
     assert week.accessibleName() == "Your week: Tuesday 10:00 is left out"
     qtbot.keyClick(week, Qt.Key.Key_Space)
-    assert told[-1] == (), "all hours are the default"
+    assert weeks[-1] == (), "all hours are the default"
     assert tuple(week._week) == ALWAYS
 
 
-def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(look: Look, qtbot: QtBot) -> None:
-    week, told = Week(look, "Your week"), list[object]()
+def test_the_week_is_set_by_the_left_button_and_only_where_an_hour_was_pressed(theme: Theme, qtbot: QtBot) -> None:
+    week, weeks = WeekSchedule(theme, "Your week"), list[object]()
     qtbot.addWidget(week)
     week.resize(600, week.height())
-    week.changed.connect(told.append)
+    week.changed.connect(weeks.append)
     week.show_value(())
     hour, name = week._cell(3, 2).center().toPoint(), QPoint(5, week.height() // 2)
     for button, place in ((Qt.MouseButton.RightButton, hour), (Qt.MouseButton.LeftButton, name)):
         qtbot.mousePress(week, button, pos=place)
         qtbot.mouseMove(week, hour)
         qtbot.mouseRelease(week, button, pos=hour)
-    assert (told, tuple(week._week)) == ([], ALWAYS)
+    assert (weeks, tuple(week._week)) == ([], ALWAYS)
     qtbot.mouseClick(week, Qt.MouseButton.LeftButton, pos=hour)
-    assert told == [("#" * 24, "#" * 24, "###." + "#" * 20, *("#" * 24,) * 4)]
+    assert weeks == [("#" * 24, "#" * 24, "###." + "#" * 20, *("#" * 24,) * 4)]
 
 
-def test_a_rule_is_switched_off_where_it_is_named(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
-    why, asked = Why(look, page), list[AnyCommand]()
-    why.commanded.connect(asked.append)
+def test_a_rule_is_switched_off_where_it_is_named(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
+    why, commands = RulesPopup(theme, page), list[AnyCommand]()
+    why.commanded.connect(commands.append)
     ticks = (Tick(rule="pause", passes=False, says="Paused."), Tick(rule="power", passes=True, says="It is plugged in."))
     why.show_ticks(ticks)
     for switch in why.findChildren(Switch):
         switch.click()
-    assert isinstance(asked[0], Resume)
-    assert isinstance(asked[1], ChangeSettings)
-    assert asked[1].values == {"when.only_on_power": False}
+    assert isinstance(commands[0], Resume)
+    assert isinstance(commands[1], ChangeSettings)
+    assert commands[1].values == {"when.only_on_power": False}
 
 
 UNTOLD = (
@@ -314,15 +329,15 @@ UNTOLD = (
 )
 
 
-TOLD = tuple(replace(tick, passes=True) for tick in UNTOLD)
+PASSED = tuple(replace(tick, passes=True) for tick in UNTOLD)
 
 
-def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., Window]) -> None:
+def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_told: Callable[..., MainWindow]) -> None:
     alone = [events.PhaseChanged(phase="contributing", round=3), events.ReachChanged(reach="alone", peers=0)]
     window = window_told([ready(swarm="First light"), *alone])
-    hero = window.home.hero
+    hero = window.pages.of(HomePage).hero
 
-    def said(*ticks: Tick) -> list[str]:
+    def answer_and_note(*ticks: Tick) -> list[str]:
         decision = Decision(standing="contributing", why=ticks)
         hero.show_state(replace(window._current.state, decision=decision), 9.0)
         why = hero._why
@@ -330,10 +345,10 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
         return [label.text() for label in labels if not label.isHidden()]
 
     nothing_told = "This computer does not tell of 4 rules: they hold nothing back."
-    assert said(*UNTOLD) == ["Nobody else is in First light now. It needs nothing from you.", nothing_told]
-    assert said(TOLD[0], UNTOLD[1])[-1] == "This computer does not tell of 1 rule: it holds nothing back."
-    held = replace(TOLD[0], passes=False)
-    assert said(held, *UNTOLD) == [held.says, nothing_told], "the rule is the answer"
+    assert answer_and_note(*UNTOLD) == ["Nobody else is in First light now. It needs nothing from you.", nothing_told]
+    assert answer_and_note(PASSED[0], UNTOLD[1])[-1] == "This computer does not tell of 1 rule: it holds nothing back."
+    failed = replace(PASSED[0], passes=False)
+    assert answer_and_note(failed, *UNTOLD) == [failed.says, nothing_told], "the rule is the answer"
     state = window._current.state
     assert unheld(replace(state, reach="connecting"), sentence(state)) == "No rule holds it back."
 
@@ -341,27 +356,27 @@ def test_why_begins_with_the_answer_where_no_rule_holds_anything_back(window_tol
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
 @pytest.mark.parametrize("percent", [100, 150, 200])
 @pytest.mark.parametrize("spoken", ["en", "de"])
-def test_no_rule_is_cut(look: Look, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
+def test_no_rule_is_cut(theme: Theme, qapp: QApplication, page: SettingsPage, spoken: Language, percent: int) -> None:
     translator.use(spoken)
-    look.set_text(percent)
-    why = Why(look, page)
-    for ticks in (TOLD[:1], TOLD, TOLD[2:]):
+    theme.set_text(percent)
+    why = RulesPopup(theme, page)
+    for ticks in (PASSED[:1], PASSED, PASSED[2:]):
         why.show_ticks([*ticks, *UNTOLD], "Nobody else is in First light now. It needs nothing from you.")
         why.open_below(page)
         for _ in range(3):  # layouts settle in the second pass
             qapp.processEvents()
-        seen = [label for label in why._rows.findChildren(QLabel) if label.isVisible()]
-        assert len(seen) == len(ticks)
-        seen += [why._answer, why._untold]
-        assert [label.text() for label in seen if label.height() < label.heightForWidth(label.width())] == []
+        labels = [label for label in why._rows.findChildren(QLabel) if label.isVisible()]
+        assert len(labels) == len(ticks)
+        labels += [why._answer, why._untold]
+        assert [label.text() for label in labels if label.height() < label.heightForWidth(label.width())] == []
         assert why.height() == why.layout().totalHeightForWidth(why.width())
     why.hide()
 
 
 @pytest.mark.qt_log_ignore("does not support")  # the platform without a screen says so of a popup
-def test_a_rule_stays_under_the_finger_while_its_degrees_change(look: Look, qtbot: QtBot, page: SettingsPage) -> None:
-    why, asked = Why(look, page), list[AnyCommand]()
-    why.commanded.connect(asked.append)
+def test_a_rule_stays_under_the_finger_while_its_degrees_change(theme: Theme, qtbot: QtBot, page: SettingsPage) -> None:
+    why, commands = RulesPopup(theme, page), list[AnyCommand]()
+    why.commanded.connect(commands.append)
 
     def ticks(celsius: int) -> tuple[Tick, ...]:
         running = (Tick(rule="program", passes=False, says=f"{name} is running.") for name in ("steam", "zoom"))
@@ -378,7 +393,7 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(look: Look, qtbo
     assert switch.accessibleName() == "Rule: The processor is too warm: 87 °C."
     assert "The processor is too warm: 87 °C." in [label.text() for label in why.findChildren(QLabel)]
     qtbot.mouseRelease(switch, Qt.MouseButton.LeftButton)
-    assert [command.values for command in asked if isinstance(command, ChangeSettings)] == [{"when.below_celsius": 0}]
+    assert [command.values for command in commands if isinstance(command, ChangeSettings)] == [{"when.below_celsius": 0}]
     assert not switch.isChecked()
     why.show_ticks(ticks(87))  # as if the change were refused: the rule is still on
     assert switch.isChecked()
@@ -386,27 +401,27 @@ def test_a_rule_stays_under_the_finger_while_its_degrees_change(look: Look, qtbo
     assert len(why._rows.findChildren(Button)) == 1
 
 
-def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., Window], qtbot: QtBot) -> None:
-    """The week that was painted and the list of programs: their rules are changed where they are kept."""
+def test_what_was_made_by_hand_is_no_switchs_to_erase(window_told: Callable[..., MainWindow], qtbot: QtBot) -> None:
+    """The rules on the week and on programs link to their settings, because switching them off would erase them."""
     window = window_told([events.PhaseChanged(phase="waiting", round=3)], 1024, 640)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     for rule, key in (("program", "when.not_while"), ("week", "when.week")):
-        why = window.home.hero._why
+        why = window.pages.of(HomePage).hero._why
         why.show_ticks([Tick(rule=rule, passes=False, says="For some reason.")])  # type: ignore[arg-type]
         assert why._rows.findChildren(Switch) == []
         why._rows.findChildren(Button)[0].click()
         assert window.page == "settings"
-        shown = window.pages["settings"]
-        assert isinstance(shown, SettingsPage)
-        row = row_of(shown, key)
+        settings_page = window.pages["settings"]
+        assert isinstance(settings_page, SettingsPage)
+        row = row_of(settings_page, key)
         qtbot.waitUntil(lambda row=row: not row.visibleRegion().isEmpty())
         assert row._control.hasFocus()
     assert sent == []
 
 
-def test_what_is_no_rule_cannot_be_switched_off(look: Look, page: SettingsPage) -> None:
-    why = Why(look, page)
+def test_what_is_no_rule_cannot_be_switched_off(theme: Theme, page: SettingsPage) -> None:
+    why = RulesPopup(theme, page)
     why.show_ticks([Tick(rule="disk", passes=False, says="The disk is full.", ends="Make room on it.")])
     assert why.findChildren(Switch) == []
     for rule in get_args(Rule):
@@ -415,12 +430,12 @@ def test_what_is_no_rule_cannot_be_switched_off(look: Look, page: SettingsPage) 
             switch.click()
 
 
-def test_what_left_this_computer_is_shown_verbatim(look: Look, qtbot: QtBot) -> None:
-    privacy, asked = Privacy(look), list[AnyCommand]()
+def test_what_left_this_computer_is_shown_verbatim(theme: Theme, qtbot: QtBot) -> None:
+    privacy, commands = PrivacyCard(theme), list[AnyCommand]()
     qtbot.addWidget(privacy)
-    privacy.commanded.connect(asked.append)
+    privacy.commanded.connect(commands.append)
     privacy._ask.click()
-    assert isinstance(asked[0], QuerySent)
+    assert isinstance(commands[0], QuerySent)
     at = datetime.datetime(2026, 11, 20, 14, 3, 9).astimezone().timestamp()
     message = SentMessage(at=at, kind="groups", to="Brisk Otter (12D3)", size=312, text='["<b>7</b>"]')
     privacy.show_state(State(sent=(message,)))
@@ -447,19 +462,19 @@ def test_the_log_is_searched_and_newest_first() -> None:
     assert lines.rowCount() == 1
 
 
-def test_an_empty_log_says_why_and_has_nothing_to_copy(look: Look, qtbot: QtBot) -> None:
+def test_an_empty_log_says_why_and_has_nothing_to_copy(theme: Theme, qtbot: QtBot) -> None:
     journal = EventLog()
-    log = Log(look, journal)
+    log = LogCard(theme, journal)
     qtbot.addWidget(log)
-    said = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
+    states = [(log._none.text(), log._none.isHidden(), log._copy.isEnabled())]
     journal.take(events.EngineStopped(round=3, at=5.0))
     log.catch_up()
-    said.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
+    states.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
     log.model.find("zebra")
-    said.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
-    assert said[0] == ("Nothing has happened yet.", False, False)
-    assert said[1][1:] == (True, True)
-    assert said[2] == ("No line has these words.", False, False)
+    states.append((log._none.text(), log._none.isHidden(), log._copy.isEnabled()))
+    assert states[0] == ("Nothing has happened yet.", False, False)
+    assert states[1][1:] == (True, True)
+    assert states[2] == ("No line has these words.", False, False)
 
 
 def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
@@ -471,10 +486,10 @@ def test_a_report_has_what_a_helper_needs(tmp_path: Path) -> None:
     assert str(tmp_path) not in words
 
 
-def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
-    choices, asked = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
-    choices.ask = lambda command: asked.append(command) is None
-    page = SettingsPage(look, choices)
+def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
+    choices, commands = SettingsStore(tmp_path / "settings.toml", far=True), list[AnyCommand]()
+    choices.ask = lambda command: commands.append(command) is None
+    page = SettingsPage(PageContext(theme, settings=choices))
     qtbot.addWidget(page)
     page.show_state(State(), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (True, False)
@@ -482,18 +497,20 @@ def test_a_profile_of_another_computer_is_offered_once_its_cores_are_known(look:
     page.show_state(State(ready=ready(cores=48)), 0.0)
     assert (page.profile.isHidden(), page._unknown.isHidden()) == (False, True)
     page.profile._segments.choose(2)
-    (command,) = asked
+    (command,) = commands
     assert isinstance(command, ChangeSettings)
     assert command.values["computer.threads"] == 48
 
 
 @pytest.mark.parametrize("far", [True, False])
-def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(look: Look, qtbot: QtBot, *, far: bool) -> None:
-    page = SettingsPage(look, SettingsStore(None, far=far))
+def test_whose_hours_a_week_has_is_said_where_the_engine_runs_on_another_computer(
+    theme: Theme, qtbot: QtBot, *, far: bool
+) -> None:
+    page = SettingsPage(PageContext(theme, settings=SettingsStore(None, far=far)))
     qtbot.addWidget(page)
-    said = row_of(page, "when.week")._note.text()
-    assert said.startswith("Filled hours may be used.")
-    assert said.endswith("The hours are those of the other computer.") == far
+    note = row_of(page, "when.week")._note.text()
+    assert note.startswith("Filled hours may be used.")
+    assert note.endswith("The hours are those of the other computer.") == far
 
 
 def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
@@ -501,19 +518,19 @@ def test_choices_survive_a_settings_file_that_is_broken(tmp_path: Path) -> None:
     path.write_text("[window")
     choices = SettingsStore(path)
     assert choices.settings == settings.Settings()
-    said: list[str] = []
-    choices.refused.connect(lambda title, advice: said.append(advice))
+    refusals: list[str] = []
+    choices.refused.connect(lambda title, advice: refusals.append(advice))
     choices.set({"window.theme": "dark"})
-    assert "not valid TOML" in said[0]
+    assert "not valid TOML" in refusals[0]
     assert path.read_text() == "[window"
     with pytest.raises(SettingsError):
         choices.value("window.nothing")
 
 
-def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(look: Look, qtbot: QtBot, tmp_path: Path) -> None:
+def test_settings_that_are_not_those_of_the_file_say_so_and_are_closed(theme: Theme, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("[window")
-    page = SettingsPage(look, choices := SettingsStore(path))
+    page = SettingsPage(PageContext(theme, settings=(choices := SettingsStore(path))))
     qtbot.addWidget(page)
     page.show_state(State(phase="problem"), 0.0)
     assert (page._broken.isHidden(), row_of(page, "when.week").isEnabled()) == (False, False)

@@ -1,4 +1,4 @@
-"""The page Swarms: what is known, what could be joined, and that nothing is joined before a person says so."""
+"""The page Swarms: remembered swarms, joining, creating and inviting; nothing joins before a person says so."""
 
 import os
 from collections.abc import Callable
@@ -15,26 +15,37 @@ from pytestqt.qtbot import QtBot
 
 from gui.recorded import ready
 from waggle.core.settings import Settings
-from waggle.core.settings import Swarm as SwarmSettings
-from waggle.gui.application.main_window import Window
+from waggle.core.settings import SwarmSettings as SwarmSettings
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.qt_application import Application
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
-from waggle.gui.pages.swarms.create_form import TOPICS, level_of
-from waggle.gui.pages.swarms.models import ModelCard, ModelsView, about
-from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SHEET, Swarms
-from waggle.gui.pages.swarms.playground.question import AnswerRow, AskView, may_be_asked, outcome, shares
-from waggle.gui.pages.swarms.swarm_cards import Sheet, SwarmCard, trains_on
+from waggle.gui.pages.peers.page import PeersPage
+from waggle.gui.pages.swarms.create_form import TOPICS, closest_level
+from waggle.gui.pages.swarms.join_view import PREVIEW
+from waggle.gui.pages.swarms.models import ModelCard, ModelsView, model_summary
+from waggle.gui.pages.swarms.page import CREATE, INVITE, JOIN, LIST, SwarmsPage
+from waggle.gui.pages.swarms.playground.question import (
+    AnswerRow,
+    QuestionView,
+    own_answer_outcome,
+    shares_answers,
+    should_offer_sharing,
+)
+from waggle.gui.pages.swarms.swarm_card import SwarmCard
+from waggle.gui.pages.swarms.swarm_facts import trains_on
+from waggle.gui.pages.swarms.swarm_preview import SwarmPreview
+from waggle.gui.pages.you.page import YouPage
 from waggle.gui.state.invite_link import first_link_in_file
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import qr_code
 from waggle.gui.widgets.controls.buttons import Button
-from waggle.gui.widgets.controls.confirm_button import SureLink
+from waggle.gui.widgets.controls.confirm_button import ConfirmLink
 from waggle.gui.widgets.file_dialogs import file_dialog
-from waggle.gui.widgets.highlighted_text import SpanText
-from waggle.gui.widgets.page_header import Top
+from waggle.gui.widgets.highlighted_text import HighlightedText
+from waggle.gui.widgets.page_header import TitleRow
 from waggle.gui.widgets.painted import Chip
-from waggle.gui.widgets.text import Line
+from waggle.gui.widgets.text import ElidedLabel
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events import ShownCompletion
@@ -53,7 +64,7 @@ from waggle.protocol.events_swarms import (
 from waggle.protocol.state import State
 from waggle.tasks.catalogue import shipped
 
-Told = Callable[..., Window]
+TellWindow = Callable[..., MainWindow]
 HERE, THERE = "ab" * 32, "cd" * 32
 LINK = f"waggle://join?charter={THERE}&seed=/ip4/192.0.2.1/tcp/4001/p2p/12D3KooW"
 EASY = SpecialtyShown(title="Fractions", difficulty="easy", sample="Simplify 36/84.")
@@ -71,15 +82,20 @@ BEGUN = [
 
 
 @pytest.fixture
-def page(window_told: Told) -> tuple[Window, Swarms, list[AnyCommand]]:
+def page(window_told: TellWindow) -> tuple[MainWindow, SwarmsPage, list[AnyCommand]]:
     window = window_told(BEGUN)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    return window, window.swarms, sent
+    return window, window.pages.of(SwarmsPage), sent
 
 
-Page = tuple[Window, Swarms, list[AnyCommand]]
+Page = tuple[MainWindow, SwarmsPage, list[AnyCommand]]
+
+
+def is_previewing(swarms: SwarmsPage) -> bool:
+    """Whether the page shows the preview of a swarm."""
+    return (swarms._views.currentIndex(), swarms.join_view.currentIndex()) == (JOIN, PREVIEW)
 
 
 def press_again(qtbot: QtBot, button: QWidget) -> None:
@@ -88,8 +104,8 @@ def press_again(qtbot: QtBot, button: QWidget) -> None:
     qtbot.mouseRelease(button, Qt.MouseButton.LeftButton)
 
 
-def tell(window: Window, *told: object) -> None:
-    for event in told:
+def tell(window: MainWindow, *new_events: object) -> None:
+    for event in new_events:
         window._current.take(event)  # type: ignore[arg-type]
     window._current.flush()
 
@@ -109,9 +125,9 @@ def test_a_link_from_outside_is_looked_at_and_joined_only_by_the_button(page: Pa
     assert window.page == "swarms"
     assert sent[-1] == commands.ReadInvite(id=sent[-1].id, link=LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
-    assert swarms._views.currentIndex() == SHEET
+    assert is_previewing(swarms)
     assert not any(isinstance(command, commands.ChooseSwarm) for command in sent)
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert "Simplify 36/84." in " ".join(label.text() for label in sheet.findChildren(QLabel))
     sheet.join.click()
     assert sent[-1] == commands.ChooseSwarm(id=sent[-1].id, charter=THERE)
@@ -122,35 +138,35 @@ def test_a_link_that_came_before_the_engine_is_asked_about_when_it_is_there(page
     tell(window, events.Warned(title="The last thing that the engine before said.", seq=1000))
     window.show_invite(LINK)
     window.unheard(sent[-1])
-    assert swarms._message.text().startswith("The engine is not there yet")
-    asked = len(sent)
+    assert swarms.join_view._message.text().startswith("The engine is not there yet")
+    sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=1))
-    assert [type(command) for command in sent[asked:]] == [commands.ReadInvite]
+    assert [type(command) for command in sent[sent_before:]] == [commands.ReadInvite]
 
 
 def test_answers_of_ones_own_are_named_where_it_says_what_is_shared_and_what_stays(page: Page) -> None:
     window, swarms, _ = page
 
-    def said(kind: type[QWidget]) -> str:
-        return " ".join(label.text() for one in swarms.findChildren(kind) for label in one.findChildren(QLabel))
+    def words_in(kind: type[QWidget]) -> str:
+        return " ".join(label.text() for widget in swarms.findChildren(kind) for label in widget.findChildren(QLabel))
 
-    assert "answers of your own where you choose to share them" in said(SwarmCard)
+    assert "answers of your own where you choose to share them" in words_in(SwarmCard)
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
-    assert "answers of your own where you choose to share them" in said(Sheet)
-    assert "what you type, unless you choose to share your answers" in said(Sheet)
+    assert "answers of your own where you choose to share them" in words_in(SwarmPreview)
+    assert "what you type, unless you choose to share your answers" in words_in(SwarmPreview)
 
 
 def test_a_link_to_the_swarm_that_one_is_in_offers_nothing_but_to_be_read(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=FIRST, answered=True))
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert [button.text() for button in sheet.findChildren(QPushButton)] == ["Done"]
-    said = " ".join(label.text() for label in sheet.findChildren(QLabel))
-    assert "You are in this swarm already." in said
-    assert "will" not in said
-    assert "Going there" not in said
+    words = " ".join(label.text() for label in sheet.findChildren(QLabel))
+    assert "You are in this swarm already." in words
+    assert "will" not in words
+    assert "Going there" not in words
     sheet.no.click()
     assert swarms._views.currentIndex() == LIST
 
@@ -173,7 +189,7 @@ def test_of_a_swarm_that_is_known_nothing_is_said_that_nobody_asked(page: Page, 
     window, swarms, _ = page
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, members=members))))
     next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there").click()
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert f"{there} You know this swarm." in [label.text() for label in sheet.findChildren(QLabel)]
 
 
@@ -182,7 +198,7 @@ def test_a_press_made_for_what_came_before_joins_nothing(page: Page, qtbot: QtBo
     swarms.show_join(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, known=False), answered=True))
     known, focused = len(sent), window.focusWidget()
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert focused is sheet.no
     press_again(qtbot, sheet.join)
     qtbot.keyClick(focused, Qt.Key.Key_Return)
@@ -195,7 +211,7 @@ def test_the_keyboard_stays_on_the_page_when_what_it_pressed_goes_away(page: Pag
     go = next(button for button in swarms._list.findChildren(QPushButton) if button.text() == "Go there")
     go.setFocus()
     qtbot.keyClick(go, Qt.Key.Key_Return)
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     sheet.join.setFocus()
     qtbot.keyClick(sheet.join, Qt.Key.Key_Return)
     assert isinstance(sent[-1], commands.ChooseSwarm)
@@ -212,9 +228,9 @@ def test_a_link_that_is_refused_is_said_beside_it(page: Page) -> None:
     swarms.show_join("waggle://nonsense")
     window.refused("This is not an invite link: one begins with waggle://join?", "")
     assert swarms._views.currentIndex() == JOIN
-    assert swarms._message.text().startswith("This is not an invite link")
+    assert swarms.join_view._message.text().startswith("This is not an invite link")
     assert not window.status._notice._content[0], "once is enough"
-    assert swarms._link.text() == "waggle://nonsense", "to be mended"
+    assert swarms.join_view._link.text() == "waggle://nonsense", "to be mended"
 
 
 def test_each_view_has_its_own_title(page: Page) -> None:
@@ -237,10 +253,10 @@ def test_an_invite_comes_from_a_file_too(page: Page, tmp_path: Path) -> None:
     (tmp_path / "mark.waggle").write_text(f"{LINK}\n", encoding="utf-8-sig")  # as Notepad saves it
     assert first_link_in_file(tmp_path / "mark.waggle") == LINK
     (tmp_path / "other").write_bytes(b"\xff\xfe no link")
-    swarms.open_file(tmp_path / "other")
-    assert swarms._message.text() == "There is no invite in that file."
-    swarms.open_file(tmp_path / "nowhere")
-    assert swarms._message.text().startswith("The file cannot be read")
+    swarms.join_view.open_file(tmp_path / "other")
+    assert swarms.join_view._message.text() == "There is no invite in that file."
+    swarms.join_view.open_file(tmp_path / "nowhere")
+    assert swarms.join_view._message.text().startswith("The file cannot be read")
 
 
 def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> None:
@@ -254,16 +270,16 @@ def test_a_swarm_is_created_from_what_was_chosen_and_then_shown(page: Page) -> N
     form._level.choose(2)
     form._private.setChecked(True)
     form._create.click()
-    wanted = sent[-1]
-    assert isinstance(wanted, commands.CreateSwarm)
-    assert (wanted.name, wanted.private) == ("Ours", True)
-    assert set(wanted.specialties) == {("bf", "hard"), ("gcd", "standard")}
+    command = sent[-1]
+    assert isinstance(command, commands.CreateSwarm)
+    assert (command.name, command.private) == ("Ours", True)
+    assert set(command.specialties) == {("bf", "hard"), ("gcd", "standard")}
     assert not form._create.isEnabled(), "one press is one swarm"
     window.refused("The disk is full.", "")
     assert (form._problem.text(), form._create.isEnabled()) == ("The disk is full.", True)
     form._create.click()
     tell(window, SwarmCreated(swarm=replace(OTHER, name="Ours", created=True)))
-    assert swarms._views.currentIndex() == SHEET
+    assert is_previewing(swarms)
 
 
 def test_what_was_typed_of_a_swarm_is_there_until_it_is_created_or_given_up(page: Page, qtbot: QtBot) -> None:
@@ -329,7 +345,7 @@ def test_kinds_of_questions_stand_in_the_order_of_their_names_in_german(page: Pa
 
 
 def test_the_closest_difficulty_is_taken() -> None:
-    assert [level_of(OFFERS[0], wanted) for wanted in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
+    assert [closest_level(OFFERS[0], difficulty) for difficulty in ("easy", "standard", "hard")] == ["easy", "easy", "hard"]
 
 
 def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplication, tmp_path: Path) -> None:
@@ -337,11 +353,11 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
     swarms._ask_others.click()
     assert (type(sent[-1]), swarms._views.currentIndex()) == (commands.WriteInvite, INVITE)
     tell(window, InviteWritten(charter=THERE, link="waggle://join?other"))
-    assert swarms._invitation.link == ""
+    assert swarms._invite_view._link == ""
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
-    swarms._invitation._copy.click()
+    swarms._invite_view._copy.click()
     assert qapp.clipboard().text() == LINK
-    swarms.save_invite(tmp_path / "invite.waggle")
+    swarms._invite_view.save(tmp_path / "invite.waggle")
     assert (tmp_path / "invite.waggle").read_text() == f"{LINK}\n"
     assert os.name == "nt" or not (tmp_path / "invite.waggle").stat().st_mode & 0o077, "it may hold the key of a private swarm"
     window.redraw()
@@ -351,7 +367,7 @@ def test_an_invite_is_shown_for_the_swarm_of_now_only(page: Page, qapp: QApplica
 def test_an_invite_that_is_too_long_for_a_code_is_shown_copied_and_saved_as_a_link(page: Page, qapp: QApplication) -> None:
     window, swarms, _ = page
     swarms._ask_others.click()
-    invitation, long = swarms._invitation, LINK + "9" * (4096 - len(LINK))
+    invitation, long = swarms._invite_view, LINK + "9" * (4096 - len(LINK))
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
     assert (invitation._code.isVisible(), invitation._how.text()[:28]) == (True, "The other person scans this,")
     tell(window, InviteWritten(charter=HERE, link=long, reach="It works from anywhere."))
@@ -371,28 +387,28 @@ def test_an_invite_is_written_anew_once_others_can_reach_this_computer_in_anothe
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works on your network only."))
     reached = events.ReachChanged(reach="connected", peers=1, address="/ip4/192.0.2.9/tcp/4001", way="direct")
 
-    def asked() -> int:
+    def invites_asked_for() -> int:
         return sum(isinstance(command, commands.WriteInvite) for command in sent)
 
-    assert asked() == 1
+    assert invites_asked_for() == 1
     tell(window, reached)
-    assert (asked(), swarms._waiting) == (2, "invite")
+    assert (invites_asked_for(), bool(swarms._invite_view._awaited)) == (2, True)
     tell(window, InviteWritten(charter=HERE, link=f"{LINK}9", reach="It works from anywhere."), reached)
-    assert (asked(), swarms._invitation.link) == (2, f"{LINK}9")
+    assert (invites_asked_for(), swarms._invite_view._link) == (2, f"{LINK}9")
     tell(window, StartedAgain(reason="Memory is short."), ready(charter=HERE, swarm="First light", round=700))
-    assert asked() == 2, "nobody can be asked before the engine is ready"
+    assert invites_asked_for() == 2, "nobody can be asked before the engine is ready"
     tell(window, events.PhaseChanged(phase="contributing", round=700))
-    assert asked() == 3
+    assert invites_asked_for() == 3
     swarms.show_list()
     tell(window, reached)
-    assert asked() == 3
+    assert invites_asked_for() == 3
 
 
 def test_what_was_copied_is_said_for_a_moment_and_not_of_another_link(page: Page, qapp: QApplication) -> None:
     window, swarms, _ = page
     swarms._ask_others.click()
     tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
-    button = swarms._invitation._copy
+    button = swarms._invite_view._copy
     button.click()
     assert (qapp.clipboard().text(), button.text(), button._end.isActive()) == (LINK, "Copied", True)
     button._end.timeout.emit()
@@ -435,10 +451,11 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     window, swarms, _ = page
     window.show_invite(LINK)
     tell(window, InviteRead(swarm=replace(OTHER, name="<b>\u202eevil</b>", known=False), answered=True))
-    (sheet,) = swarms.findChildren(Sheet)
+    (sheet,) = swarms.findChildren(SwarmPreview)
     assert sheet.join.text() == "Join <b>\ufffdevil</b>"
-    sheet = Sheet(
-        window.swarms.look, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
+    theme = window.pages.of(SwarmsPage).theme
+    sheet = SwarmPreview(
+        theme, replace(OTHER, name="Q&A club", known=False), about="", leaving="", round_=1, why_not=""
     )  # fmt: skip
     assert sheet.join.text() == "Join Q&&A club", "which Qt shows as one sign"
     assert sheet.join.shortcut().isEmpty(), "a stranger's name is no key"
@@ -446,19 +463,19 @@ def test_words_of_a_stranger_stay_words(page: Page) -> None:
     assert trains_on(replace(OTHER, specialties=(SpecialtyShown(title="a\nb"),))) == "a b"
 
 
-@pytest.mark.parametrize("asked", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
-def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, asked: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("url", [QUrl(LINK), QUrl.fromLocalFile("/somewhere/invite.waggle")])
+def test_what_the_system_asks_to_open_is_passed_on(qapp: Application, url: QUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
     monkeypatch.setattr(qapp, "open_invite", called.append)
-    QApplication.sendEvent(qapp, QFileOpenEvent(asked))
-    assert called == [LINK if asked.scheme() == "waggle" else "/somewhere/invite.waggle"]
+    QApplication.sendEvent(qapp, QFileOpenEvent(url))
+    assert called == [LINK if url.scheme() == "waggle" else "/somewhere/invite.waggle"]
 
 
 def test_a_code_has_whole_modules_and_three_corners() -> None:
-    made = qr_code.modules(LINK)
-    corner = tuple(line[:7] for line in made[:7])
-    assert len(made) == len(made[0])
-    assert corner == tuple(line[-7:][::-1] for line in made[:7])
+    code = qr_code.modules(LINK)
+    corner = tuple(line[:7] for line in code[:7])
+    assert len(code) == len(code[0])
+    assert corner == tuple(line[-7:][::-1] for line in code[:7])
     assert qr_code.modules("") == ()
 
 
@@ -468,26 +485,26 @@ HALF = ModelShown(kind="hub", name="Qwen/Half", bytes=400_000_000, finished=Fals
 
 
 @pytest.fixture
-def models(page: Page) -> tuple[Window, ModelsView, list[AnyCommand]]:
+def models(page: Page) -> tuple[MainWindow, ModelsView, list[AnyCommand]]:
     window, swarms, sent = page
     swarms._which.choose(1)
     tell(window, ModelsTold(models=(STARTER, QWEN, HALF), cache="/cache", free=50_000_000_000))
     return window, swarms._models, sent
 
 
-Models = tuple[Window, ModelsView, list[AnyCommand]]
+Models = tuple[MainWindow, ModelsView, list[AnyCommand]]
 
 
 def test_models_are_listed_with_what_they_take_and_what_they_learned(models: Models) -> None:
     _, view, sent = models
     assert isinstance(sent[-1], commands.ListModels)
-    assert about(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
-    assert "the download goes on" in about(HALF)
+    assert model_summary(STARTER) == "Comes with Waggle, 3.3 MB; 613 rounds trained here"
+    assert "the download goes on" in model_summary(HALF)
     assert view._storage.words() == "Models of the hub take 1.4 GB; 50.0 GB are free"
 
 
 def test_a_card_of_a_model_stays_while_it_is_trained(models: Models) -> None:
-    """Whoever is about to press its button, or stands on it with the keyboard, does so whatever is told meanwhile."""
+    """Events do not take a card away from a person who is about to press its button or has focused it."""
     window, view, _ = models
     train = button_of(view, "Train this one")
     train.setFocus()
@@ -514,28 +531,28 @@ def test_an_export_is_offered_once_something_is_saved(models: Models) -> None:
     fresh = ModelsTold(models=(replace(STARTER, rounds=0),), cache="/cache", free=50_000_000_000)
     tell(window, fresh)
     assert not button_of(view, "Export what was learned").isEnabled()
-    asked = len(sent)
+    sent_before = len(sent)
     tell(window, events.CheckpointSaved(round=8, bytes=1), events.TrafficMeasured(up=1.0, down=1.0))
     window.redraw()
-    assert [type(command) for command in sent[asked:]] == [commands.ListModels]
+    assert [type(command) for command in sent[sent_before:]] == [commands.ListModels]
     tell(window, replace(fresh, models=(STARTER,)))
     assert button_of(view, "Export what was learned").isEnabled()
-    window.swarms._which.choose(0)
+    window.pages.of(SwarmsPage)._which.choose(0)
     tell(window, events.CheckpointSaved(round=9, bytes=1))
-    assert len(sent) == asked + 1, "while it is not seen nothing is asked"
-    window.swarms._which.choose(1)
-    assert [type(command) for command in sent[asked + 1 :]] == [commands.ListModels]
+    assert len(sent) == sent_before + 1, "while it is not seen nothing is asked"
+    window.pages.of(SwarmsPage)._which.choose(1)
+    assert [type(command) for command in sent[sent_before + 1 :]] == [commands.ListModels]
 
 
 def button_of(view: ModelsView, words: str) -> QPushButton:
     cards = (view._cards.itemAt(place).widget() for place in range(view._cards.count()))
-    return next(button for made in cards for button in buttons(made) if button.text() == words)  # type: ignore[arg-type]
+    return next(button for card in cards for button in buttons(card) if button.text() == words)  # type: ignore[arg-type]
 
 
 def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> None:
     window, view, sent = models
     cards = view.findChildren(ModelCard)
-    next(made for made in cards if not made.isHidden() and "Qwen/Tiny" in buttons(made)[0].accessibleName()).chosen.emit(QWEN)
+    next(card for card in cards if not card.isHidden() and "Qwen/Tiny" in buttons(card)[0].accessibleName()).chosen.emit(QWEN)
     assert sent[-1] == commands.ChooseModel(id=sent[-1].id, name="Qwen/Tiny")
     view._name.setText(" Qwen/Other ")
     view._use.click()
@@ -549,13 +566,13 @@ def test_another_model_is_chosen_by_its_card_or_by_its_name(models: Models) -> N
     assert window.status._notice._content[0] == "no name is not the name of a model."
 
 
-def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(look: Look) -> None:
-    made = ModelCard(look, replace(QWEN, fit="?"))
-    made.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
-    assert made._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
-    assert made._fit.toolTip() == "Weights are many. More."
-    made.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "")
-    assert (made._fit.text(), made._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
+def test_how_a_model_is_trained_is_in_the_tooltip_of_how_well_it_fits(theme: Theme) -> None:
+    card = ModelCard(theme, replace(QWEN, fit="?"))
+    card.show_model(replace(QWEN, fit="Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory. Weights are many. More."), "")
+    assert card._fit.text() == "Fits: about 40 answers an hour, 3.1 of 8.0 GB of memory."
+    assert card._fit.toolTip() == "Weights are many. More."
+    card.show_model(replace(QWEN, fit="This model does not fit: it needs 300.5 GB at the least."), "")
+    assert (card._fit.text(), card._fit.toolTip()) == ("This model does not fit: it needs 300.5 GB at the least.", "")
 
 
 def test_a_model_is_removed_at_a_second_press_only_and_while_there_is_an_engine(models: Models, qtbot: QtBot) -> None:
@@ -609,7 +626,7 @@ TRIED = QuestionAnswered(
     specialty="simple_fractions", number=7, mine=WRONG,
     answers=(Answered(rounds=0, completion=WRONG), Answered(rounds=64, completion=GOOD), Answered(rounds=600, completion=GOOD)),
 )  # fmt: skip
-Trying = tuple[Window, AskView, list[AnyCommand]]
+Trying = tuple[MainWindow, QuestionView, list[AnyCommand]]
 
 
 @pytest.fixture
@@ -650,9 +667,9 @@ def test_blind_hides_whose_answer_it_is_and_how_it_was_judged(trying: Trying, qa
     tell(window, TRIED)
     assert names(view) == ["Answer A", "Answer B", "Answer C", "You"]
     assert not any(chip.isVisible() for row in rows(view) for chip in row.findChildren(Chip))
-    guesses = [one for row in rows(view) for one in row.findChildren(QPushButton) if one.isVisible()]
+    guesses = [button for row in rows(view) for button in row.findChildren(QPushButton) if button.isVisible()]
     assert len(guesses) == 3, "one's own answer is nobody's secret"
-    order = [row.findChild(SpanText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
+    order = [row.findChild(HighlightedText).accessibleName() for row in rows(view)]  # type: ignore[union-attr]
     guesses[next(place for place, words in enumerate(order) if "9" in words)].click()  # that of before, the only wrong one
     qapp.processEvents()
     assert names(view)[0] == "Before any training", "after a guess all is told"
@@ -676,8 +693,8 @@ def test_answers_are_copied_as_they_are_seen_and_a_hidden_judgement_is_not(tryin
     view._blind.setChecked(True)
     assert view._copy.text() == "Copy", "it would copy something else now"
     view._copy.click()
-    seen = qapp.clipboard().text()
-    assert [part.split("\n")[0] for part in seen.split("\n\n")] == ["Simplify 36/84.", "Answer A", "Answer B", "You"]
+    copied = qapp.clipboard().text()
+    assert [part.split("\n")[0] for part in copied.split("\n\n")] == ["Simplify 36/84.", "Answer A", "Answer B", "You"]
 
 
 def test_what_would_have_been_right_is_shown_once_nothing_is_to_be_guessed(trying: Trying) -> None:
@@ -695,9 +712,9 @@ def test_another_question_hides_the_answers_of_the_last(trying: Trying) -> None:
     window, view, sent = trying
     tell(window, TRIED)
     view._next.click()
-    asked = sent[-1]
-    assert isinstance(asked, commands.PoseQuestion)
-    tell(window, replace(POSED, number=asked.number))
+    command = sent[-1]
+    assert isinstance(command, commands.PoseQuestion)
+    tell(window, replace(POSED, number=command.number))
     assert not view._answers.isVisible()
 
 
@@ -722,15 +739,15 @@ def posed(sent: list[AnyCommand]) -> list[AnyCommand]:
     return [command for command in sent if isinstance(command, commands.PoseQuestion)]
 
 
-def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, look: Look, qtbot: QtBot) -> None:
+def test_a_window_made_anew_shows_the_question_that_stands_and_asks_that_one(trying: Trying, theme: Theme, qtbot: QtBot) -> None:
     window, _, _ = trying
     other = replace(POSED, specialty="binary_matrix", number=99)
-    made, sent = AskView(look), list[AnyCommand]()
-    qtbot.addWidget(made)
-    made.commanded.connect(sent.append)
-    made.show_state(replace(window._current.state, posed=other))
-    assert made._question.text() == "Simplify 36/84.\n<b>\ufffd"
-    made._go.click()
+    view, sent = QuestionView(theme), list[AnyCommand]()
+    qtbot.addWidget(view)
+    view.commanded.connect(sent.append)
+    view.show_state(replace(window._current.state, posed=other))
+    assert view._question.text() == "Simplify 36/84.\n<b>\ufffd"
+    view._go.click()
     assert sent == [commands.AskModel(id=sent[0].id, specialty="binary_matrix", number=99)]
 
 
@@ -776,10 +793,10 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     window, view, sent = trying
     tell(window, CONNECTED)
     tell(window, sharing("yes"))
-    asked = sent[-1]
-    assert isinstance(asked, commands.PoseQuestion)
-    assert asked.to_share
-    posed = replace(POSED, number=asked.number, epoch=2_983_333)
+    command = sent[-1]
+    assert isinstance(command, commands.PoseQuestion)
+    assert command.to_share
+    posed = replace(POSED, number=command.number, epoch=2_983_333)
     tell(window, posed)
     assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", False)
     view._mine.setText("3/7")
@@ -787,7 +804,7 @@ def test_whoever_shares_gets_a_question_that_others_take_and_is_told_so_before_a
     answered = sent[-1]
     assert isinstance(answered, commands.AskModel)
     assert (answered.mine, answered.epoch) == ("3/7", posed.epoch)
-    tell(window, replace(TRIED, number=asked.number, mine=GOOD, shared=True))
+    tell(window, replace(TRIED, number=command.number, mine=GOOD, shared=True))
     assert view._outcome.text().startswith("Your answer goes to the swarm, marked human.")
     tell(window, sharing("no"))
     assert (sent[-1], view._answers.isHidden()) == (answered, False), "what is read stays"
@@ -801,9 +818,9 @@ def test_what_was_typed_stays_when_it_is_to_be_shared_no_more_and_is_judged_with
     tell(window, CONNECTED, sharing("yes"))
     tell(window, replace(POSED, number=sent[-1].number, epoch=2_983_333))  # type: ignore[union-attr]
     view._mine.setText("3/7")
-    asked = len(sent)
+    sent_before = len(sent)
     tell(window, sharing("no"))
-    assert (view._mine.text(), sent[asked:]) == ("3/7", [])
+    assert (view._mine.text(), sent[sent_before:]) == ("3/7", [])
     assert (view._title.words(), view._sharing.isHidden()) == ("A question for the swarm", True)
     assert view._mine.placeholderText().endswith("it stays here")
     view._go.click()
@@ -822,7 +839,7 @@ def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_share
 
 
 @pytest.mark.parametrize(
-    ("state", "shared", "asked"),
+    ("state", "shared", "may_ask"),
     [
         (State(tried=TRIED), False, False),
         (State(tried=TRIED, settings=Settings()), False, True),
@@ -832,27 +849,27 @@ def test_an_answer_to_a_question_that_no_model_trains_on_is_not_said_to_be_share
         (State(tried=TRIED, reach="solo", settings=Settings(swarm=SwarmSettings(my_answers="yes"))), False, False),
     ],
 )
-def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, asked: bool) -> None:
-    assert (shares(state), may_be_asked(state)) == (shared, asked)
+def test_nothing_is_shared_without_a_yes_and_nobody_is_asked_where_nobody_is(state: State, shared: bool, may_ask: bool) -> None:
+    assert (shares_answers(state), should_offer_sharing(state)) == (shared, may_ask)
 
 
 def test_an_answer_that_did_not_travel_is_said() -> None:
-    assert outcome(TRIED, 0) == outcome(replace(TRIED, mine=None), 5) == ""
-    assert "was not shared" in outcome(TRIED, 5)
+    assert own_answer_outcome(TRIED, 0) == own_answer_outcome(replace(TRIED, mine=None), 5) == ""
+    assert "was not shared" in own_answer_outcome(TRIED, 5)
 
 
-def rows(view: AskView) -> list[AnswerRow]:
+def rows(view: QuestionView) -> list[AnswerRow]:
     return [row for row in view.findChildren(AnswerRow) if not row.isHidden()]
 
 
-def names(view: AskView) -> list[str]:
-    return [row.findChild(Line).words() for row in rows(view)]  # type: ignore[union-attr]
+def names(view: QuestionView) -> list[str]:
+    return [row.findChild(ElidedLabel).words() for row in rows(view)]  # type: ignore[union-attr]
 
 
 def test_whoever_looks_at_the_peers_can_invite_one(page: Page) -> None:
     window, swarms, sent = page
     window.show_page("peers")
-    window.peers._invite.click()
+    window.pages.of(PeersPage)._invite.click()
     assert window.page == "swarms"
     assert swarms._views.currentIndex() == INVITE
     assert isinstance(sent[-1], commands.WriteInvite)
@@ -863,7 +880,7 @@ def test_an_invitation_stands_below_the_tab_of_swarms(page: Page) -> None:
     for other in (1, 2, 3):
         swarms._which.choose(other)
         window.show_page("peers")
-        window.peers._invite.click()
+        window.pages.of(PeersPage)._invite.click()
         assert [part.isChecked() for part in swarms._which.parts()] == [True, False, False, False]  # type: ignore[attr-defined]
         assert swarms._join.isVisible()
         assert swarms._line.words().startswith("You take part in")
@@ -886,55 +903,55 @@ def test_a_link_that_was_left_is_not_asked_about_once_the_engine_is_there(page: 
     window.show_invite(LINK)
     window.unheard(sent[-1])
     swarms.show_list()
-    asked = len(sent)
+    sent_before = len(sent)
     tell(window, events.Preparing(part="Starting the answer checker", done=0, parts=4, seq=7))
-    assert not any(isinstance(command, commands.ReadInvite) for command in sent[asked:])
+    assert not any(isinstance(command, commands.ReadInvite) for command in sent[sent_before:])
 
 
 def test_a_swarm_that_others_can_name_again_is_forgotten_at_a_press(page: Page) -> None:
     _, swarms, sent = page
-    swarms.findChildren(SureLink)[-1].click()
+    swarms.findChildren(ConfirmLink)[-1].click()
     assert sent[-1] == commands.ForgetSwarm(id=sent[-1].id, charter=THERE)
 
 
 @pytest.mark.parametrize(
-    ("kind", "asked"), [({"private": True}, "Forget its key for good"), ({"created": True}, "Forget it for good")]
+    ("kind", "question"), [({"private": True}, "Forget its key for good"), ({"created": True}, "Forget it for good")]
 )
-def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], asked: str) -> None:
+def test_the_only_way_back_is_not_forgotten_at_one_press(page: Page, qtbot: QtBot, kind: dict[str, bool], question: str) -> None:
     window, swarms, sent = page
     tell(window, SwarmsTold(swarms=(FIRST, replace(OTHER, **kind)), offers=OFFERS))
     window.activateWindow()
     screenshot_when_still(window)
-    (forget,) = (one for one in swarms.findChildren(SureLink) if one.isVisible())
+    (forget,) = (link for link in swarms.findChildren(ConfirmLink) if link.isVisible())
     known = len(sent)
 
-    def shown() -> tuple[str, bool]:
-        said = [label.text() for label in swarms.findChildren(QLabel) if label.isVisible()]
-        return forget.text(), "Without an invite to it you can never come back." in said
+    def forget_state() -> tuple[str, bool]:
+        labels = [label.text() for label in swarms.findChildren(QLabel) if label.isVisible()]
+        return forget.text(), "Without an invite to it you can never come back." in labels
 
     qtbot.mouseClick(forget, Qt.MouseButton.LeftButton)
     press_again(qtbot, forget)
-    assert (shown(), sent[known:]) == ((asked, True), [])
-    assert forget.accessibleName() == f"{asked}: Two laptops"
+    assert (forget_state(), sent[known:]) == ((question, True), [])
+    assert forget.accessibleName() == f"{question}: Two laptops"
     swarms._join.setFocus()
-    assert shown() == ("Forget", False)
+    assert forget_state() == ("Forget", False)
     forget.click()
     window.show_page("home")
     window.show_page("swarms")
-    assert (shown(), sent[known:]) == (("Forget", False), [])
+    assert (forget_state(), sent[known:]) == (("Forget", False), [])
     forget.click()
     forget.click()
     assert sent[known:] == [commands.ForgetSwarm(id=sent[-1].id, charter=THERE)]
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 640)])
-def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, size: tuple[int, int]) -> None:
+def test_the_actions_stand_beside_the_title_in_german_too(window_told: TellWindow, size: tuple[int, int]) -> None:
     translator.use("de")
     try:
         window = window_told(BEGUN, *size)
         window.show_page("swarms")
         screenshot_when_still(window)
-        (top,) = window.swarms.findChildren(Top)
+        (top,) = window.pages.of(SwarmsPage).findChildren(TitleRow)
         assert top._actions.geometry().top() < top._title.geometry().bottom()
         assert all(button.width() >= button.sizeHint().width() for button in top.findChildren(Button))
     finally:
@@ -944,21 +961,21 @@ def test_the_actions_stand_beside_the_title_in_german_too(window_told: Told, siz
 @pytest.mark.parametrize("text_percent", [100, 200])
 @pytest.mark.parametrize("spoken", ["en", "de"])
 def test_the_tabs_stay_where_they_are_whatever_can_be_done_in_a_view(
-    look: Look, window_told: Told, spoken: translator.Language, text_percent: int
+    theme: Theme, window_told: TellWindow, spoken: translator.Language, text_percent: int
 ) -> None:
     translator.use(spoken)
-    look.set_text(text_percent)
+    theme.set_text(text_percent)
     window = window_told(BEGUN)
     window.show_page("swarms")
-    swarms = window.swarms
+    swarms = window.pages.of(SwarmsPage)
     for size in ((1280, 800), (1024, 640), (900, 600)):
         window.resize(*size)
-        found = set()
+        positions = set()
         for show in (swarms.show_list, swarms.show_join, swarms.show_models, swarms.show_trying, swarms.show_race):
             show()
             screenshot_when_still(window)
-            found.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
-        assert len(found) == 1, size
+            positions.add(swarms._which.mapTo(swarms, QPoint()).toTuple())
+        assert len(positions) == 1, size
 
 
 def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -> None:
@@ -967,32 +984,32 @@ def test_how_far_an_invite_reaches_is_read_in_the_windows_language(page: Page) -
     translator.use("de")
     try:
         tell(window, InviteWritten(charter=HERE, link=LINK, reach="It works from anywhere."))
-        assert swarms._invitation._reach.text().startswith("Der Link funktioniert von überall.")
+        assert swarms._invite_view._reach.text().startswith("Der Link funktioniert von überall.")
     finally:
         translator.use("en")
 
 
-def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(look: Look, qtbot: QtBot, tmp_path: Path,
+def test_files_of_a_person_are_looked_for_where_a_person_keeps_them(theme: Theme, qtbot: QtBot, tmp_path: Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setenv("HOME", str(tmp_path / "anna"))
     (tmp_path / "anna").mkdir()
     (tmp_path / "program").mkdir()
     monkeypatch.chdir(tmp_path / "program")
-    above = Button(look, "")
+    above = Button(theme, "")
     qtbot.addWidget(above)
     QFileDialog(above).setDirectory(str(tmp_path / "program"))  # as at first: Qt remembers where a dialog was last
     dialog = file_dialog(above, "Save", list[str]().append, saves="invite.waggle")
     assert dialog.directory().path() == str(tmp_path / "anna")
 
 
-def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: Told) -> None:
+def test_of_an_engine_elsewhere_nothing_is_chosen_by_paths_of_this_computer(window_told: TellWindow) -> None:
     window = window_told([ready(at=1.0)])  # without a home
     window.show_page("swarms")
-    window.swarms._which.choose(1)
+    window.pages.of(SwarmsPage)._which.choose(1)
     window.show_page("you")
-    window.you._open("backup")
-    assert not window.you._identity._choose.isVisible()
-    assert window.you._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
-    window.swarms._models._export_wanted()
-    assert "waggle export" in window.swarms._models._message.text()
+    window.pages.of(YouPage)._open("backup")
+    assert not window.pages.of(YouPage)._identity._choose.isVisible()
+    assert window.pages.of(YouPage)._identity._path.placeholderText() == "Its whole path on the computer that the engine runs on"
+    window.pages.of(SwarmsPage)._models._export_wanted()
+    assert "waggle export" in window.pages.of(SwarmsPage)._models._message.text()
     assert window.findChildren(QFileDialog) == []

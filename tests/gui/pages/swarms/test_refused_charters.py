@@ -1,4 +1,4 @@
-"""Why a charter is refused is told in German too, whatever a stranger wrote into it, and at once."""
+"""Reasons why a charter is refused are translated, at once and whatever a stranger wrote into the charter."""
 
 import time
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QApplication
 from waggle.core.errors import CharterError
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr_sentence
+from waggle.tasks import audit_results
 from waggle.tasks import charter as charters
+from waggle.tasks.audit_results import AuditFinding
 from waggle.tasks.charter import Specialty
-from waggle.tasks.specialties import audit_results
-from waggle.tasks.specialties.audit_results import Finding
-from waggle_lab.security.audit import TRIED
+from waggle_lab.security.audit import REASON_OF_EVENT
 
-REASONS = {reason for found in audit_results.shipped().findings.values() for reason in found.reasons}
+REASONS = {reason for finding in audit_results.shipped().findings.values() for reason in finding.reasons}
 SECONDS = 1.0  # of the processor: many times what any sentence takes
 HOSTILE = " sets ".join("a" * 107) + " of ".join("a" * 161) + " to ".join("a" * 161)  # where each part of a pattern may end
 
@@ -46,7 +46,7 @@ def test_what_a_stranger_wrote_into_a_charter_is_quoted_in_short() -> None:
     assert tr_sentence(refused.value.title).startswith("Diese Charta lässt sich nicht lesen: ")
 
 
-@pytest.mark.parametrize("reason", sorted(REASONS | set(TRIED.values())))
+@pytest.mark.parametrize("reason", sorted(REASONS | set(REASON_OF_EVENT.values())))
 def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
     assert tr_sentence(reason) != reason
     assert not {"they", "its", "it", "seconds"} & set(tr_sentence(reason).replace("(", " ").split())
@@ -54,7 +54,7 @@ def test_why_a_dataset_may_not_be_named_is_german(reason: str) -> None:
 
 
 def test_that_a_scorer_is_too_slow_for_a_charter_is_german() -> None:
-    quick = Finding(dataset="quick", listed=True, longest=2_000)
+    quick = AuditFinding(dataset="quick", listed=True, longest=2_000)
     reason = replace(audit_results.shipped(), findings={"quick": quick}).refusal("quick", 20_000)
     assert tr_sentence(reason) == "sein Prüfer ist nur bis 2\u202f000 Zeichen schnell, und diese Charta erlaubt 20\u202f000"
 

@@ -1,4 +1,4 @@
-"""The first start: four steps with clicks and keys, each can be skipped, safe defaults, never asked again."""
+"""The first start: four steps by mouse and keyboard, each can be skipped, safe defaults, shown once only."""
 
 import os
 import sys
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import shiboken6
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 import waggle
 from gui.application.test_controller import visible_actions
+from gui.pages.swarms.test_page import is_previewing
 from waggle.core import settings
 from waggle.core.errors import SwarmError
 from waggle.core.paths import Home
@@ -25,13 +25,13 @@ from waggle.gui.application.main_window import SMALLEST
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.engine_client.engine_process import EngineProcess
 from waggle.gui.i18n import translator
-from waggle.gui.pages.swarms.page import SHEET
-from waggle.gui.pages.welcome.page import STEPS, SWARM, Welcome
+from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.pages.welcome.page import STEPS, SWARM, WelcomePage
 from waggle.gui.state.settings_store import SettingsStore
 from waggle.gui.state.store import StateStore
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.network.messages import invite
 from waggle.protocol.commands import AnyCommand, ChooseSwarm, ReadInvite
 from waggle.tasks.charter import first_swarm
@@ -41,12 +41,12 @@ pytestmark = pytest.mark.qt_log_ignore("systemTrayWindowChanged", "does not supp
 
 
 @pytest.fixture
-def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Controller]:
-    """A shell at its very first start, with an engine that answers."""
+def started(theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> Iterator[Controller]:
+    """A controller at its first start, with an engine that answers."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(waggle.__file__).parents[1]}:{FAKE.parents[1]}")
     home = Home(tmp_path)
     engine = EngineProcess([sys.executable, str(FAKE), "well"], farewell=2.0)
-    shell = Controller(look, StateStore(), engine, SettingsStore(home.settings), home)
+    shell = Controller(theme, StateStore(), engine, SettingsStore(home.settings), home)
     shell.begin(None, first=True)
     yield shell
     with qtbot.waitSignal(shell.finished, timeout=20_000):
@@ -56,14 +56,14 @@ def started(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: 
     shiboken6.delete(window)
 
 
-def welcome_of(shell: Controller) -> Welcome:
-    found = shell.window.findChild(Welcome)
-    assert isinstance(found, Welcome)
-    return found
+def welcome_of(shell: Controller) -> WelcomePage:
+    welcome = shell.window.findChild(WelcomePage)
+    assert isinstance(welcome, WelcomePage)
+    return welcome
 
 
-def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(look: Look, qtbot: QtBot) -> None:
-    welcome = Welcome(look)
+def test_the_first_choice_names_the_swarm_and_says_that_nobody_is_there(theme: Theme, qtbot: QtBot) -> None:
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     first = welcome._choices[0]._button
     assert first.text() == f"{first_swarm().name}, the swarm that comes with Waggle"
@@ -114,7 +114,7 @@ def test_skipping_takes_the_safe_defaults(started: Controller, qtbot: QtBot, tmp
     qtbot.waitUntil(lambda: started._current.state.phase == "contributing", timeout=20_000)
     chosen = settings.read(tmp_path / "settings.toml")
     assert chosen.window.welcomed
-    assert chosen.when == settings.When()
+    assert chosen.when == settings.ScheduleSettings()
 
 
 def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(started: Controller, qtbot: QtBot) -> None:
@@ -126,44 +126,44 @@ def test_the_tray_says_what_is_waited_for_until_the_questions_are_answered(start
 
 
 def test_an_invite_is_looked_at_not_joined(started: Controller, qtbot: QtBot) -> None:
-    welcome, asked = welcome_of(started), list[AnyCommand]()
-    started.window.commanded.connect(asked.append)
+    welcome, commands = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(commands.append)
     welcome._choose(2)
     welcome._link.setText(" waggle://join?charter=ab ")
     for _ in STEPS:
         welcome._next.click()
     assert started.window.page == "swarms"
-    assert started.window.swarms._link.text() == "waggle://join?charter=ab"
-    qtbot.waitUntil(lambda: started.window.swarms._views.currentIndex() == SHEET, timeout=20_000)
-    assert not any(isinstance(command, ChooseSwarm) for command in asked)
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == "waggle://join?charter=ab"
+    qtbot.waitUntil(lambda: is_previewing(started.window.pages.of(SwarmsPage)), timeout=20_000)
+    assert not any(isinstance(command, ChooseSwarm) for command in commands)
 
 
 def test_what_is_pasted_around_an_invite_is_left(started: Controller, qtbot: QtBot) -> None:
     pasted, asked_for = "Join us: waggle://join?charter=ab. Yours, Anna", ["waggle://join?charter=ab"]
-    welcome, asked = welcome_of(started), list[AnyCommand]()
-    started.window.commanded.connect(asked.append)
+    welcome, commands = welcome_of(started), list[AnyCommand]()
+    started.window.commanded.connect(commands.append)
     welcome._choose(2)
     welcome._link.setText(pasted)
     for _ in STEPS:
         welcome._next.click()
-    assert started.window.swarms._link.text() == pasted
-    qtbot.waitUntil(lambda: [one.link for one in asked if isinstance(one, ReadInvite)] == asked_for, timeout=20_000)
+    assert started.window.pages.of(SwarmsPage).join_view._link.text() == pasted
+    qtbot.waitUntil(
+        lambda: [command.link for command in commands if isinstance(command, ReadInvite)] == asked_for, timeout=20_000
+    )
 
 
-def test_whoever_listens_hears_which_step_this_is(look: Look, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
-    welcome = Welcome(look)
+def test_whoever_listens_hears_which_step_this_is(theme: Theme, qtbot: QtBot, announcements: list[str]) -> None:
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
-    monkeypatch.setattr(QAccessible, "isActive", lambda: True)  # no screen reader can be had in a test
-    monkeypatch.setattr(QAccessible, "updateAccessibility", lambda event: heard.append(event.message()))
+    announcements.clear()
     welcome._next.click()
     welcome._back.click()
-    assert heard == ["Step 2 of 4: This computer", "Step 1 of 4: What it does"]
+    assert announcements == ["Step 2 of 4: This computer", "Step 1 of 4: What it does"]
 
 
 @pytest.mark.parametrize("pasted", ["tomorrow", "waggle:hello", "https://example.org/?waggle://join"])
-def test_what_is_no_invite_is_refused_where_it_is_pasted(look: Look, qtbot: QtBot, pasted: str) -> None:
-    welcome = Welcome(look)
+def test_what_is_no_invite_is_refused_where_it_is_pasted(theme: Theme, qtbot: QtBot, pasted: str) -> None:
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     welcome._go(SWARM)
     welcome._choose(2)
@@ -180,8 +180,8 @@ def test_what_is_no_invite_is_refused_where_it_is_pasted(look: Look, qtbot: QtBo
     assert welcome._pages.currentIndex() == SWARM + 1
 
 
-def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(look: Look, qtbot: QtBot) -> None:
-    welcome, done = Welcome(look), list[object]()
+def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(theme: Theme, qtbot: QtBot) -> None:
+    welcome, done = WelcomePage(theme), list[object]()
     qtbot.addWidget(welcome)
     welcome.done.connect(done.append)
     for _ in range(2):
@@ -198,8 +198,8 @@ def test_who_was_invited_goes_on_with_a_link_and_reads_what_happens_until_then(l
     assert (welcome._next.isEnabled(), welcome._hint.text()) == (True, "")
 
 
-def test_enter_goes_on_from_the_link_by_one_step_however_long_it_is_held(look: Look, qtbot: QtBot) -> None:
-    welcome = Welcome(look)
+def test_enter_goes_on_from_the_link_by_one_step_however_long_it_is_held(theme: Theme, qtbot: QtBot) -> None:
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     welcome.show()
     for _ in range(2):
@@ -220,11 +220,11 @@ def labels(widget: QWidget) -> list[str]:
 @pytest.mark.parametrize("text_percent", [100, 200])
 @pytest.mark.parametrize("spoken", ["en", "de"])
 def test_no_words_are_cut_in_the_smallest_window(
-    look: Look, qtbot: QtBot, spoken: translator.Language, text_percent: int
+    theme: Theme, qtbot: QtBot, spoken: translator.Language, text_percent: int
 ) -> None:
     translator.use(spoken)
-    look.set_text(text_percent)
-    welcome = Welcome(look)
+    theme.set_text(text_percent)
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     welcome.resize(*SMALLEST)
     welcome.show()
@@ -233,7 +233,7 @@ def test_no_words_are_cut_in_the_smallest_window(
         welcome._go(step)
         screenshot_when_still(welcome)
         page = welcome._pages.currentWidget()
-        assert isinstance(page, Scrolled)
+        assert isinstance(page, ScrollArea)
         wrapped = [label for label in page.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
         assert [label.text() for label in wrapped if label.height() < label.heightForWidth(label.width())] == []
         assert text_percent > 100 or page.verticalScrollBar().maximum() == 0
@@ -248,26 +248,28 @@ def test_no_words_are_cut_in_the_smallest_window(
     ],
 )
 def test_where_one_pauses_has_the_name_that_the_system_gives_it_and_is_there(
-    look: Look, monkeypatch: pytest.MonkeyPatch, system: str, has_tray: bool, where: str
+    theme: Theme, monkeypatch: pytest.MonkeyPatch, system: str, has_tray: bool, where: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(system_tray, "available", lambda: has_tray)
-    words = labels(Welcome(look))
-    assert any(where in one for one in words)
-    assert any("goes on while the window is closed" in one for one in words) == has_tray, "else closing it ends all"
+    words = labels(WelcomePage(theme))
+    assert any(where in label for label in words)
+    assert any("goes on while the window is closed" in label for label in words) == has_tray, "else closing it ends all"
 
 
-def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(look: Look) -> None:
-    assert "Your files, and what you type unless you share your answers" in labels(Welcome(look))
+def test_what_one_types_is_not_said_to_stay_where_it_may_be_shared(theme: Theme) -> None:
+    assert "Your files, and what you type unless you share your answers" in labels(WelcomePage(theme))
 
 
 def test_closing_the_questions_ends_all_and_they_are_asked_again(
-    look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+    theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
-    """Also where there is a tray: nothing would go on in the background."""
+    """This holds with a tray, too: nothing would continue in the background."""
     monkeypatch.setattr(system_tray, "available", lambda: True)  # no test can have a system's tray come and go
     home = Home(tmp_path)
-    shell = Controller(look, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), SettingsStore(home.settings), home)
+    shell = Controller(
+        theme, StateStore(), EngineProcess([sys.executable, str(FAKE), "well"]), SettingsStore(home.settings), home
+    )
     shell.begin(None, first=True)
     with qtbot.waitSignal(shell.finished):
         shell.window.close()
@@ -289,8 +291,8 @@ def test_only_a_new_home_is_asked(tmp_path: Path) -> None:
     assert not needs_welcome(chosen, SettingsStore(chosen.settings), ())
 
 
-def test_everything_in_the_first_start_has_a_name(look: Look, qtbot: QtBot) -> None:
-    welcome = Welcome(look)
+def test_everything_in_the_first_start_has_a_name(theme: Theme, qtbot: QtBot) -> None:
+    welcome = WelcomePage(theme)
     qtbot.addWidget(welcome)
     focusable = [each for each in welcome.findChildren(QWidget) if each.focusPolicy() & Qt.FocusPolicy.TabFocus]
     assert [each for each in focusable if not each.accessibleName()] == []

@@ -23,7 +23,7 @@ from network.loopback import SOON, Ear, Start, answered, callbacks, fresh_identi
 from waggle.core import paths
 from waggle.core.errors import CharterError, SwarmError
 from waggle.core.peer_id import text_of
-from waggle.core.settings import Settings, Swarm
+from waggle.core.settings import Settings, SwarmSettings
 from waggle.engine.services import swarm_connection
 from waggle.network.exchange.collector import RolloutCollector
 from waggle.network.exchange.node_context import PeerAccounts
@@ -44,8 +44,8 @@ from waggle.network.transport.gateway.charter_download import fetch_charter
 from waggle.network.transport.gateway.network import GatewayNetwork
 from waggle.network.transport.gateway.transport import GatewayTransport
 from waggle.network.transport.interface import PeerAway
-from waggle.network.web.server import Web
-from waggle.network.web.statistics import Board
+from waggle.network.web.server import WebServer
+from waggle.network.web.statistics import SwarmStatistics
 from waggle.tasks import charter as charters
 from waggle.tasks.charter import Charter
 from waggle.tasks.questions import epoch_at
@@ -84,7 +84,7 @@ async def test_groups_travel_both_ways_through_a_gateway(
             assert any((messages.kind, messages.to) == ("groups", receiver.peer_id) for messages in sender.outbox.newest())
 
         home = paths.Home(tmp_path / "home").prepare()
-        chosen = Settings(swarm=Swarm(charter=charter.digest.hex(), gateways=(address,), light=True))
+        chosen = Settings(swarm=SwarmSettings(charter=charter.digest.hex(), gateways=(address,), light=True))
         assert await swarm_connection.charter_of(home, chosen) == charter
         with pytest.raises(CharterError):
             await fetch_charter(options(gateways=(address,)), bytes(32))
@@ -162,7 +162,7 @@ async def lending(
     }  # fmt: skip
     host = gateway.HostNode(**ways)
     record = gateway.GatewayServer(charter.digest, lender, Membership(charter, lender.peer_id, key), host, handshake_s)
-    web = Web(lambda: Board(charter).status(()), record.serve, charters.encode(charter))
+    web = WebServer(lambda: SwarmStatistics(charter).status(()), record.serve, charters.encode(charter))
     await web.start("127.0.0.1", 0)
     try:
         yield f"ws://127.0.0.1:{web.port}/gateway", record
@@ -334,7 +334,7 @@ async def test_what_a_client_leaves_waits_where_the_limit_that_the_person_set_is
         assert lent.uploaded(hashlib.sha256(b"mine").digest()) == b"mine"
 
 
-async def asked(connection: ClientConnection, question: gateway_frames.Request) -> bytes:
+async def blob_of(connection: ClientConnection, question: gateway_frames.Request) -> bytes:
     await connection.send(msgspec.msgpack.encode(question))
     async with asyncio.timeout(SOON):
         return msgspec.msgpack.decode(await connection.recv(), type=gateway_frames.Response).blob
@@ -372,10 +372,10 @@ async def test_a_client_leaves_others_their_part_of_what_a_peer_gives_and_all_cl
         def of(peer_id: bytes) -> gateway_frames.PullRequest:
             return gateway_frames.PullRequest(1, peer_id, hashlib.sha256(blob).digest())
 
-        assert [await asked(greedy, of(first)) for _ in range(2)] == [blob, b""]
-        assert await asked(modest, of(first)) == second
-        assert await asked(greedy, of(other)) == blob
-        assert [await asked(greedy, of(lender.peer_id)) for _ in range(2)] == [blob, blob], "what is ours we need not ask for"
+        assert [await blob_of(greedy, of(first)) for _ in range(2)] == [blob, b""]
+        assert await blob_of(modest, of(first)) == second
+        assert await blob_of(greedy, of(other)) == blob
+        assert [await blob_of(greedy, of(lender.peer_id)) for _ in range(2)] == [blob, blob], "what is ours we need not ask for"
 
 
 async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another(
@@ -394,7 +394,7 @@ async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another
     lender, origin = fresh_identity(tmp_path, "lender"), bytes(38)
     ask = gateway_frames.PullRequest(1, origin, hashlib.sha256(b"payload").digest())
     async with lending(charter, lender, pull=pull) as (address, lent), clients(address, tmp_path, 12) as here:
-        asking = asyncio.gather(*(asked(connection, ask) for _, connection in here))
+        asking = asyncio.gather(*(blob_of(connection, ask) for _, connection in here))
         async with asyncio.timeout(SOON):
             while pulling < gateway.ALL * gateway.PASSED_BURST / gateway.MAX_BLOB:
                 await asyncio.sleep(0.01)
@@ -403,7 +403,7 @@ async def test_many_clients_that_want_a_payload_at_once_get_it_one_after_another
         assert await asking == [b"payload"] * 12
 
 
-async def taken(*_: object) -> bool:
+async def accept(*_: object) -> bool:
     return True
 
 
@@ -426,9 +426,9 @@ async def test_one_address_range_that_comes_under_ever_new_names_has_no_more_of_
         async with connect(f"{address}?{range_}") as connection, asyncio.timeout(SOON):
             await introduce(connection, who)
             await connection.recv()
-            return await asked(connection, announcing(charter, who)) == gateway.DONE
+            return await blob_of(connection, announcing(charter, who)) == gateway.DONE
 
-    async with lending(charter, fresh_identity(tmp_path, "lender"), announce=taken) as (address, _):
+    async with lending(charter, fresh_identity(tmp_path, "lender"), announce=accept) as (address, _):
         assert [await announced(f"crowd {i}", "8.8.4.0/24") for i in range(4)] == [True, True, False, False]
         assert await announced("crowd 1", "8.8.4.0/24"), "once more, before it is over"
         assert await announced("elsewhere", "8.8.8.0/24")
@@ -444,8 +444,8 @@ async def test_a_client_announces_so_often_and_leaves_others_their_part_but_for_
     monkeypatch.setattr(gateway, "ANNOUNCES_BURST", 0.5)  # of all, 4
 
     lender = fresh_identity(tmp_path, "lender")
-    async with lending(charter, lender, announce=taken) as (address, _), clients(address, tmp_path, 6) as here:
-        done = [await asked(connection, announcing(charter, who)) for who, connection in [here[0], here[0], *here[1:]]]
+    async with lending(charter, lender, announce=accept) as (address, _), clients(address, tmp_path, 6) as here:
+        done = [await blob_of(connection, announcing(charter, who)) for who, connection in [here[0], here[0], *here[1:]]]
     assert done[:2] == [gateway.DONE, b""]
     assert done[2:] == [*[gateway.DONE] * received, *[b""] * (5 - received)]
 
@@ -568,14 +568,14 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
 class Counted(BandwidthLimiter):
     """Says what the directory was charged with, and what went out."""
 
-    came = left = 0
+    came = bytes_sent = 0
 
     def charge_directory(self, size: int) -> None:
         self.came += size
 
     def count_sent(self, receiver: bytes, size: int) -> None:
         super().count_sent(receiver, size)
-        self.left += size
+        self.bytes_sent += size
 
 
 async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_the_limit(
@@ -608,7 +608,7 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
                 for _ in range(2):  # what is there already is not sent again
                     assert len(await node.network.upload(sha256, blob)) == 2
             assert time.monotonic() - began >= 3 * len(blob) / traffic.limit, "the first goes at once"
-            assert traffic.left == 4 * len(blob)
+            assert traffic.bytes_sent == 4 * len(blob)
         finally:
             await node.close()
 
@@ -703,10 +703,10 @@ def test_a_gateway_that_goes_on_hiding_members_is_told_of_once(identity: Identit
     for _ in range(network.HIDES - 1):
         requests._compare({"one": many, "two": {}})
     requests._compare({"one": many, "two": many})  # it was only late
-    assert ear.heard == []
+    assert ear.news == []
     for _ in range(network.HIDES + 2):
         requests._compare({"one": many, "two": {b"\0": b""}})
-    assert ear.heard == [GatewayHidesPeers(address="two", listed=1, known=10)]
+    assert ear.news == [GatewayHidesPeers(address="two", listed=1, known=10)]
 
 
 RIGHT = [230.0, 260.0, 290.0]  # seconds that announcements last yet
@@ -815,12 +815,12 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
             await node.start()
             for _ in range(4):  # both at once, and whichever was closed again
                 await visits.get()
-            news, open_ = len(ear.heard), dict(node.network.open)
+            news, open_ = len(ear.news), dict(node.network.open)
             for _ in range(6):
                 await visits.get()
             assert node.network.open == open_
             assert len(open_) == 1
-            assert ear.heard[news:] == []
+            assert ear.news[news:] == []
         finally:
             await node.close()
 
@@ -950,7 +950,7 @@ async def test_a_gateway_of_another_kind_is_refused_with_the_sentence_that_full_
             looked_event = await ear.peer(lender.peer_id, lambda news: bool(news.peer.refusal))
             assert says in looked_event.peer.refusal
 
-            after = len(ear.heard)
+            after = len(ear.news)
             first[:3] = charters.PROTOCOL, lender.peer_id, charter.digest
             await ear.hear(PeerChanged, lambda news: news.peer.id == lender.peer_id and not news.peer.refusal, after)
         finally:

@@ -55,10 +55,10 @@ async def test_where_every_name_is_taken_others_are_still_found(
 ) -> None:
     from zeroconf.asyncio import AsyncZeroconf
 
-    async def taken(*_given: object, **_named: object) -> None:
+    async def name_taken(*_arguments: object, **_named: object) -> None:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(AsyncZeroconf, "async_register_service", taken)
+    monkeypatch.setattr(AsyncZeroconf, "async_register_service", name_taken)
     monkeypatch.setattr("waggle.network.transport.hivemind.lan_discovery.REGISTER_S", 0.05)
     lan = LanDiscovery(SWARM, identity.peer_id, lambda address: None)
     await lan.advertise([f"/ip4/127.0.0.1/tcp/1/p2p/{text_of(identity.peer_id)}"], "127.0.0.1")
@@ -75,18 +75,24 @@ def test_only_addresses_of_the_same_swarm_are_suggested_each_once_and_not_for_ev
     lan = LanDiscovery(SWARM, identity.peer_id, received.append)
     peer = text_of(fresh_identity(tmp_path, "peer").peer_id)
 
-    def said(address: str, charter: bytes = SWARM) -> dict[bytes, bytes]:
+    def properties(address: str, charter: bytes = SWARM) -> dict[bytes, bytes]:
         return {b"address": address.encode(), b"charter": charter.hex().encode()}
 
     good = f"/ip4/192.168.1.2/tcp/4001/p2p/{peer}"
     for each in (
-        said(good), said(good), said(good, bytes([1]) * 32), said(f"/ip4/192.168.1.2/tcp/1/p2p/{text_of(identity.peer_id)}"),
-        said("nonsense"), said("/ip4/1.2.3.4/tcp/1/p2p/" + "1" * 300), {b"address": b"\xff"}, {},
-    ):  # fmt: skip
+        properties(good),
+        properties(good),
+        properties(good, bytes([1]) * 32),
+        properties(f"/ip4/192.168.1.2/tcp/1/p2p/{text_of(identity.peer_id)}"),
+        properties("nonsense"),
+        properties("/ip4/1.2.3.4/tcp/1/p2p/" + "1" * 300),
+        {b"address": b"\xff"},
+        {},
+    ):
         lan.on_service(each)
     assert received == [good]
     for host in range(3, 3 + 2 * MAX_SUGGESTED):
-        lan.on_service(said(f"/ip4/192.168.1.{host}/tcp/4001/p2p/{peer}"))
+        lan.on_service(properties(f"/ip4/192.168.1.{host}/tcp/4001/p2p/{peer}"))
     assert len(received) == MAX_SUGGESTED
 
 
@@ -126,7 +132,7 @@ async def test_one_device_that_makes_up_addresses_keeps_nobody_else_from_being_f
 async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Identity, tmp_path: Path) -> None:
     result, messages, now = list[str](), asyncio.Queue[bytes](), 0.0
 
-    class Told(LanDiscovery):
+    class Discovery(LanDiscovery):
         def on_service(self, properties: dict[bytes, bytes]) -> None:
             super().on_service(properties)
             messages.put_nowait(properties.get(b"address", b""))
@@ -135,7 +141,7 @@ async def test_whoever_was_passed_over_is_heard_of_an_hour_later(identity: Ident
         return f"/ip4/127.0.0.1/tcp/{port}/p2p/{text_of(who.peer_id)}"
 
     other = fresh_identity(tmp_path, "other")
-    lan, here = Told(SWARM, identity.peer_id, result.append, clock=lambda: now), at(other, 9)
+    lan, here = Discovery(SWARM, identity.peer_id, result.append, clock=lambda: now), at(other, 9)
     late = LanDiscovery(SWARM, other.peer_id, lambda address: None)
     try:
         await lan.advertise([at(identity, 1)], "127.0.0.1")

@@ -23,12 +23,12 @@ class Peers:
 
     def __init__(self, *there: int) -> None:
         self.there = set(there)
-        self.asked: list[int] = []
+        self.calls: list[int] = []
         self.now = 0.0
         self.neighbours = NeighbourLiveness(self.is_there, lambda: self.now)
 
     async def is_there(self, name: int) -> bool:
-        self.asked.append(name)
+        self.calls.append(name)
         await asyncio.sleep(0)
         return name in self.there
 
@@ -38,11 +38,11 @@ async def test_names_are_asked_once_for_all_who_name_them_and_again_after_a_whil
     answers = await asyncio.gather(*(peers.neighbours.alive(by, [1, 2]) for by in (b"a", b"b", b"c")))
     assert answers == [{1}] * 3
     assert await peers.neighbours.alive(b"d", [1, 2]) == {1}
-    assert peers.asked == [1, 2]
+    assert peers.calls == [1, 2]
     peers.now = DEAD_S
     peers.there = {2}
     assert await peers.neighbours.alive(b"a", [1, 2]) == {1, 2}
-    assert peers.asked == [1, 2, 2]
+    assert peers.calls == [1, 2, 2]
     peers.now = ALIVE_S
     assert await peers.neighbours.alive(b"a", [1, 2]) == {2}
 
@@ -51,7 +51,7 @@ async def test_who_names_nobodies_is_soon_passed_over_and_nobody_else() -> None:
     peers = Peers(-1, -2)
     for number in range(int(2 * VAIN_BURST)):
         assert await peers.neighbours.alive(b"a", [number]) == set()
-    assert peers.asked == list(range(int(VAIN_BURST)))
+    assert peers.calls == list(range(int(VAIN_BURST)))
     assert await peers.neighbours.alive(b"a", [-1]) == set()
     assert await peers.neighbours.alive(b"b", [-1]) == {-1}
     peers.now = 1 / VAIN_RATE
@@ -92,7 +92,7 @@ async def test_of_many_names_the_oldest_are_forgotten() -> None:
     assert len(peers.neighbours._results) == REMEMBERED
     assert not peers.neighbours._asking
     assert await peers.neighbours.alive(b"a", [0]) == {0}
-    assert peers.asked.count(0) == 2
+    assert peers.calls.count(0) == 2
 
 
 def test_who_does_not_answer_rests_ever_longer_until_it_does_and_not_all_are_remembered() -> None:

@@ -141,7 +141,7 @@ async def test_a_node_with_many_connections_looks_at_them_less_often(identity: I
 
 
 async def test_what_is_measured_gives_and_raises_what_it_would_and_can_be_cancelled() -> None:
-    async def given() -> int:
+    async def three() -> int:
         await asyncio.sleep(0)
         return sum(await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)))
 
@@ -156,7 +156,7 @@ async def test_what_is_measured_gives_and_raises_what_it_would_and_can_be_cancel
         return "went on"
 
     effort = CpuTimer()
-    assert await effort.measure(given()) == 3
+    assert await effort.measure(three()) == 3
     with pytest.raises(KeyError):
         await effort.measure(refused())
     assert await effort.measure(patient()) == "went on"

@@ -11,7 +11,7 @@ import pytest
 from network.loopback import Ear, callbacks, free_port, fresh_identity, options, serving
 from waggle.core.peer_id import text_of
 from waggle.engine.runtime.round_events import Titles
-from waggle.engine.services.swarm_connection import event_of
+from waggle.engine.services.swarm_connection import event_from_news
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.events import NetworkRestarted, ReachChanged
 from waggle.network.transport.hivemind.call_limits import RANGE, CallRefused
@@ -34,7 +34,7 @@ async def test_a_node_that_its_seed_can_call_says_that_others_reach_it(
     finally:
         await connection.close()
     assert result.reach == "connected"
-    assert event_of(result, Titles(charter)).way == "direct"
+    assert event_from_news(result, Titles(charter)).way == "direct"
     assert ear.all(NetworkRestarted) == []
 
 
@@ -153,17 +153,17 @@ async def test_new_names_of_one_address_range_are_called_back_no_more_without_en
     async def connected() -> list[ConnectedPeer]:
         return here
 
-    async def asked(who: bytes) -> bool | None:
+    async def call_back(who: bytes) -> bool | None:
         try:
             return await callback.reaches(who, 1)
         except CallRefused:
             return None
 
     callback = DialBack(connected)
-    assert [await asked(bytes([i])) for i in range(100)].count(True) == RANGE * QUESTIONS_BURST
-    assert [await asked(b"elsewhere") for _ in range(4)] == [True] * 3 + [None]
-    assert await asked(b"relayed") is False
-    assert await asked(b"gone") is False
+    assert [await call_back(bytes([i])) for i in range(100)].count(True) == RANGE * QUESTIONS_BURST
+    assert [await call_back(b"elsewhere") for _ in range(4)] == [True] * 3 + [None]
+    assert await call_back(b"relayed") is False
+    assert await call_back(b"gone") is False
 
 
 async def test_however_many_ask_all_who_are_connected_are_listed_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

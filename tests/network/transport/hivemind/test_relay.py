@@ -69,19 +69,19 @@ async def granted(stranger: Any, dht: HivemindNetwork) -> int:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+def weaken_relays(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
     """Let the first starts of p2pd relay little, as if the wrong one of its two relays had come last; what each was told."""
 
     def wrongly(starts: int) -> list[int]:
-        told: list[int] = []
+        limits: list[int] = []
 
         def arguments(relay: bool) -> dict[str, Any]:
-            told.append(LITTLE if len(told) < starts else RELAYED)
-            return {**rightly(relay), "relayDataLimit": told[-1]}
+            limits.append(LITTLE if len(limits) < starts else RELAYED)
+            return {**rightly(relay), "relayDataLimit": limits[-1]}
 
         rightly = relaying.arguments
         monkeypatch.setattr(relaying, "arguments", arguments)
-        return told
+        return limits
 
     return wrongly
 
@@ -91,18 +91,22 @@ async def test_each_seed_relays_as_much_as_it_was_told_to(node: Open, stranger: 
 
 
 async def test_a_seed_that_would_relay_too_little_is_started_again(
-    node: Open, stranger: Any, told: Callable[[int], list[int]]
+    node: Open, stranger: Any, weaken_relays: Callable[[int], list[int]]
 ) -> None:
-    starts = told(2)
+    starts = weaken_relays(2)
     assert await granted(stranger, await node(relay=True)) == RELAYED
     assert starts[:2] == [LITTLE] * 2
 
 
 async def test_a_seed_that_always_relays_too_little_is_there_all_the_same(
-    node: Open, stranger: Any, told: Callable[[int], list[int]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    node: Open,
+    stranger: Any,
+    weaken_relays: Callable[[int], list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(relaying, "STARTS", 2)
-    starts = told(1000)
+    starts = weaken_relays(1000)
     await (await node(relay=True)).addresses()
     assert len(starts) == 3
     assert "relays too little" in caplog.text

@@ -51,7 +51,7 @@ async def test_a_seed_that_is_away_is_told_and_joined_when_it_comes(start: Start
     async with serving(identity, charter, port=port) as served:
         assert served == address
         assert (await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")).peers == 1
-        before = len(node.ear.heard)
+        before = len(node.ear.news)
     await node.ear.hear(ReachChanged, lambda news: news.reach == "alone", after=before)
 
     assert node.ear.all(ClockSkewed) == []
@@ -94,7 +94,7 @@ async def test_peers_met_once_are_seeds_the_next_time(start: Start, seed_address
 async def test_a_network_process_that_is_killed_is_started_again_as_itself(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,), port=free_port())  # which nobody takes meanwhile
     first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    before, pid = len(node.ear.heard), node.node._connection.pid
+    before, pid = len(node.ear.news), node.node._connection.pid
 
     os.kill(pid, signal.SIGKILL)
     restarted = await node.ear.hear(NetworkRestarted)
@@ -109,7 +109,7 @@ async def test_a_network_process_that_keeps_dying_is_started_again_ever_more_slo
     node = await start("one")
     rests = []
     for _ in range(3):
-        before, died = len(node.ear.heard), time.monotonic()
+        before, died = len(node.ear.news), time.monotonic()
         os.kill(node.node._connection.pid, signal.SIGKILL)
         await node.ear.hear(NetworkRestarted, after=before)
         rests.append(time.monotonic() - died)
@@ -127,7 +127,7 @@ async def test_a_network_process_that_others_fill_is_there_again_at_once_each_ti
     )  # strangers hold it up
     node = await start("one", rejoin=1e6)
     for _ in range(2):
-        restarted = await node.ear.hear(NetworkRestarted, after=len(node.ear.heard))
+        restarted = await node.ear.hear(NetworkRestarted, after=len(node.ear.news))
         assert restarted.reason == connecting.FULL
 
 
@@ -258,7 +258,7 @@ async def test_whoever_answered_is_remembered_though_no_neighbours_were_found_in
 async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start: Start, seed_address: str) -> None:
     node = await start("one", seeds=(seed_address,))
     first = await node.ear.hear(ReachChanged, lambda news: news.reach == "connected")
-    before, port = len(node.ear.heard), node.node._connection._port
+    before, port = len(node.ear.news), node.node._connection._port
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         process = psutil.Process(node.node._connection.pid)

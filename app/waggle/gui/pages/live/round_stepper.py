@@ -1,4 +1,4 @@
-"""The round as six steps: done is a tick, now is filled, held has a rim only, next is empty, each with its count."""
+"""The round as six steps with counts: a done step has a tick, the present one is filled, or has a rim while it is held."""
 
 from typing import Literal
 
@@ -7,33 +7,33 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen, QResizeEvent
 
 from waggle.gui.i18n.formatting import figure, plural, tr
 from waggle.gui.state.round_steps import TITLES
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import sided
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 from waggle.gui.widgets.text import set_tip
-from waggle.protocol.state import HELD, STAGES, Stage, State
+from waggle.protocol.state import HALTED_PHASES, STAGES, Stage, State
 
-Turn = Literal["done", "now", "held", "next"]
+StepState = Literal["done", "now", "held", "next"]
 HERE = ("now", "held")
 INK = {"done": "accent_text", "now": "on_accent", "held": "accent_text", "next": "text_faint"}
 EDGE = {"done": "accent_line", "now": "accent_line", "held": "accent_line", "next": "edge"}
 GROUND = {"done": "accent_soft", "now": "accent", "held": "surface", "next": "surface"}
 CIRCLE = 17.0
-BESIDE, BEHIND = 10.0, 8.0  # blank room between a circle and its words, and behind them
+BESIDE, BEHIND = 10.0, 8.0  # pixels between a circle and its words, and after the words
 
 
-def turn(stage: Stage, state: State) -> Turn:
+def step_state(stage: Stage, state: State) -> StepState:
     if state.stage is None:
         return "next"
     here, now = STAGES.index(stage), STAGES.index(state.stage)
     if here == now:
-        return "held" if state.phase in HELD else "now"
+        return "held" if state.phase in HALTED_PHASES else "now"
     return "done" if here < now else "next"
 
 
-def count(stage: Stage, state: State) -> str:
-    """What this stage has to show in this round; empty before its turn."""
-    when = turn(stage, state)
+def step_progress(stage: Stage, state: State) -> str:
+    """The count of a stage in this round, in words; empty before its turn."""
+    when = step_state(stage, state)
     if when == "next" and stage != "gather":
         return ""
 
@@ -42,7 +42,9 @@ def count(stage: Stage, state: State) -> str:
 
     match stage:
         case "draw":
-            return plural(state.asked, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
+            return (
+                plural(state.questions_drawn, "%n question", "%n questions") if state.stage != "draw" else going_on(tr("picking"))
+            )
         case "answer":
             return tr("%1 of %2").replace("%1", figure(state.answered)).replace("%2", figure(state.answers_expected))
         case "judge":
@@ -55,16 +57,16 @@ def count(stage: Stage, state: State) -> str:
             return tr("%1 yours, %2 theirs").replace("%1", figure(state.local)).replace("%2", figure(state.external))
 
 
-class Stepper(Painted):
-    """Painted from a State; says the same in its accessible name."""
+class RoundStepper(PaintedWidget):
+    """Paints the steps of a State; its accessible name says the same."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look)
-        self._steps: list[tuple[Stage, Turn, str]] = [(stage, "next", "") for stage in STAGES]
-        self.setFixedHeight(max(40, look.px(40)))  # the circles hold no words
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self._steps: list[tuple[Stage, StepState, str]] = [(stage, "next", "") for stage in STAGES]
+        self.setFixedHeight(max(40, theme.px(40)))  # the circles do not grow with the text
 
     def show_state(self, state: State) -> None:
-        steps = [(stage, turn(stage, state), count(stage, state)) for stage in STAGES]
+        steps = [(stage, step_state(stage, state), step_progress(stage, state)) for stage in STAGES]
         if steps != self._steps:
             self._steps = steps
             spoken = [f"{tr(TITLES[stage])} {words}".strip() for stage, when, words in steps if when != "next"]
@@ -77,7 +79,7 @@ class Stepper(Painted):
         self._show_tip()
 
     def widths(self) -> tuple[list[float], bool]:
-        """How wide each step is, and whether only the one where it stands finds room for its words: no title is cut."""
+        """The width of each step, and whether only the present one has room for words. Titles are never cut."""
         width, count = self.width(), len(self._steps)
         needed = [self._needed(tr(TITLES[stage]), words if when in HERE else "") for stage, when, words in self._steps]
         if max(needed) * count <= width:
@@ -89,7 +91,7 @@ class Stepper(Painted):
         return [*(least + spare for least in needed[:-1]), needed[-1]], bare
 
     def is_cut(self) -> bool:
-        """Whether something of what the steps have to say finds no room."""
+        """Whether some words have no room."""
         widths, bare = self.widths()
         steps = zip(widths, self._steps, strict=True)
         return bare or any(self._needed(tr(TITLES[stage]), words) > wide + 1 for wide, (stage, _, words) in steps)
@@ -100,11 +102,11 @@ class Stepper(Painted):
             2 * CIRCLE
             + BESIDE
             + BEHIND
-            + max(QFontMetricsF(self.look.font(role)).horizontalAdvance(line) for role, line in texts)
+            + max(QFontMetricsF(self.theme.font(role)).horizontalAdvance(line) for role, line in texts)
         )
 
     def _show_tip(self) -> None:
-        """All of it, where something does not stand there."""
+        """Show all words as a tooltip if some have no room."""
         description = ", ".join(f"{tr(TITLES[stage])} {words}".strip() for stage, _, words in self._steps)
         set_tip(self, description if self.is_cut() else "")
 
@@ -117,36 +119,36 @@ class Stepper(Painted):
                 self._link(painter, box, used, when)
             self._circle(painter, box, stage, when)
 
-    def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn) -> None:
+    def _circle(self, painter: QPainter, box: QRectF, stage: Stage, when: StepState) -> None:
         round_ = sided(painter, QRectF(box.left() + 1, box.center().y() - CIRCLE, 2 * CIRCLE, 2 * CIRCLE), box)
-        painter.setPen(QPen(self.look.colour(EDGE[when]), 1.5))
-        painter.setBrush(self.look.colour(GROUND[when]))
+        painter.setPen(QPen(self.theme.colour(EDGE[when]), 1.5))
+        painter.setBrush(self.theme.colour(GROUND[when]))
         painter.drawEllipse(round_)
         inner = round_.adjusted(CIRCLE - 9, CIRCLE - 9, 9 - CIRCLE, 9 - CIRCLE)
-        self.look.draw_icon(painter, "check" if when == "done" else stage, INK[when], inner)
+        self.theme.draw_icon(painter, "check" if when == "done" else stage, INK[when], inner)
 
-    def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: Turn, words: str) -> float:
-        """Draws title and count; returns how far into the box they reach."""
+    def _words(self, painter: QPainter, box: QRectF, stage: Stage, when: StepState, words: str) -> float:
+        """Draw title and count; return how far into the box they reach, in pixels."""
         x, y = box.left() + 2 * CIRCLE + BESIDE, box.center().y()
         room = box.right() - x - BEHIND
-        painter.setFont(self.look.font("label"))
-        painter.setPen(self.look.colour("text_soft" if when == "next" else "text"))
-        line = self.look.px(18)
+        painter.setFont(self.theme.font("label"))
+        painter.setPen(self.theme.colour("text_soft" if when == "next" else "text"))
+        line = self.theme.px(18)
         title = QRectF(x, y - (line if words else line / 2), room, line)
         painter.drawText(sided(painter, title, box), Qt.AlignmentFlag.AlignVCenter, tr(TITLES[stage]))
         used = painter.fontMetrics().horizontalAdvance(tr(TITLES[stage]))
         if words:
-            metrics = QFontMetricsF(self.look.font("caption"))
+            metrics = QFontMetricsF(self.theme.font("caption"))
             cut = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
-            painter.setFont(self.look.font("caption"))
-            painter.setPen(self.look.colour("accent_text" if when in HERE else "text_faint"))
+            painter.setFont(self.theme.font("caption"))
+            painter.setPen(self.theme.colour("accent_text" if when in HERE else "text_faint"))
             painter.drawText(sided(painter, QRectF(x, y + 1, room + 4, line), box), Qt.AlignmentFlag.AlignVCenter, cut)
             used = max(used, int(metrics.horizontalAdvance(cut)))
         return x - box.left() + used
 
-    def _link(self, painter: QPainter, box: QRectF, used: float, when: Turn) -> None:
+    def _link(self, painter: QPainter, box: QRectF, used: float, when: StepState) -> None:
         room = QRectF(box.left() + used + 10, box.center().y(), box.width() - used - 19, 0)
         if room.width() > 6:
-            painter.setPen(QPen(self.look.colour("accent_line" if when == "done" else "border"), 1.5))
+            painter.setPen(QPen(self.theme.colour("accent_line" if when == "done" else "border"), 1.5))
             line = sided(painter, room, box)
             painter.drawLine(line.topLeft(), line.topRight())

@@ -1,4 +1,4 @@
-"""Who is here, as a table: a model that says which rows changed, and one hand that paints every cell."""
+"""The table of peers: a model that reports which rows changed, a delegate that paints every cell, and the view."""
 
 from collections.abc import Sequence
 
@@ -7,22 +7,22 @@ from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from waggle.gui.i18n.formatting import decimal, figure, one_line, short_ago, tooltip_text, tr, tr_sentence, visible
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import CHIP_INK, draw_avatar, sided
-from waggle.gui.widgets.scroll_anchor import dress
+from waggle.gui.widgets.table import style_table
 from waggle.protocol.events import PeerInfo
 from waggle.protocol.peer_text import Standing, about, standing
 
 COLUMNS = ("Name", "Connection", "Model", "Round", "You used", "They took", "Mean reward", "Standing", "Delay", "Seen")
 WIDTHS = (0, 128, 116, 62, 118, 82, 100, 110, 68, 66)
-SIGN = COLUMNS.index("Standing")
-NAME_ROOM = 144  # pixels that a name keeps, of words as large as they are made:
-DROPPED = (2, 8, 3, 9, 5, 6, 1)  # these columns drop out for it, in this order; from the fourth on only where words are larger
+STANDING_COLUMN = COLUMNS.index("Standing")
+NAME_ROOM = 144  # pixels that the column of names keeps, at a text size of 100%
+DROPPED = (2, 8, 3, 9, 5, 6, 1)  # columns that are hidden for it, in this order; from the fourth on only with large text
 RIGHT = frozenset((3, 4, 5, 6, 8, 9))
 SOFT = frozenset((2, 3, 8, 9))
 WORDS = {"direct": "Direct", "relay": "Relay", "lan": "Your network", "gone": "Gone"}
 TONES = {"direct": "good", "lan": "good", "relay": "peer", "gone": "text_faint"}
-SIGNS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
+STANDING_CHIPS: dict[Standing, tuple[str, str, str]] = {  # icon, word and tone, as a chip takes them
     "trusted": ("shield", "Trusted", "good"), "doubted": ("warn", "In doubt", "bad"), "differs": ("differs", "Differs", "bare"),
     "muted": ("muted", "Muted", "bare"), "blocked": ("blocked", "Blocked", "bare"), "plain": ("", "–", "bare"),
 }  # fmt: skip
@@ -43,7 +43,7 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
         one_line(peer.model) or "–",
         figure(peer.round) if peer.round else "–",
         used,
-        figure(peer.taken) if peer.taken else "–",
+        figure(peer.groups_pulled) if peer.groups_pulled else "–",
         decimal(peer.mean_reward, 2) if peer.received else "–",
         _sign(peer, now),
         f"{peer.delay_ms:.0f} ms" if peer.delay_ms is not None else "–",
@@ -52,21 +52,21 @@ def cells(peer: PeerInfo, now: float) -> tuple[str, ...]:
 
 
 def _sign(peer: PeerInfo, now: float) -> str:
-    return tr(SIGNS[standing(peer, now)][1])
+    return tr(STANDING_CHIPS[standing(peer, now)][1])
 
 
 def _last_seen(peer: PeerInfo, now: float) -> str:
     return short_ago(peer.seen_at, now) if peer.seen_at else "–"
 
 
-class PeerTable(QAbstractTableModel):
-    """Rows keep their order while the same peers are known; only rows whose words changed are said to have changed."""
+class PeerTableModel(QAbstractTableModel):
+    """Rows keep their order while the same peers are known. `dataChanged` names only rows whose text changed."""
 
-    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._look = look
+        self._theme = theme
         self._peers: list[PeerInfo] = []
-        self._cells: list[tuple[str, ...] | None] = []  # None: of hundreds of rows those that nobody has looked at yet
+        self._cells: list[tuple[str, ...] | None] = []  # None: never painted, so not worded yet (there may be hundreds)
         self._now = 0.0
 
     def show_peers(self, peers: Sequence[PeerInfo], now: float) -> None:
@@ -77,8 +77,10 @@ class PeerTable(QAbstractTableModel):
             return
         for i, (before, current) in enumerate(zip(self._peers, self._cells, strict=True)):
             self._peers[i] = peer = known[before.id]
-            if current is None or (peer is before and current[SIGN:] == (_sign(peer, now), current[-2], _last_seen(peer, now))):
-                continue  # of those that are looked at a few change: only these are worded again
+            if current is None or (
+                peer is before and current[STANDING_COLUMN:] == (_sign(peer, now), current[-2], _last_seen(peer, now))
+            ):
+                continue  # unchanged: most rows are, and wording one is what costs time
             words = cells(peer, now)
             if words != current:
                 self._cells[i] = words
@@ -109,7 +111,7 @@ class PeerTable(QAbstractTableModel):
         match role:
             case Qt.ItemDataRole.AccessibleDescriptionRole:
                 return tr_sentence(visible(about(peer, self._now)))
-            case Qt.ItemDataRole.ToolTipRole if index.column() == SIGN:
+            case Qt.ItemDataRole.ToolTipRole if index.column() == STANDING_COLUMN:
                 return tooltip_text(tr_sentence(visible(about(peer, self._now))))
             case Qt.ItemDataRole.ToolTipRole:
                 return tooltip_text(self._words(index.row())[index.column()])
@@ -117,7 +119,7 @@ class PeerTable(QAbstractTableModel):
                 return {PEER: peer, STANDING: standing(peer, self._now)}.get(role)
 
     def place_of(self, identity: str) -> int | None:
-        """In which row a peer stands."""
+        """The row of a peer; None if it is not in the table."""
         return next((i for i, peer in enumerate(self._peers) if peer.id == identity), None)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -126,19 +128,19 @@ class PeerTable(QAbstractTableModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return tr(COLUMNS[section])
         if role == Qt.ItemDataRole.FontRole:
-            return self._look.font("caption")
+            return self._theme.font("caption")
         if role == Qt.ItemDataRole.TextAlignmentRole:
             side = Qt.AlignmentFlag.AlignRight if section in RIGHT else Qt.AlignmentFlag.AlignLeft
             return Qt.AlignmentFlag.AlignVCenter | side
         return None
 
 
-class PeerCell(QStyledItemDelegate):
-    """Avatar, state icon, tabular figures, hairline."""
+class PeerCellDelegate(QStyledItemDelegate):
+    """Paints a cell: avatar or icon, text, and the line below."""
 
-    def __init__(self, look: Look, parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._look = look
+        self._theme = theme
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         peer, stands = index.data(PEER), index.data(STANDING)
@@ -147,60 +149,60 @@ class PeerCell(QStyledItemDelegate):
         faded = peer.connection == "gone" or bool(peer.choice)
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(place, self._look.colour("accent_soft"))
+            painter.fillRect(place, self._theme.colour("accent_soft"))
         if index.row() < index.model().rowCount() - 1:
-            painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._look.colour("border"))
+            painter.fillRect(QRectF(place.left(), place.bottom() - 1, place.width(), 1), self._theme.colour("border"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         x, middle = 12.0, place.center().y()
-        icon = peer.connection if at == 1 else SIGNS[stands][0] if at == SIGN else ""
+        icon = peer.connection if at == 1 else STANDING_CHIPS[stands][0] if at == STANDING_COLUMN else ""
         ink = self._ink(peer, stands, at, faded=faded)
         if at == 0:
             face = sided(painter, QRectF(place.left() + 12, middle - 12, 24, 24), place)
-            draw_avatar(painter, self._look, peer.id, face.center(), 12, gone=faded)
+            draw_avatar(painter, self._theme, peer.id, face.center(), 12, gone=faded)
             x = 46.0
         elif icon:
-            tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._look.size["icon_small"]
-            self._look.draw_icon(
+            tone, side = TONES[peer.connection] if at == 1 and not faded else ink, self._theme.size["icon_small"]
+            self._theme.draw_icon(
                 painter, icon, tone, sided(painter, QRectF(place.left() + 12, middle - side / 2, side, side), place)
             )
             x = side + 18.0
-        self._words(painter, sided(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._look.colour(ink))
+        self._words(painter, sided(painter, place.adjusted(x, 0, -12, 0), place), words, at, self._theme.colour(ink))
         painter.restore()
 
     def _ink(self, peer: PeerInfo, stands: Standing, column: int, *, faded: bool) -> str:
-        if column == SIGN and peer.connection != "gone":
-            return CHIP_INK.get(SIGNS[stands][2], "text_soft")
+        if column == STANDING_COLUMN and peer.connection != "gone":
+            return CHIP_INK.get(STANDING_CHIPS[stands][2], "text_soft")
         return "text_faint" if faded else "text_soft" if column in SOFT else "text"
 
     def _words(self, painter: QPainter, room: QRectF, words: str, column: int, ink: QColor) -> None:
-        painter.setFont(self._look.font("label" if column == 0 else "small"))
+        painter.setFont(self._theme.font("label" if column == 0 else "small"))
         painter.setPen(ink)
         side = Qt.AlignmentFlag.AlignRight if column in RIGHT else Qt.AlignmentFlag.AlignLeft
         cut = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, int(room.width()))
         painter.drawText(room, side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine, cut)
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
-        return QSize(80, self._look.size["row"])
+        return QSize(80, self._theme.size["row"])
 
 
-class PeerView(QTableView):
-    """Names take what room is left, and columns drop out for them. A chosen row stays chosen wherever its peer goes."""
+class PeerTableView(QTableView):
+    """Hides columns rather than cutting names. A chosen peer stays chosen when its row moves."""
 
     chosen = Signal(str)  # a peer's id; empty: none
 
-    def __init__(self, look: Look, model: PeerTable) -> None:
+    def __init__(self, theme: Theme, model: PeerTableModel) -> None:
         super().__init__()
         self._model = model
         self._chosen, self._place = "", 0
-        self._widths, self._name_room = [look.px(width) for width in WIDTHS], look.px(NAME_ROOM)
+        self._widths, self._name_room = [theme.px(width) for width in WIDTHS], theme.px(NAME_ROOM)
         self.setModel(model)
-        self.setItemDelegate(PeerCell(look, self))
+        self.setItemDelegate(PeerCellDelegate(theme, self))
         self.setAccessibleName(tr("Peers"))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        head = dress(self, look, look.size["row"])
-        head.setFixedHeight(look.px(34))
-        self.setMinimumHeight(look.px(38) + 2 * look.size["row"])
+        head = style_table(self, theme, theme.size["row"])
+        head.setFixedHeight(theme.px(34))
+        self.setMinimumHeight(theme.px(38) + 2 * theme.size["row"])
         head.setTextElideMode(Qt.TextElideMode.ElideRight)
         head.setMinimumSectionSize(24)
         for i, width in enumerate(self._widths):
@@ -211,11 +213,11 @@ class PeerView(QTableView):
         model.modelReset.connect(self._return)
 
     def sizeHint(self) -> QSize:
-        """A page that has no room for more is not made to scroll: the table does."""
+        """Ask for the minimum height, so that the table scrolls and not the page."""
         return QSize(super().sizeHint().width(), self.minimumHeight())
 
     def choose(self, identity: str) -> None:
-        """Select the row of this peer; none when it is not here."""
+        """Select the row of this peer; no row if it is not in the table."""
         place = self._model.place_of(identity)
         if place is None:
             self.clearSelection()
@@ -226,12 +228,12 @@ class PeerView(QTableView):
         self._place = self.verticalScrollBar().value()
 
     def _return(self) -> None:
-        """Others came or went, and nobody asked to be led to the chosen row: whoever reads stays where they are."""
+        """Peers came or went: select the same peer again without scrolling to it."""
         self.choose(self._chosen)
         self.verticalScrollBar().setValue(self._place)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Drop as few columns as names need."""
+        """Hide as few columns as names need."""
         room = self.viewport().width() - sum(self._widths)
         for column in DROPPED:
             drops = room < self._name_room

@@ -1,4 +1,4 @@
-"""Compared: how models of the swarm do that learn with peers, beside those that learn alone; and who leads."""
+"""How models of the swarm compare, trained with peers or alone, and the leaderboard."""
 
 from typing import TYPE_CHECKING
 
@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QSizePolicy
 
 from waggle.core.confidence_interval import interval_of
 from waggle.gui.i18n.formatting import figure, one_line, percent, tr
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import as_widget, card, column, empty, row
-from waggle.gui.widgets.scroll_area import Scrolled
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.scroll_area import ScrollArea
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.commands import ChangeSettings, new_id
 from waggle.protocol.events_leaderboard import Entrant, ModelsCompared, ScoreCurve
 from waggle.protocol.state import State
@@ -20,37 +20,37 @@ from waggle.protocol.state import State
 if TYPE_CHECKING:
     from waggle.gui.charts.leaderboard_chart import LeaderboardChart
 
-MODELS = 4  # with a chart each, one's own first
-ENTRANTS = 20
+MODELS = 4  # with a chart each, this node's model first
+ENTRANTS = 20  # listed
 KEY = "swarm.leaderboard"
-HEIGHT = 230  # of a chart
-PAD = 20  # of a card
-NAME, MODEL = 1, 2  # columns of the table: what others chose to be called, however long
-RIGHT_COLUMNS = (0, 4, 5, 6)
-DROPPED = (4, 3, 0)  # in this order, where there is no room for all
-LEAST, MOST_LEAST = 90, 130  # pixels of a name that are seen wherever it stands; the latter where words are largest
+HEIGHT = 230  # pixels of a chart
+PAD = 20  # pixels of a card
+NAME, MODEL = 1, 2  # columns with names that others chose, of any length
+RIGHT_COLUMNS = (0, 4, 5, 6)  # aligned to the right
+DROPPED = (4, 3, 0)  # columns hidden in this order where the width is too small
+LEAST, MOST_LEAST = 90, 130  # pixels of a name that are always visible, at a text size of 100%, and at most
 
 
-class CompareView(Scrolled):
-    """Charts are made when something is first compared; pyqtgraph is not loaded before."""
+class LeaderboardView(ScrollArea):
+    """Creates its charts when there is something to compare, so that pyqtgraph is not imported before."""
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         self._box = column()
         super().__init__(self._box)
-        self.look = look
+        self.theme = theme
         self._drawn: object = None
         self._state: State | None = None
-        look.changed.connect(self._recoloured)
+        theme.changed.connect(self._recoloured)
         self._on = False
-        self._says = text(look, "", "small", "soft", wrap=True)
-        self._switch = Button(look, tr("Take part"))
+        self._says = text(theme, "", "small", "soft", wrap=True)
+        self._switch = Button(theme, tr("Take part"))
         self._switch.clicked.connect(lambda: self.commanded.emit(ChangeSettings(id=new_id(), values={KEY: not self._on})))
-        head = row((text(look, tr("How models compare"), "heading"), 1), self._switch)
-        self._empty = text(look, "", "body", "text", wrap=True)
+        head = row((text(theme, tr("How models compare"), "heading"), 1), self._switch)
+        self._empty = text(theme, "", "body", "text", wrap=True)
         self._box.addWidget(card(head, self._says, self._empty, gap=8))
-        self._cards = [_ModelCard(look) for _ in range(MODELS)]
+        self._cards = [_ModelCard(theme) for _ in range(MODELS)]
         grid = QGridLayout()
         for place, model_card in enumerate(self._cards):
             grid.addWidget(model_card, place // 2, place % 2)
@@ -60,8 +60,8 @@ class CompareView(Scrolled):
         self._box.addWidget(as_widget(grid))
         self._table = QGridLayout()
         self._table.setContentsMargins(0, 0, 0, 0)
-        self._leaders_say = text(look, "", "small", "soft", wrap=True)
-        self._leaders = card(text(look, tr("Leaderboard"), "heading"), self._leaders_say, as_widget(self._table))
+        self._leaders_say = text(theme, "", "small", "soft", wrap=True)
+        self._leaders = card(text(theme, tr("Leaderboard"), "heading"), self._leaders_say, as_widget(self._table))
         self._box.addWidget(self._leaders)
         self._box.addStretch(1)
 
@@ -74,9 +74,9 @@ class CompareView(Scrolled):
         self._grid.setSpacing(gap)
 
     def show_state(self, state: State) -> None:
-        """Redrawn when an answer was marked, or when one takes part or no more."""
+        """Redraw if scores, settings, model or theme changed."""
         self._state = state
-        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.look.mode)
+        drawn = (state.compared, state.settings and state.settings.swarm, state.ready, self.theme.mode)
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -126,21 +126,21 @@ class CompareView(Scrolled):
                 self._table.addWidget(self._named(each, role, tone, gives_way=place == MODEL), line, place)
                 continue
             side = Qt.AlignmentFlag.AlignRight if place in RIGHT_COLUMNS else Qt.AlignmentFlag.AlignLeft
-            self._table.addWidget(text(self.look, each, role, tone), line, place, side)
+            self._table.addWidget(text(self.theme, each, role, tone), line, place, side)
         self._table.setColumnStretch(MODEL, 1)
         self._table.setHorizontalSpacing(20)
         self._table.setVerticalSpacing(8)
 
-    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> Line:
-        name_line = Line(self.look, name, role, tone if tone == "text" else f"text_{tone}")
-        name_line.setMinimumWidth(min(self.look.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
-        if gives_way:  # it has what room the others leave
+    def _named(self, name: str, role: str, tone: str, *, gives_way: bool) -> ElidedLabel:
+        name_line = ElidedLabel(self.theme, name, role, tone if tone == "text" else f"text_{tone}")
+        name_line.setMinimumWidth(min(self.theme.px(LEAST), MOST_LEAST, name_line.sizeHint().width()))
+        if gives_way:  # it gets the width that other columns leave
             name_line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         return name_line
 
     def _drop_columns(self) -> None:
-        """As many as there is no room for; nothing could be moved sideways."""
-        for place in range(self._table.columnCount()):  # what is not shown yet needs no room
+        """Hide columns until the table fits: the page does not scroll sideways."""
+        for place in range(self._table.columnCount()):  # a hidden column needs no width, so show all before measuring
             self._show_column(place, visible=True)
         for place in DROPPED:
             if self._table.minimumSize().width() > self.viewport().width() - 2 * PAD:
@@ -154,14 +154,14 @@ class CompareView(Scrolled):
 
 
 class _ModelCard(QFrame):
-    """One model: its name, what its chart says, and the chart."""
+    """One model: its name, a sentence on its chart, and the chart."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.look = look
+        self.theme = theme
         self.setProperty("kind", "card")
-        self._name = Line(look, role="heading")
-        self._says = text(look, "", "small", "soft", wrap=True)
+        self._name = ElidedLabel(theme, role="heading")
+        self._says = text(theme, "", "small", "soft", wrap=True)
         self._room = column()
         self._chart: LeaderboardChart | None = None
         self.setLayout(column(self._name, self._says, (self._room, 1), gap=6, margins=(PAD, 16, PAD, 16)))
@@ -174,8 +174,8 @@ class _ModelCard(QFrame):
         if self._chart is None:
             from waggle.gui.charts.leaderboard_chart import LeaderboardChart  # pyqtgraph: only now
 
-            self._chart = LeaderboardChart(self.look)
-            self._chart.setFixedHeight(self.look.px(HEIGHT))
+            self._chart = LeaderboardChart(self.theme)
+            self._chart.setFixedHeight(self.theme.px(HEIGHT))
             self._room.addWidget(self._chart)
         name = one_line(model) or tr("unnamed")
         self._name.say(tr("%1, as you train it").replace("%1", name) if mine else name)

@@ -1,10 +1,10 @@
-"""The privacy lens: the last ten messages that left this computer, verbatim, and what never leaves it."""
+"""The card Privacy: the last ten messages that left this computer, verbatim, and what never leaves it."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPlainTextEdit
 
 from waggle.gui.i18n.formatting import clock, date_of, later, plural, size, tr, visible, whole_day
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.layout import column, row
 from waggle.gui.widgets.text import text
@@ -18,39 +18,40 @@ KINDS = {
 }  # fmt: skip
 
 
-class Privacy(QFrame):
-    """`commanded` asks the engine for them: nobody keeps them but the engine, and that in memory only."""
+class PrivacyCard(QFrame):
+    """`commanded` queries the engine for the messages, which it keeps in memory only."""
 
     commanded = Signal(object)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setProperty("kind", "card")
         self._displayed: tuple[SentMessage, ...] | None = None
-        self._line = text(look, tr("Verbatim, newest first. Kept in memory only."), "small", "soft", wrap=True)
-        self._ask = Button(look, tr("Show them"), icon="search")
+        self._line = text(theme, tr("Verbatim, newest first. Kept in memory only."), "small", "soft", wrap=True)
+        self._ask = Button(theme, tr("Show them"), icon="search")
         self._ask.setAccessibleName(tr("Show the last ten messages"))
         self._ask.clicked.connect(lambda: self.commanded.emit(QuerySent(id=new_id())))
         self._messages = QPlainTextEdit()
         self._messages.setReadOnly(True)
-        self._messages.setFont(look.font("mono"))
+        self._messages.setFont(theme.font("mono"))
         self._messages.setAccessibleName(tr("The last ten messages that left this computer"))
         self._messages.setTabChangesFocus(True)
-        self._messages.setFixedHeight(look.px(280))
+        self._messages.setFixedHeight(theme.px(280))
         self._messages.hide()
         about = text(
-            look, tr("Only your model's answers leave this computer, with a made-up name, a public key and your network address. "
-                     "Files, the model itself and what you type stay, except answers of your own that you chose to share."),
+            theme,
+            tr("Only your model's answers leave this computer, with a made-up name, a public key and your network address. "
+               "Files, the model itself and what you type stay, except answers of your own that you chose to share."),
             "small", "soft", wrap=True)  # fmt: skip
-        title = text(look, tr("The last ten messages that left this computer"), "strong", wrap=True)
+        title = text(theme, tr("The last ten messages that left this computer"), "strong", wrap=True)
         head = row((column(title, self._line, gap=2), 1), self._ask)
         self.setLayout(
-            column(text(look, tr("Privacy"), "heading"), about, 4, head, self._messages, gap=10, margins=(20, 16, 20, 18))
+            column(text(theme, tr("Privacy"), "heading"), about, 4, head, self._messages, gap=10, margins=(20, 16, 20, 18))
         )
         self.words = " ".join((tr("Privacy"), self._messages.accessibleName(), about.text())).lower()
 
     def show_state(self, state: State) -> None:
-        """Redraw when others were told: what is shown stays true for as long as it stands there."""
+        """Redraw if the engine sent other messages."""
         self._ask.setEnabled(state.phase not in ("problem", "stopped"))
         if state.sent is None or state.sent == self._displayed:
             return
@@ -58,11 +59,11 @@ class Privacy(QFrame):
         self._line.setText(plural(len(state.sent), "%n message, newest first.", "%n messages, newest first.")
                            if state.sent else tr("Nothing has left this computer since the engine started."))  # fmt: skip
         self._messages.setVisible(bool(state.sent))
-        self._messages.setPlainText("\n\n".join(written(message) for message in state.sent))
+        self._messages.setPlainText("\n\n".join(message_text(message) for message in state.sent))
 
 
-def written(message: SentMessage) -> str:
-    """When, what, to whom and how large; then the message itself."""
+def message_text(message: SentMessage) -> str:
+    """Time, kind, recipient and size of a message, then the message itself."""
     to = tr("to %1").replace("%1", visible(message.to)) if message.to else tr("to whoever asks")
     what = tr("Your model's answers, and yours, marked human") if message.yours else tr(KINDS[message.kind])
     at = f"{whole_day(date_of(message.at))}, {clock(message.at)}"

@@ -1,4 +1,4 @@
-"""Race: two practice swarms on this computer, one alone and one sharing, as it happens; started, stopped and raced again."""
+"""The race: two practice swarms on this computer, one sharing and one not, shown while they run."""
 
 from typing import TYPE_CHECKING
 
@@ -11,55 +11,58 @@ from waggle.gui.charts.race_grid import RaceGrid
 from waggle.gui.engine_client.race_process import RaceProcess
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.state.race_state import Race, detail, fold, headline, recent_score, solved_words, transfer_words
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 from waggle.gui.widgets.drawing import hexagon
 from waggle.gui.widgets.layout import as_widget, card, column, restyle, row
-from waggle.gui.widgets.painted import Painted
-from waggle.gui.widgets.responsive_row import Shares
-from waggle.gui.widgets.text import Line, text
+from waggle.gui.widgets.painted import PaintedWidget
+from waggle.gui.widgets.responsive_row import StretchRow
+from waggle.gui.widgets.text import ElidedLabel, text
 from waggle.protocol.events_race import Lane, RaceEvent
 
 if TYPE_CHECKING:
     from waggle.gui.charts.race_chart import RaceChart
 
 
-class Sample(Painted):
-    """A cell of the legend."""
+class LegendCell(PaintedWidget):
+    """A sample cell for the legend."""
 
-    def __init__(self, look: Look, fill: str, edge: str) -> None:
-        super().__init__(look, QSize(14, 14))
+    def __init__(self, theme: Theme, fill: str, edge: str) -> None:
+        super().__init__(theme, QSize(14, 14))
         self._fill, self._edge = fill, edge
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        painter.setPen(QPen(self.look.colour(self._edge), 1.2))
-        painter.setBrush(self.look.colour(self._fill))
+        painter.setPen(QPen(self.theme.colour(self._edge), 1.2))
+        painter.setBrush(self.theme.colour(self._fill))
         painter.drawPolygon(hexagon(place.center().x(), place.center().y(), 5.5))
 
 
-class Stretch(Painted):
-    """A piece of a curve, as the chart draws it."""
+SOLID, DOTTED = Qt.PenStyle.SolidLine, Qt.PenStyle.DotLine
 
-    def __init__(self, look: Look, role: str, style: Qt.PenStyle) -> None:
-        super().__init__(look, QSize(22, 14))
+
+class LegendLine(PaintedWidget):
+    """A sample of a curve for the legend."""
+
+    def __init__(self, theme: Theme, role: str, style: Qt.PenStyle) -> None:
+        super().__init__(theme, QSize(22, 14))
         self._role, self._style = role, style
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        painter.setPen(QPen(self.look.colour(self._role), 2.5, self._style))
+        painter.setPen(QPen(self.theme.colour(self._role), 2.5, self._style))
         middle = round(place.center().y())
         painter.drawLine(0, middle, self.width(), middle)
 
 
 class LaneBox(QWidget):
-    """One swarm: how many of its answers are right lately, and who solved what."""
+    """One swarm: its recent share of right answers, and which member solved which specialty."""
 
-    def __init__(self, look: Look, lane: Lane, name: str, about: str, key: Stretch) -> None:
+    def __init__(self, theme: Theme, lane: Lane, name: str, about: str, key: LegendLine) -> None:
         super().__init__()
         self._lane: Lane = lane
-        self._figure, self._solved = text(look, "–", "title"), Line(look, "", "caption", "text_faint")
-        self.comb = RaceGrid(look, lane)
-        words = Line(look, about, "caption", "text_faint")
-        head = row(key, text(look, name, "heading"), (words, 1), self._figure, gap=8)
+        self._figure, self._solved = text(theme, "–", "title"), ElidedLabel(theme, "", "caption", "text_faint")
+        self.comb = RaceGrid(theme, lane)
+        words = ElidedLabel(theme, about, "caption", "text_faint")
+        head = row(key, text(theme, name, "heading"), (words, 1), self._figure, gap=8)
         self.setLayout(column(head, self.comb, self._solved, gap=4))
 
     def show_race(self, race: Race) -> None:
@@ -69,54 +72,54 @@ class LaneBox(QWidget):
 
 
 class RaceView(QWidget):
-    """Plays one race at a time, in a process that ends when this is left."""
+    """Runs one race at a time, in a process that ends when the view is hidden."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._look, self.race = look, Race()
+        self._theme, self.race = theme, Race()
         self.process = RaceProcess(self)
         self.process.message_received.connect(self.take)
         self.process.ended.connect(self._ended)
-        self._says, self._more = text(look, "", "title", wrap=True), text(look, "", "small", "soft", wrap=True)
-        self._more.setMinimumWidth(min(420, look.px(420)))  # else a page that scrolls takes it for a tall, narrow column
-        self.button = Button(look, tr("Start the race"), "primary", "play")
+        self._says, self._more = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
+        self._more.setMinimumWidth(min(420, theme.px(420)))  # else a scroll area computes a tall, narrow column
+        self.button = Button(theme, tr("Start the race"), "primary", "play")
         self.button.clicked.connect(self._act)
         says, button = as_widget(column(self._says, self._more, gap=4)), as_widget(column(self.button, None))
-        self._top = card(Shares((says, 1), (button, 0), gap=24))
+        self._top = card(StretchRow((says, 1), (button, 0), gap=24))
         self._chart: RaceChart | None = None
         self._room = column()
-        self._jump = Line(look, "", "small", "text_soft")
-        curve = text(look, tr("Right answers"), "heading")
-        about = Line(look, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
+        self._jump = ElidedLabel(theme, "", "small", "text_soft")
+        curve = text(theme, tr("Right answers"), "heading")
+        about = ElidedLabel(theme, tr("share of all answers in a round, as a trend"), "caption", "text_faint")
         self._curves = card(row(curve, (about, 1)), (self._room, 1), self._jump, gap=6)
         self._lanes: dict[Lane, LaneBox] = {
-            "sharing": LaneBox(look, "sharing", tr("Sharing"), tr("right lately"), Stretch(look, "peer", Qt.PenStyle.SolidLine)),
-            "alone": LaneBox(look, "alone", tr("Alone"), tr("right lately"), Stretch(look, "reference", Qt.PenStyle.DotLine)),
+            "sharing": LaneBox(theme, "sharing", tr("Sharing"), tr("right lately"), LegendLine(theme, "peer", SOLID)),
+            "alone": LaneBox(theme, "alone", tr("Alone"), tr("right lately"), LegendLine(theme, "reference", DOTTED)),
         }
-        own_find = row(Sample(look, "accent", "accent_line"), text(look, tr("found by itself"), "caption", "soft"), gap=4)
-        passed = row(Sample(look, "peer", "peer"), text(look, tr("after learning from another"), "caption", "soft"), gap=4)
+        own_find = row(LegendCell(theme, "accent", "accent_line"), text(theme, tr("found by itself"), "caption", "soft"), gap=4)
+        passed = row(LegendCell(theme, "peer", "peer"), text(theme, tr("after learning from another"), "caption", "soft"), gap=4)
         self._side: QFrame = card(*self._lanes.values(), None, row(own_find, passed, None, gap=12), gap=10)
-        self._arena = Shares((self._curves, 1), (self._side, 0), gap=12)
+        self._arena = StretchRow((self._curves, 1), (self._side, 0), gap=12)
         self.setLayout(column(self._top, (self._arena, 100), None, gap=12))
-        look.changed.connect(self._draw)
+        theme.changed.connect(self._draw)
         self._draw()
 
     def arrange(self, gap: int) -> None:
         self._arena.set_gap(gap)
 
     def take(self, line: RaceEvent) -> None:
-        """One message of the race."""
+        """Fold one message of the race's process into the view."""
         self.race = fold(self.race, line)
         self._draw()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Whoever leaves this page wants the computer back; a window that is only minimised is not left."""
+        """Stop the race when another view is shown, but not when the window is minimised."""
         super().hideEvent(event)
         if not event.spontaneous():
             self.stop()
 
-    def go_on(self, before: "RaceView") -> None:
-        """How the last race went; one under way ends, as whenever its page is left."""
+    def take_over(self, before: "RaceView") -> None:
+        """Take over the last race; a running one stops."""
         before.stop()
         self.race = before.race
         self._draw()
@@ -163,6 +166,6 @@ class RaceView(QWidget):
         if self._chart is None:
             from waggle.gui.charts.race_chart import RaceChart  # pyqtgraph: only now
 
-            self._chart = RaceChart(self._look)
+            self._chart = RaceChart(self._theme)
             self._room.addWidget(self._chart)
         self._chart.show_race(self.race)

@@ -1,12 +1,12 @@
-"""The swarms that are known, as cards: the one I am in, then the others."""
+"""The remembered swarms as cards, the active one first."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QWidget
 
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.placeholders import why_unavailable
-from waggle.gui.pages.swarms.swarm_cards import SwarmCard
-from waggle.gui.theme.theme import Look
+from waggle.gui.pages.swarms.swarm_card import SwarmCard
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import card, column, empty
 from waggle.gui.widgets.text import text
 from waggle.protocol.events_swarms import SwarmShown
@@ -14,21 +14,21 @@ from waggle.protocol.state import State
 
 
 class SwarmList(QWidget):
-    """Cards are rebuilt when something about them changed, but for how many are there. `chosen`, `forgotten`: of a charter."""
+    """Rebuilds its cards when a swarm changes, except for the count of members. `chosen` and `forgotten` carry a charter."""
 
     chosen = Signal(str)
     forgotten = Signal(str)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._look = look
+        self._theme = theme
         self._drawn: object = None
         self._active: list[SwarmCard] = []
         self._cards = column()
         self.setLayout(self._cards)
 
     def show_state(self, state: State, why_not: str, gap: int) -> None:
-        """`why_not`: why no swarm can be gone to now."""
+        """`why_not`: why the node cannot go to another swarm now."""
         listing = state.swarms
         drawn = (listing and listing.swarms, why_not, gap)
         if drawn != self._drawn:
@@ -46,23 +46,23 @@ class SwarmList(QWidget):
         for swarm_card in self._active:
             self._cards.addWidget(swarm_card)
         if others:
-            self._cards.addWidget(text(self._look, tr("Others you know"), "heading"))
+            self._cards.addWidget(text(self._theme, tr("Others you know"), "heading"))
             self._cards.addLayout(_grid(others, gap))
         else:
             words = tr("Know another one? Join it by its link. Or create one for your friends, your class or your lab.")
             awaited = _awaited(state) if state.swarms is None else words
-            self._cards.addWidget(card(text(self._look, awaited, "body", "soft", wrap=True)))
+            self._cards.addWidget(card(text(self._theme, awaited, "body", "soft", wrap=True)))
         self._cards.addStretch(1)
 
     def _card(self, swarm: SwarmShown, why_not: str) -> SwarmCard:
-        swarm_card = SwarmCard(self._look, swarm, why_not)
+        swarm_card = SwarmCard(self._theme, swarm, why_not)
         swarm_card.chosen.connect(self.chosen)
         swarm_card.forgotten.connect(self.forgotten)
         return swarm_card
 
 
 def _awaited(state: State) -> str:
-    """Why no swarm is shown yet."""
+    """When the list of swarms will appear."""
     if state.phase in ("problem", "stopped"):
         return tr("The engine is not running. The swarms you know appear here when it runs again.")
     if why_unavailable(state):

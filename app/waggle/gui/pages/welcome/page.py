@@ -1,4 +1,4 @@
-"""The first start, in under a minute: what this does, this computer, the swarm, go. Every step can be skipped."""
+"""The page Welcome: set-up at the first start in four steps (what Waggle does, this computer, the swarm, start)."""
 
 import os
 import sys
@@ -11,32 +11,32 @@ from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from waggle.core.settings import Value, profiles
 from waggle.gui.i18n.formatting import later, plural, tr, tr_sentence
-from waggle.gui.pages.welcome.animation import Dance
+from waggle.gui.pages.welcome.waggle_dance import WaggleDance
 from waggle.gui.state import shortcuts
 from waggle.gui.state.invite_link import is_invite
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets import system_tray
-from waggle.gui.widgets.controls.buttons import Button, Segments
-from waggle.gui.widgets.controls.inputs import Field, Switch
+from waggle.gui.widgets.controls.buttons import Button, SegmentedControl
+from waggle.gui.widgets.controls.inputs import Switch, TextField
 from waggle.gui.widgets.controls.usage_profile import PROFILE_WORDS, PROFILES
 from waggle.gui.widgets.layout import FLUSH, as_widget, column, frame, restyle, row
-from waggle.gui.widgets.painted import Painted, Sign
-from waggle.gui.widgets.scroll_area import Scrolled
+from waggle.gui.widgets.painted import Icon, PaintedWidget
+from waggle.gui.widgets.scroll_area import ScrollArea
 from waggle.gui.widgets.text import announce, say_in, text
 
 STEPS = (later("What it does"), later("This computer"), later("Swarm"), later("Start"))
-SWARM = 2  # the step
-WIDEST, TALLEST = 1136, 688
-LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of width and of height, of words as large as they are made
-AIR = 20  # above a title
+SWARM = 2  # the index of the step
+WIDEST, TALLEST = 1136, 688  # pixels of the card
+LEAST_FOR_PICTURE, LEAST_FOR_AIR = 1100, 640  # pixels of the window's width and height, at a text size of 100%
+AIR = 20  # pixels above a title
 
 
-class Steps(Painted):
-    """Where one is among the four: a filled circle now, a tick behind, a number ahead."""
+class StepIndicator(PaintedWidget):
+    """The steps in a row: a tick for a past step, a filled circle for the present one, a number for those to come."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look)
-        self.setFixedHeight(look.px(28))
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.setFixedHeight(theme.px(28))
         self.show_step(0)
 
     def show_step(self, step: int) -> None:
@@ -46,63 +46,63 @@ class Steps(Painted):
         self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        x, side = 0.0, self.look.px(22)
+        x, side = 0.0, self.theme.px(22)
         for i, words in enumerate(STEPS):
             here = i == self._step
-            font = self.look.font("label" if here else "small")
+            font = self.theme.font("label" if here else "small")
             width = QFontMetricsF(font).horizontalAdvance(tr(words))
             circle = QRectF(x + 1, place.center().y() - side / 2, side, side)
             self._circle(painter, circle, i)
             painter.setFont(font)
-            painter.setPen(self.look.colour("text" if here else "text_soft"))
+            painter.setPen(self.theme.colour("text" if here else "text_soft"))
             painter.drawText(QRectF(x + side + 10, 0, width + 4, place.height()), Qt.AlignmentFlag.AlignVCenter, tr(words))
             x += side + 10 + width + 14
             if i < len(STEPS) - 1:
-                painter.setPen(QPen(self.look.colour("border"), 1))
+                painter.setPen(QPen(self.theme.colour("border"), 1))
                 painter.drawLine(int(x), round(place.center().y()), int(x + 14), round(place.center().y()))
             x += 28
 
     def _circle(self, painter: QPainter, circle: QRectF, step: int) -> None:
         here, behind = step == self._step, step < self._step
-        painter.setPen(Qt.PenStyle.NoPen if here else QPen(self.look.colour("accent_line" if behind else "control"), 1.2))
-        painter.setBrush(self.look.colour("accent" if here else "accent_soft" if behind else "surface"))
+        painter.setPen(Qt.PenStyle.NoPen if here else QPen(self.theme.colour("accent_line" if behind else "control"), 1.2))
+        painter.setBrush(self.theme.colour("accent" if here else "accent_soft" if behind else "surface"))
         painter.drawEllipse(circle)
         if behind:
-            self.look.draw_icon(painter, "check", "accent_text", circle.adjusted(4, 4, -4, -4))
+            self.theme.draw_icon(painter, "check", "accent_text", circle.adjusted(4, 4, -4, -4))
             return
-        painter.setFont(self.look.font("label"))
-        painter.setPen(self.look.colour("on_accent" if here else "text_soft"))
+        painter.setFont(self.theme.font("label"))
+        painter.setPen(self.theme.colour("on_accent" if here else "text_soft"))
         painter.drawText(circle, Qt.AlignmentFlag.AlignCenter, str(step + 1))
 
 
-class Welcome(QWidget):
-    """`done` carries what was chosen, as settings; empty where everything was skipped. `invited` carries a link to look at."""
+class WelcomePage(QWidget):
+    """`done` carries the chosen settings, empty if set-up was skipped; before it, `invited` carries an invite link to preview."""
 
     done = Signal(object)
     invited = Signal(str)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.setObjectName("window")
-        self._look = look
-        self._steps, self._pages = Steps(look), QStackedWidget()
-        self._profile, self._swarm_chosen = Segments(look, [tr(words) for words in PROFILES.values()], tr("How much")), 0
-        self._power = Switch(look, tr("Not on battery"))
+        self._theme = theme
+        self._steps, self._pages = StepIndicator(theme), QStackedWidget()
+        self._profile, self._swarm_chosen = SegmentedControl(theme, [tr(words) for words in PROFILES.values()], tr("How much")), 0
+        self._power = Switch(theme, tr("Not on battery"))
         self._power.setChecked(True)
-        self._link = Field(look, tr("Invite link"), tr("waggle://join?…"))
-        self._refused = text(look, "", "small", "bad", wrap=True)
+        self._link = TextField(theme, tr("Invite link"), tr("waggle://join?…"))
+        self._refused = text(theme, "", "small", "bad", wrap=True)
         self._refused.hide()
-        self._summary = [text(look, "", "body", "soft", wrap=True) for _ in range(3)]
-        self._art = Dance(look)
+        self._summary = [text(theme, "", "body", "soft", wrap=True) for _ in range(3)]
+        self._art = WaggleDance(theme)
         self._art.setFixedWidth(380)
-        self._skip = Button(look, tr("Skip set-up"), "link")
+        self._skip = Button(theme, tr("Skip set-up"), "link")
         self._skip.clicked.connect(lambda: self.done.emit({}))
-        self._back = Button(look, tr("Back"))
+        self._back = Button(theme, tr("Back"))
         self._back.clicked.connect(lambda: self._go(self._pages.currentIndex() - 1))
-        self._hint = text(look, "", "small", "faint")
-        self._next = Button(look, tr("Continue"), "primary")
+        self._hint = text(theme, "", "small", "faint")
+        self._next = Button(theme, tr("Continue"), "primary")
         self._next.clicked.connect(self._forward)
-        self._link.returnPressed.connect(self._next.click)  # where it is enabled
+        self._link.returnPressed.connect(self._next.click)  # `click` does nothing while the button is disabled
         for page in (self._what(), self._computer(), self._swarms(), self._start()):
             self._pages.addWidget(page)
         foot = row(FLUSH, self._skip, None, self._hint, 8, self._back, self._next)
@@ -116,57 +116,60 @@ class Welcome(QWidget):
         self._go(0)
 
     def _what(self) -> QWidget:
-        look = self._look
+        theme = self._theme
         shared = frame("well", row(
-            (_listed(look, tr("Shared with the swarm"), "good", "check", (
+            (_listed(theme, tr("Shared with the swarm"), "good", "check", (
                 tr("Your model's answers, as plain text"), tr("A made-up name and a public key"),
                 tr("Your network address, to peers you meet"))), 1),
-            (_listed(look, tr("Never leaves this computer"), "text_soft", "lock", (
+            (_listed(theme, tr("Never leaves this computer"), "text_soft", "lock", (
                 tr("Your files, and what you type unless you share your answers"), tr("Your real name and e-mail address"),
                 tr("The model itself, unless you export it"))), 1),
             gap=24, margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
-            look, tr("Let your computer learn with others"),
+            theme, tr("Let your computer learn with others"),
             tr("Waggle trains a small language model here, in the background, together with people you choose."),
-            _point(look, "answer", tr("It tries"),
+            _point(theme, "answer", tr("It tries"),
                    tr("Your model answers small puzzles, eight ways each; Waggle checks which are right.")),
-            _point(look, "share", tr("It tells"), tr("Like a bee back at the hive, it shows the others what it tried.")),
-            _point(look, "learn", tr("It learns"), tr("It learns from its own successes and from theirs, a little every round.")),
+            _point(theme, "share", tr("It tells"), tr("Like a bee back at the hive, it shows the others what it tried.")),
+            _point(theme, "learn", tr("It learns"),
+                   tr("It learns from its own successes and from theirs, a little every round.")),
             10, shared,
         )  # fmt: skip
 
     def _computer(self) -> QWidget:
-        look, cores = self._look, os.cpu_count() or 1
+        theme, cores = self._theme, os.cpu_count() or 1
         memory = round(psutil.virtual_memory().total / 2**30)
         hardware = plural(cores, "%n core", "%n cores") + tr(" and %1 GB of memory").replace("%1", str(memory))
-        self._profile_words = text(look, tr(PROFILE_WORDS["quiet"]), "body", "soft", wrap=True)
+        self._profile_words = text(theme, tr(PROFILE_WORDS["quiet"]), "body", "soft", wrap=True)
         self._profile.chosen.connect(lambda place: self._profile_words.setText(tr(list(PROFILE_WORDS.values())[place])))
-        battery = row((column(text(look, tr("Not on battery"), "strong"),
-                              text(look, tr("Waits while this computer is not plugged in."), "small", "soft"), gap=2), 1),
+        battery = row((column(text(theme, tr("Not on battery"), "strong"),
+                              text(theme, tr("Waits while this computer is not plugged in."), "small", "soft"), gap=2), 1),
                       self._power)  # fmt: skip
         well = frame("well", column(
-            row(text(look, tr("How much of it"), "strong"), None, self._profile), self._profile_words, gap=10,
+            row(text(theme, tr("How much of it"), "strong"), None, self._profile), self._profile_words, gap=10,
             margins=(16, 14, 16, 14)))  # fmt: skip
         return _page(
-            look, tr("This computer does it easily"),
+            theme, tr("This computer does it easily"),
             tr("Found: %1. A graphics processor is used where there is one, and none is needed.").replace("%1", hardware),
             well, frame("well", column(battery, margins=(16, 14, 16, 14))),
-            text(look, tr("Nothing starts with the computer by itself. All of this can be changed at any time."), "small",
+            text(theme, tr("Nothing starts with the computer by itself. All of this can be changed at any time."), "small",
                  "faint", wrap=True),
         )  # fmt: skip
 
     def _swarms(self) -> QWidget:
-        look = self._look
+        theme = self._theme
         self._choices = [
-            Choice(
-                look,
+            SwarmChoice(
+                theme,
                 tr("First light, the swarm that comes with Waggle"),
                 tr("Small puzzles of nine kinds. Open to all, and empty so far: you train alone until you invite someone."),
                 "swarms",
             ),
-            Choice(look, tr("Only this computer"), tr("Nothing is sent and nothing received. You can join others later."), "you"),
-            Choice(
-                look,
+            SwarmChoice(
+                theme, tr("Only this computer"), tr("Nothing is sent and nothing received. You can join others later."), "you"
+            ),
+            SwarmChoice(
+                theme,
                 tr("I was invited"),
                 tr(
                     "Paste the link. You see where it leads before you join; until then you train with "
@@ -181,15 +184,18 @@ class Welcome(QWidget):
         self._link.textChanged.connect(self._allow)
         self._choose(0)
         return _page(
-            look, tr("With whom?"), tr("A swarm is a group of computers that practise the same kinds of puzzles."), *self._choices
+            theme,
+            tr("With whom?"),
+            tr("A swarm is a group of computers that practise the same kinds of puzzles."),
+            *self._choices,
         )
 
     def _start(self) -> QWidget:
-        look = self._look
+        theme = self._theme
         pairs = zip(("home", "bolt", "swarms"), self._summary, strict=True)
-        lines = [row(Sign(look, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
+        lines = [row(Icon(theme, icon, "accent_text", 20), (words, 1), gap=14) for icon, words in pairs]
         begins = tr("The first round begins in a few seconds. It goes on while the window is closed.")
-        if not system_tray.available():  # closing the window ends it
+        if not system_tray.available():  # without a tray, closing the window ends Waggle
             begins = tr("The first round begins in a few seconds.")
             pausing = tr("Pause whenever you like: on Home or with %1.")
         elif sys.platform == "darwin":
@@ -197,9 +203,9 @@ class Welcome(QWidget):
         else:
             pausing = tr("Pause whenever you like: on Home, in the tray, or with %1.")
         return _page(
-            look, tr("Ready"), begins,
+            theme, tr("Ready"), begins,
             frame("well", column(*lines, gap=16, margins=(16, 16, 16, 16))),
-            text(look, pausing.replace("%1", shortcuts.native_text(shortcuts.PAUSE)), "small", "faint", wrap=True),
+            text(theme, pausing.replace("%1", shortcuts.native_text(shortcuts.PAUSE)), "small", "faint", wrap=True),
         )  # fmt: skip
 
     def _go(self, step: int) -> None:
@@ -214,7 +220,7 @@ class Welcome(QWidget):
         self._next.setFocus()
 
     def _allow(self) -> None:
-        """Who was invited goes on with the link."""
+        """Enable the next step, which needs a link if the person was invited."""
         step, invited = self._pages.currentIndex(), self._swarm_chosen == 2
         lacking = step == SWARM and invited and not self._link.text().strip()
         self._next.setEnabled(not lacking)
@@ -223,7 +229,7 @@ class Welcome(QWidget):
 
     def _forward(self) -> None:
         if self._pages.currentIndex() == SWARM and self._swarm_chosen == 2 and not is_invite(self._link.text()):
-            title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # as the engine says it
+            title = tr_sentence("This is not an invite link: one begins with waggle://join?")  # the engine's own words
             say_in(self._refused, f"{title} {tr_sentence('Ask for the link again, and copy it whole.')}", "bad")
             announce(self, self._refused.text())
             self._link.setFocus()
@@ -233,7 +239,7 @@ class Welcome(QWidget):
             return
         if self._swarm_chosen == 2:
             self.invited.emit(self._link.text().strip())
-        self.done.emit(self.values())  # whoever hears it begins, and has to know of the invite by then
+        self.done.emit(self.values())  # after `invited`: this starts the engine
 
     def _sum_up(self) -> None:
         profile = list(PROFILES.values())[self._profile.index]
@@ -245,7 +251,7 @@ class Welcome(QWidget):
         self._summary[2].setText(joins[self._swarm_chosen])
 
     def values(self) -> dict[str, Value]:
-        """What the steps say now, as settings."""
+        """The choices made so far, as settings."""
         chosen = dict(profiles(os.cpu_count() or 1)[list(PROFILES)[self._profile.index]])
         chosen["when.only_on_power"] = self._power.isChecked()
         chosen["swarm.solo"] = self._swarm_chosen == 1
@@ -264,7 +270,7 @@ class Welcome(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        wide, low = self.width() >= self._look.px(LEAST_FOR_PICTURE), self.height() < self._look.px(LEAST_FOR_AIR)
+        wide, low = self.width() >= self._theme.px(LEAST_FOR_PICTURE), self.height() < self._theme.px(LEAST_FOR_AIR)
         self._room.setContentsMargins(0, 0 if low else AIR, 0, 0)
         self._art.setVisible(wide)
         self._words.setContentsMargins(0 if wide else 24, 0, 0, 0)
@@ -273,22 +279,22 @@ class Welcome(QWidget):
         self._frame.setContentsMargins(side, above, side, above)
 
 
-class Choice(QFrame):
+class SwarmChoice(QFrame):
     """One way to go on, as a box with a title and what it means."""
 
     chosen = Signal()
 
-    def __init__(self, look: Look, title: str, line: str, icon: str) -> None:
+    def __init__(self, theme: Theme, title: str, line: str, icon: str) -> None:
         super().__init__()
         self.setProperty("kind", "choice")
-        self._button = Button(look, title, "title")
+        self._button = Button(theme, title, "title")
         self._button.setCheckable(True)
         self._button.setAccessibleDescription(line)
         self._button.clicked.connect(self.chosen)
-        self._tick, self._more = Sign(look, "check", "accent_text"), None  # type: tuple[Sign, QWidget | None]
+        self._tick, self._more = Icon(theme, "check", "accent_text"), None  # type: tuple[Icon, QWidget | None]
         self._box = column(
-            row(Sign(look, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
-            row(34, (text(look, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 10, 16, 12),
+            row(Icon(theme, icon, "accent_text", 20), self._button, None, self._tick, gap=10),
+            row(34, (text(theme, line, "small", "soft", wrap=True), 1), gap=0), gap=2, margins=(16, 10, 16, 12),
         )  # fmt: skip
         self.setLayout(self._box)
 
@@ -304,24 +310,24 @@ class Choice(QFrame):
             self._more.setVisible(chosen)
 
     def mousePressEvent(self, _event: object) -> None:
-        """The whole box can be pressed; the keyboard has the button."""
+        """The whole box can be clicked; the keyboard uses the button."""
         self.chosen.emit()
 
 
-def _page(look: Look, title: str, line: str, *parts: QWidget | int) -> QWidget:
-    """Every title stands at the same height, whatever follows it; where there is no room for all of that, it can be scrolled."""
-    head = text(look, title, "hero", wrap=True)
-    return Scrolled(column(head, text(look, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
+def _page(theme: Theme, title: str, line: str, *parts: QWidget | int) -> QWidget:
+    """One step. Titles of all steps stand at the same height; a step that is too high scrolls."""
+    head = text(theme, title, "hero", wrap=True)
+    return ScrollArea(column(head, text(theme, line, "body", "soft", wrap=True), 10, *parts, None, gap=14), "surface")
 
 
-def _point(look: Look, icon: str, title: str, line: str) -> QWidget:
-    badge = frame("badge", row(None, Sign(look, icon, "accent_text", 20), None))
+def _point(theme: Theme, icon: str, title: str, line: str) -> QWidget:
+    badge = frame("badge", row(None, Icon(theme, icon, "accent_text", 20), None))
     badge.setFixedSize(40, 40)
     return as_widget(
-        row(badge, (column(text(look, title, "heading"), text(look, line, "body", "soft", wrap=True), gap=2), 1), gap=16)
+        row(badge, (column(text(theme, title, "heading"), text(theme, line, "body", "soft", wrap=True), gap=2), 1), gap=16)
     )
 
 
-def _listed(look: Look, title: str, tone: str, icon: str, lines: Sequence[str]) -> QWidget:
-    rows = [row(Sign(look, icon, tone, 16), (text(look, line, "small", "soft", wrap=True), 1)) for line in lines]
-    return as_widget(column(text(look, title, "label"), *rows, None, gap=6))
+def _listed(theme: Theme, title: str, tone: str, icon: str, lines: Sequence[str]) -> QWidget:
+    rows = [row(Icon(theme, icon, tone, 16), (text(theme, line, "small", "soft", wrap=True), 1)) for line in lines]
+    return as_widget(column(text(theme, title, "label"), *rows, None, gap=6))

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QButtonGroup, QFrame, QSizePolicy, QWidget
 
 from waggle.gui.i18n.translator import is_right_to_left
 from waggle.gui.theme.focus_ring import FocusRingButton
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.layout import restyle, row
 from waggle.gui.widgets.text import _as_it_is, set_tip
 
@@ -18,18 +18,18 @@ class Button(FocusRingButton):
     two, joined left and right."""
 
     def __init__(
-        self, look: Look, words: str, kind: str = "plain", icon: str = "", *, join: str = "", small: bool = False
+        self, theme: Theme, words: str, kind: str = "plain", icon: str = "", *, join: str = "", small: bool = False
     ) -> None:
         super().__init__(_as_it_is(words))
-        self._look, self._kind, self._icon, self._words = look, kind, icon, words
+        self._theme, self._kind, self._icon, self._words = theme, kind, icon, words
         self.setProperty("kind", kind)
         self.join(join)
-        self.setFont(look.font("strong" if kind == "primary" else "label"))
-        height = look.px(40) if kind == "primary" else look.size["control_small"] if small else look.size["control"]
-        self.setFixedHeight({"link": look.px(24), "title": look.px(24), "segment": look.px(26)}.get(kind, height))
+        self.setFont(theme.font("strong" if kind == "primary" else "label"))
+        height = theme.px(40) if kind == "primary" else theme.size["control_small"] if small else theme.size["control"]
+        self.setFixedHeight({"link": theme.px(24), "title": theme.px(24), "segment": theme.px(26)}.get(kind, height))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(words)
-        look.changed.connect(self._tint)
+        theme.changed.connect(self._tint)
         self._tint()
 
     def say(self, words: str, icon: str = "") -> None:
@@ -43,8 +43,8 @@ class Button(FocusRingButton):
         """The same button in another role: its style sheet property is set by whoever asks."""
         if kind != self._kind:
             self._kind, self._icon = kind, ""
-            self.setFont(self._look.font("strong" if kind == "primary" else "label"))
-            self.setFixedHeight(self._look.px(40) if kind == "primary" else self._look.size["control"])
+            self.setFont(self._theme.font("strong" if kind == "primary" else "label"))
+            self.setFixedHeight(self._theme.px(40) if kind == "primary" else self._theme.size["control"])
         self.say(words, icon)
 
     def join(self, side: str) -> None:
@@ -64,30 +64,30 @@ class Button(FocusRingButton):
             return
         role = "on_accent" if self._kind == "primary" else "text_soft"
         gap = 4 if self.text() and self.layoutDirection() == QGuiApplication.layoutDirection() else 0
-        side = self._look.px(18)
-        self.setIcon(self._look.icon(self._icon, role, side, gap))
+        side = self._theme.px(18)
+        self.setIcon(self._theme.icon(self._icon, role, side, gap))
         self.setIconSize(QSize(side + gap, side))
 
 
-def menu_button(look: Look, words: str, *, small: bool = False) -> Button:
+def menu_button(theme: Theme, words: str, *, small: bool = False) -> Button:
     """A button that opens a menu: the sign stands after the word."""
-    button = Button(look, words, icon="down", small=small)
+    button = Button(theme, words, icon="down", small=small)
     button.setLayoutDirection(Qt.LayoutDirection.LeftToRight if is_right_to_left() else Qt.LayoutDirection.RightToLeft)
     button._tint()
     return button
 
 
-class Segments(QFrame):
+class SegmentedControl(QFrame):
     """Two to four fixed choices; the chosen one is raised."""
 
     chosen = Signal(int)
 
-    def __init__(self, look: Look, words: Sequence[str], name: str) -> None:
+    def __init__(self, theme: Theme, words: Sequence[str], name: str) -> None:
         super().__init__()
         self.setProperty("kind", "segments")
         self.setAccessibleName(name)
         self.index = 0
-        self._parts = [Button(look, word, "segment") for word in words]
+        self._parts = [Button(theme, word, "segment") for word in words]
         self._group = QButtonGroup(self)
         for i, part in enumerate(self._parts):
             part.setCheckable(True)
@@ -96,7 +96,7 @@ class Segments(QFrame):
             part.clicked.connect(self._chooser(i))
         self._parts[0].setChecked(True)
         self.setLayout(row(*self._parts, gap=2, margins=(3, 3, 3, 3)))
-        self.setFixedHeight(look.px(34))
+        self.setFixedHeight(theme.px(34))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
 
     def choose(self, index: int) -> None:

@@ -3,18 +3,18 @@
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QFocusEvent, QHideEvent, QMouseEvent
 
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 
 
-class OnceButton(Button):
+class SingleClickButton(Button):
     """A double click is one press: the second would take back what the first did, or do what nobody has read yet."""
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         event.accept()
 
 
-class SureLink(OnceButton):
+class ConfirmLink(SingleClickButton):
     """`meant` follows a press; where there are words for `sure`, only a second one, until the focus or the page leaves.
 
     Each name is the button's for a screen reader.
@@ -23,8 +23,8 @@ class SureLink(OnceButton):
     meant = Signal()
     asking = Signal(bool)
 
-    def __init__(self, look: Look, words: str, name: str, *, sure: str, sure_name: str) -> None:
-        super().__init__(look, words, "link")
+    def __init__(self, theme: Theme, words: str, name: str, *, sure: str, sure_name: str) -> None:
+        super().__init__(theme, words, "link")
         self._first, self._second, self._confirming = (words, name), (sure, sure_name), False
         self.clicked.connect(self._forward)
         self._ask(False)

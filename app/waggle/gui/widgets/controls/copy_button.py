@@ -4,7 +4,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
 
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.controls.buttons import Button
 
 SAID_MS = 4000  # how long it says that it did
@@ -13,8 +13,8 @@ SAID_MS = 4000  # how long it says that it did
 class CopyButton(Button):
     """Copies what was offered last. It says so until something else is offered, and for a few seconds at most."""
 
-    def __init__(self, look: Look, words: str, kind: str = "plain", *, small: bool = False) -> None:
-        super().__init__(look, words, kind, "copy", small=small)
+    def __init__(self, theme: Theme, words: str, kind: str = "plain", *, small: bool = False) -> None:
+        super().__init__(theme, words, kind, "copy", small=small)
         self._does, self._offered = words, ""
         self._end = QTimer(self)
         self._end.setSingleShot(True)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QDoubleSpinBox, QLineE
 
 from waggle.core.settings import Value
 from waggle.gui.i18n import translator
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 
 CLOSED = 0.4  # of its colours has what cannot be changed now
 
@@ -18,13 +18,13 @@ class Switch(QAbstractButton):
 
     changed = Signal(object)
 
-    def __init__(self, look: Look, name: str) -> None:
+    def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
-        self._look = look
+        self._theme = theme
         self.setCheckable(True)
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setFixedSize(QSize(look.px(44), look.px(26)))
+        self.setFixedSize(QSize(theme.px(44), theme.px(26)))
         self.clicked.connect(lambda: self.changed.emit(self.isChecked()))
 
     def show_value(self, value: Value) -> None:
@@ -35,35 +35,35 @@ class Switch(QAbstractButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setOpacity(1.0 if self.isEnabled() else CLOSED)
         on, place = self.isChecked(), QRectF(self.rect()).adjusted(2, 2, -2, -2)
-        painter.setPen(QPen(self._look.colour("focus" if self.hasFocus() else "accent_line" if on else "control"),
+        painter.setPen(QPen(self._theme.colour("focus" if self.hasFocus() else "accent_line" if on else "control"),
                             2 if self.hasFocus() else 1.3))  # fmt: skip
-        painter.setBrush(self._look.colour("accent" if on else "sunken"))
+        painter.setBrush(self._theme.colour("accent" if on else "sunken"))
         painter.drawRoundedRect(place, place.height() / 2, place.height() / 2)
         side = place.height() - 8
         right = on != (self.layoutDirection() == Qt.LayoutDirection.RightToLeft)
         x = place.right() - side - 4 if right else place.left() + 4
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._look.colour("on_accent" if on else "control"))
+        painter.setBrush(self._theme.colour("on_accent" if on else "control"))
         painter.drawEllipse(QRectF(x, place.top() + 4, side, side))
         painter.end()
 
 
-class Picker(QComboBox):
+class ComboBox(QComboBox):
     """One of a few values, each with its words. The wheel scrolls the page, not the choice."""
 
     changed = Signal(object)
 
-    def __init__(self, look: Look, name: str, options: Sequence[tuple[Value, str]]) -> None:
+    def __init__(self, theme: Theme, name: str, options: Sequence[tuple[Value, str]]) -> None:
         super().__init__()
-        self._look = look
+        self._theme = theme
         self._values = [value for value, _words in options]
         self.addItems([words for _value, words in options])
-        self.setFont(look.font("label"))
-        self.view().setFont(look.font("body"))
+        self.setFont(theme.font("label"))
+        self.view().setFont(theme.font("body"))
         self.view().setAccessibleName(name)
         self.setAccessibleName(name)
-        self.setFixedHeight(look.size["control"])
-        self.setMinimumWidth(look.px(180))
+        self.setFixedHeight(theme.size["control"])
+        self.setMinimumWidth(theme.px(180))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.activated.connect(lambda place: self.changed.emit(self._values[place]))
@@ -77,25 +77,25 @@ class Picker(QComboBox):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        painter, side = QPainter(self), self._look.px(16)
+        painter, side = QPainter(self), self._theme.px(16)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         away = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         x = 8 if away else self.width() - side - 8
-        self._look.draw_icon(painter, "down", "text_soft", QRectF(x, (self.height() - side) / 2, side, side))
+        self._theme.draw_icon(painter, "down", "text_soft", QRectF(x, (self.height() - side) / 2, side, side))
         painter.end()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
 
 
-class Number(QDoubleSpinBox):
+class NumberField(QDoubleSpinBox):
     """A number with its unit; `zero` is what 0 means, in words."""
 
     changed = Signal(object)
 
     def __init__(
         self,
-        look: Look,
+        theme: Theme,
         name: str,
         low: float,
         high: float,
@@ -115,10 +115,10 @@ class Number(QDoubleSpinBox):
         self.setSingleStep(step)
         self.setSuffix(translator.number_format().percent if unit == "%" else f" {unit}" if unit else "")
         self.setSpecialValueText(zero)
-        self.setFont(look.font("label"))
+        self.setFont(theme.font("label"))
         self.setAccessibleName(name)
-        self.setFixedHeight(look.size["control"])
-        self.setMinimumWidth(look.px(180))
+        self.setFixedHeight(theme.size["control"])
+        self.setMinimumWidth(theme.px(180))
         self.lineEdit().setTextMargins(10, 0, 10, 0)
         self.setKeyboardTracking(False)  # a value is meant when it is finished, not after each digit
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -153,19 +153,19 @@ class Number(QDoubleSpinBox):
         event.ignore()
 
 
-class Field(QLineEdit):
+class TextField(QLineEdit):
     """A line of words, or several with commas between them where the setting is a list."""
 
     changed = Signal(object)
 
-    def __init__(self, look: Look, name: str, hint: str = "", *, several: bool = False) -> None:
+    def __init__(self, theme: Theme, name: str, hint: str = "", *, several: bool = False) -> None:
         super().__init__()
         self._several = several
-        self.setFont(look.font("body"))
+        self.setFont(theme.font("body"))
         self.setAccessibleName(name)
         self.setPlaceholderText(hint)
-        self.setFixedHeight(look.size["control"])
-        self.setMinimumWidth(look.px(220))
+        self.setFixedHeight(theme.size["control"])
+        self.setMinimumWidth(theme.px(220))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._reported = ""
         self.editingFinished.connect(self._chosen)

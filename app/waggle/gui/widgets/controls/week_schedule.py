@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QSizePolicy
 
 from waggle.core.settings import Value
 from waggle.gui.i18n.formatting import later, tr
-from waggle.gui.theme.theme import Look
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.painted import PaintedWidget
 
 DAYS = (later("Monday"), later("Tuesday"), later("Wednesday"), later("Thursday"), later("Friday"), later("Saturday"),
         later("Sunday"))  # fmt: skip
@@ -15,14 +15,14 @@ ALWAYS = ("#" * 24,) * 7
 STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1)}
 
 
-class Week(Painted):
+class WeekSchedule(PaintedWidget):
     """A filled cell may be used. Empty as a setting means always."""
 
     changed = Signal(object)
 
-    def __init__(self, look: Look, name: str) -> None:
-        super().__init__(look)
-        self._name, self._label_width, self._row, self._head = name, look.px(96), look.px(22), look.px(18)
+    def __init__(self, theme: Theme, name: str) -> None:
+        super().__init__(theme)
+        self._name, self._label_width, self._row, self._head = name, theme.px(96), theme.px(22), theme.px(18)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as in every chart
         self._week, self._at, self._brush = list(ALWAYS), (9, 0), "#"
         self._marked = False  # by the press that is held
@@ -39,23 +39,23 @@ class Week(Painted):
         self.update()
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
-        painter.setFont(self.look.font("caption"))
-        painter.setPen(self.look.colour("text_faint"))
+        painter.setFont(self.theme.font("caption"))
+        painter.setPen(self.theme.colour("text_faint"))
         for hour in range(0, 24, 6):
             painter.drawText(
-                QRectF(self._cell(hour, 0).left(), 0, self.look.px(60), self._head - 2),
+                QRectF(self._cell(hour, 0).left(), 0, self.theme.px(60), self._head - 2),
                 Qt.AlignmentFlag.AlignVCenter,
                 f"{hour}:00",
             )
         for day, hours in enumerate(self._week):
             label = QRectF(0, self._head + day * self._row, self._label_width - 8, self._row)
-            painter.setPen(self.look.colour("text_soft"))
+            painter.setPen(self.theme.colour("text_soft"))
             painter.drawText(label, Qt.AlignmentFlag.AlignVCenter, tr(DAYS[day]))
             for hour, mark in enumerate(hours):
                 here = self.hasFocus() and (hour, day) == self._at
                 on = mark == "#"
-                painter.setPen(QPen(self.look.colour("focus" if here else "accent_line" if on else "edge"), 2 if here else 1))
-                painter.setBrush(self.look.colour("accent_soft" if on else "surface"))
+                painter.setPen(QPen(self.theme.colour("focus" if here else "accent_line" if on else "edge"), 2 if here else 1))
+                painter.setBrush(self.theme.colour("accent_soft" if on else "surface"))
                 painter.drawRoundedRect(self._cell(hour, day).adjusted(1.5, 2, -1.5, -2), 3, 3)
 
     def _cell(self, hour: int, day: int) -> QRectF:

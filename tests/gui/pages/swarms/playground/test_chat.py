@@ -1,4 +1,4 @@
-"""Chat: what is said is seen at once, both answers grow beside each other, and what is not answered can be said again."""
+"""The chat: a message is visible at once, both answers grow side by side, and an unanswered message can be sent again."""
 
 from collections.abc import Callable
 
@@ -10,24 +10,25 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 
 from gui.recorded import ready
-from waggle.gui.application.main_window import Window
+from waggle.gui.application.main_window import MainWindow
 from waggle.gui.application.screenshot import screenshot_when_still
 from waggle.gui.i18n import translator
 from waggle.gui.i18n.formatting import tr
 from waggle.gui.i18n.translator import Language
-from waggle.gui.pages.swarms.playground.blind_labels import Prose
-from waggle.gui.pages.swarms.playground.chat import ChatView, about, tally
-from waggle.gui.pages.swarms.playground.chat_turn import Guess, Tile, TurnBox
-from waggle.gui.theme.theme import Look
+from waggle.gui.pages.swarms.page import SwarmsPage
+from waggle.gui.pages.swarms.playground.blind_labels import TextBlock
+from waggle.gui.pages.swarms.playground.chat import ChatView, choices_summary, model_notice
+from waggle.gui.pages.swarms.playground.chat_turn import ChatTurn, Guess, ReplyTile
+from waggle.gui.theme.theme import Theme
 from waggle.protocol import commands, events
 from waggle.protocol.commands import AnyCommand
 from waggle.protocol.events_chat import LONGEST, SENT, TURNS, Reply, TalkCleared, TalkOffered, Turn, TurnGrew
 from waggle.protocol.state import AnyEvent, State
 
-Make = Callable[..., Window]
+Make = Callable[..., MainWindow]
 OFFERED = TalkOffered(moments=(0, 64, 613), taught=True)
 RUNNING: tuple[AnyEvent, ...] = (ready(), events.PhaseChanged(phase="paused", round=613))
-Chat = tuple[Window, ChatView, list[AnyCommand]]
+Chat = tuple[MainWindow, ChatView, list[AnyCommand]]
 
 
 def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: object) -> Turn:
@@ -35,37 +36,37 @@ def turn(words: str = "Hello", now: str = "Hi.", before: str = "22", **fields: o
     return replace(Turn(words=words, replies=replies, finished=True), **fields)
 
 
-def tell(window: Window, *told: AnyEvent) -> None:
-    for event in told:
+def tell(window: MainWindow, *new_events: AnyEvent) -> None:
+    for event in new_events:
         window._current.take(event)
     window._current.flush()
 
 
 @pytest.fixture
 def chat(window_told: Make) -> Chat:
-    """The page in a window whose engine is paused: one can talk all the same."""
+    """The chat in a window with a paused engine, which still answers messages."""
     window = window_told(RUNNING)
     sent: list[AnyCommand] = []
     window.commanded.connect(sent.append)
     window.show_page("swarms")
-    window.swarms.show_trying()
-    window.swarms.trying.which.choose(1)
+    window.pages.of(SwarmsPage).show_trying()
+    window.pages.of(SwarmsPage).trying.which.choose(1)
     window.redraw()
     assert isinstance(sent[-1], commands.OfferTalk)
     tell(window, OFFERED)
-    return window, window.swarms.trying.chat, sent
+    return window, window.pages.of(SwarmsPage).trying.chat, sent
 
 
-def boxes(view: ChatView) -> list[TurnBox]:
-    return [box for box in view.findChildren(TurnBox) if not box.isHidden()]
+def boxes(view: ChatView) -> list[ChatTurn]:
+    return [box for box in view.findChildren(ChatTurn) if not box.isHidden()]
 
 
-def names(box: TurnBox) -> list[str]:
-    return [tile._who.words() for tile in box.findChildren(Tile)]
+def names(box: ChatTurn) -> list[str]:
+    return [tile._who.words() for tile in box.findChildren(ReplyTile)]
 
 
-def texts(box: TurnBox) -> list[str]:
-    return [tile.findChild(Prose).toPlainText() for tile in box.findChildren(Tile)]  # type: ignore[union-attr]
+def texts(box: ChatTurn) -> list[str]:
+    return [tile.findChild(TextBlock).toPlainText() for tile in box.findChildren(ReplyTile)]  # type: ignore[union-attr]
 
 
 def say(view: ChatView, words: str) -> None:
@@ -105,9 +106,9 @@ def test_a_long_conversation_takes_its_newest_turns_along_and_ends_in_words(chat
     window, view, sent = chat
     tell(window, *(TurnGrew(number=number, turn=turn(str(number))) for number in range(TURNS - 1)))
     say(view, "last")
-    said = sent[-1]
-    assert isinstance(said, commands.Say)
-    assert (said.number, len(said.earlier), said.earlier[-1].words) == (TURNS - 1, SENT, str(TURNS - 2))
+    command = sent[-1]
+    assert isinstance(command, commands.Say)
+    assert (command.number, len(command.earlier), command.earlier[-1].words) == (TURNS - 1, SENT, str(TURNS - 2))
     tell(window, TurnGrew(number=TURNS - 1, turn=turn("last")))
     assert "as long as one can be" in view._message.words()
     assert not view.button.isEnabled()
@@ -138,9 +139,9 @@ def test_what_was_not_answered_can_be_said_again(chat: Chat) -> None:
 def test_a_recording_answers_nothing_and_what_was_said_is_not_lost(chat: Chat) -> None:
     window, view, sent = chat
     window.show_replay()
-    asked = len(sent)
+    sent_before = len(sent)
     say(view, "Hello")
-    assert (view.message.toPlainText(), boxes(view), len(sent)) == ("Hello", [], asked)
+    assert (view.message.toPlainText(), boxes(view), len(sent)) == ("Hello", [], sent_before)
     assert view._empty.text() == "This is a recorded run: there is no model to ask."
 
 
@@ -151,7 +152,7 @@ def test_an_answer_is_stopped_by_its_button_or_by_escape_and_all_is_cleared(chat
         stop()
         assert isinstance(sent[-1], commands.Hush)
         tell(window, TurnGrew(number=0, turn=turn(stopped=True, replies=(Reply(rounds=613, text="H"), Reply(rounds=0)))))
-        assert [tile._state.words() for tile in boxes(view)[0].findChildren(Tile)] == ["stopped", "stopped"]
+        assert [tile._state.words() for tile in boxes(view)[0].findChildren(ReplyTile)] == ["stopped", "stopped"]
         assert texts(boxes(view)[0]) == ["H", "It said nothing."]
     view._clear.click()
     assert isinstance(sent[-1], commands.ClearTalk)
@@ -183,8 +184,11 @@ def test_without_names_they_are_told_after_a_choice(chat: Chat) -> None:
 
 
 def test_neither_counts_as_not_the_model_of_now() -> None:
-    assert tally([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)]) == "Of 2 choices, 1 fell on the model of now."
-    assert tally([]) == ""
+    assert (
+        choices_summary([Guess(now=1, chosen=-1), Guess(now=0, chosen=0), Guess(now=0)])
+        == "Of 2 choices, 1 fell on the model of now."
+    )
+    assert choices_summary([]) == ""
 
 
 def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> None:
@@ -194,9 +198,9 @@ def test_the_model_of_before_is_chosen_among_those_that_are_kept(chat: Chat) -> 
     menu.actions()[1].trigger()
     assert view._moments.text() == "Compared with: After 64 rounds"
     say(view, "Hello")
-    said = sent[-1]
-    assert isinstance(said, commands.Say)
-    assert said.before == 64
+    command = sent[-1]
+    assert isinstance(command, commands.Say)
+    assert command.before == 64
     tell(window, TurnGrew(number=0, turn=turn()))
     assert not view._moments.isEnabled(), "a conversation is with two models"
     tell(window, TalkCleared(), TalkOffered(moments=(0, 700), taught=True))
@@ -214,16 +218,16 @@ def test_the_menu_of_moments_is_filled_anew_and_not_made_anew(chat: Chat, qapp: 
 
 
 @pytest.mark.parametrize("spoken", ["en", "de"])
-def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, look: Look, spoken: Language) -> None:
+def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: Make, theme: Theme, spoken: Language) -> None:
     translator.use(spoken)
-    look.set_text(130)
+    theme.set_text(130)
     try:
         window = window_told((*RUNNING, OFFERED), 900, 600)
         window.show_page("swarms")
-        window.swarms.show_trying()
-        window.swarms.trying.which.choose(1)
+        window.pages.of(SwarmsPage).show_trying()
+        window.pages.of(SwarmsPage).trying.which.choose(1)
         screenshot_when_still(window)
-        chat = window.swarms.trying.chat
+        chat = window.pages.of(SwarmsPage).trying.chat
         for button in chat.tools.findChildren(QAbstractButton):
             assert button.width() >= button.sizeHint().width(), button.text()
         assert chat.tools.mapTo(window, chat.tools.rect().bottomRight()).x() <= window.width()
@@ -234,10 +238,10 @@ def test_no_button_above_the_conversation_is_cut_in_a_small_window(window_told: 
 
 def test_it_is_said_what_a_model_cannot_do() -> None:
     state = State(ready=ready(), offered=replace(OFFERED, taught=False))
-    assert "cannot chat well" in about(state)
-    assert "never taught to chat" in about(replace(state, ready=ready(parameters=500_000_000)))
-    assert "the same model" in about(replace(state, offered=replace(OFFERED, moments=(0,))))
-    assert about(replace(state, offered=OFFERED)) == ""
+    assert "cannot chat well" in model_notice(state)
+    assert "never taught to chat" in model_notice(replace(state, ready=ready(parameters=500_000_000)))
+    assert "the same model" in model_notice(replace(state, offered=replace(OFFERED, moments=(0,))))
+    assert model_notice(replace(state, offered=OFFERED)) == ""
 
 
 def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: Chat, qapp: QApplication) -> None:
@@ -245,10 +249,10 @@ def test_what_a_model_says_is_never_markup_and_never_wider_than_its_place(chat: 
     tell(window, TurnGrew(number=0, turn=turn(now="<b>x</b>\u202e\n" + "y" * 900)))
     qapp.processEvents()
     (box,) = boxes(view)
-    first = box.findChild(Tile).findChild(Prose)  # type: ignore[union-attr]
+    first = box.findChild(ReplyTile).findChild(TextBlock)  # type: ignore[union-attr]
     assert first.toPlainText().startswith("<b>x</b>\ufffd\nyyy")
     assert first.height() > 6 * first.fontMetrics().lineSpacing(), "all of it is seen"
     assert view.width() <= window.width()
-    focusable = [one for one in view.findChildren(QWidget) if one.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    focusable = [widget for widget in view.findChildren(QWidget) if widget.focusPolicy() & Qt.FocusPolicy.TabFocus]
     assert first in focusable, "an answer can be read and copied by keyboard"
-    assert [one for one in focusable if not one.accessibleName() and not one.objectName().startswith("qt_")] == []
+    assert [widget for widget in focusable if not widget.accessibleName() and not widget.objectName().startswith("qt_")] == []

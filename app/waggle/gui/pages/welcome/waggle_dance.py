@@ -1,4 +1,4 @@
-"""The waggle dance over a few cells of comb: the one large picture in Waggle, seen at the first start."""
+"""The picture on the page Welcome: a bee's waggle dance on the comb."""
 
 import math
 
@@ -6,9 +6,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from waggle.gui.i18n.formatting import tr
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.gui.widgets.drawing import draw_avatar, hexagon
-from waggle.gui.widgets.painted import Painted
+from waggle.gui.widgets.painted import PaintedWidget
 
 CELL, LOOP = 44.0, 112.0
 HONEY = {
@@ -19,16 +19,16 @@ WATCHERS = (("Brisk Otter", -142, -12, 22), ("Clever Wren", 142, 8, 22), ("Mossy
             ("Tall Juniper", -112, -160, 18))  # fmt: skip
 
 
-class Dance(Painted):
-    """A bee that found food, the way it runs, and four that watch."""
+class WaggleDance(PaintedWidget):
+    """The dancing bee, its path, and four bees that watch."""
 
-    def __init__(self, look: Look) -> None:
-        super().__init__(look, name=tr("A bee's dance on the comb, watched by four others"))
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme, name=tr("A bee's dance on the comb, watched by four others"))
 
     def draw(self, painter: QPainter, place: QRectF) -> None:
         shape = QPainterPath()
         shape.addRoundedRect(place, 8, 8)
-        painter.fillPath(shape, self.look.colour("accent_soft"))
+        painter.fillPath(shape, self.theme.colour("accent_soft"))
         painter.setClipPath(shape)
         self._comb(painter, place.center())
         top = QPointF(place.center().x(), place.center().y() - 40)
@@ -38,7 +38,7 @@ class Dance(Painted):
             self._bee(painter, name, top.x() + x, top.y() + y, radius)
 
     def _comb(self, painter: QPainter, middle: QPointF) -> None:
-        edge, fill = self.look.colour("accent_line"), self.look.colour("accent")
+        edge, fill = self.theme.colour("accent_line"), self.theme.colour("accent")
         edge.setAlphaF(0.20)
         painter.setPen(QPen(edge, 1.2))
         for across in range(-9, 10):
@@ -50,7 +50,7 @@ class Dance(Painted):
 
     def _run(self, painter: QPainter, top: QPointF) -> None:
         """Two loops of dots, and between them the waggle run itself."""
-        edge, x, y = self.look.colour("accent_text"), top.x(), top.y()
+        edge, x, y = self.theme.colour("accent_text"), top.x(), top.y()
         dots = QPen(edge, 2.4, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.RoundCap)
         dots.setDashPattern([0.1, 3.4])
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -70,6 +70,6 @@ class Dance(Painted):
 
     def _bee(self, painter: QPainter, name: str, x: float, y: float, radius: float, *, mine: bool = False) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self.look.colour("accent_soft"))
+        painter.setBrush(self.theme.colour("accent_soft"))
         painter.drawPolygon(hexagon(x, y, radius + 6))
-        draw_avatar(painter, self.look, name, QPointF(x, y), radius, mine=mine)
+        draw_avatar(painter, self.theme, name, QPointF(x, y), radius, mine=mine)

@@ -4,9 +4,8 @@ import msgspec
 import pytest
 
 from waggle.core.errors import CharterError
-from waggle.tasks import adjustable, catalogue
+from waggle.tasks import audit_results, catalogue, setting_ranges
 from waggle.tasks.charter import Specialty, check, decode, encode, first_swarm
-from waggle.tasks.specialties import audit_results
 
 
 def setting(dataset: str, **settings):
@@ -64,30 +63,30 @@ def test_every_difficulty_on_offer_and_the_first_swarm_may_be_set():
     check(first_swarm())
     for offer in catalogue.shipped():
         for level in offer.levels.values():
-            assert adjustable.refused(offer.dataset, level.settings) is None, offer.dataset
+            assert setting_ranges.refused(offer.dataset, level.settings) is None, offer.dataset
 
 
 def test_a_number_lies_between_those_that_reasoning_gym_or_an_offer_sets():
-    base = adjustable.shipped()["base_conversion"]
+    base = setting_ranges.shipped()["base_conversion"]
     assert (base["max_base"].least, base["max_base"].most) == (9, 27)
-    for name, settings in adjustable.shipped().items():
-        for one in settings.values():
-            assert one.least <= one.most, name
+    for name, settings in setting_ranges.shipped().items():
+        for limits in settings.values():
+            assert limits.least <= limits.most, name
     for value, may in ((8, False), (9, True), (20, True), (27, True), (28, False)):
-        assert (adjustable.refused("base_conversion", {"max_base": value}) is None) is may
+        assert (setting_ranges.refused("base_conversion", {"max_base": value}) is None) is may
 
 
 def test_other_numbers_than_those_on_offer_may_be_set():
-    made = setting("basic_arithmetic", max_terms=5, max_digits=2, operators=["*"], allow_negation=True)
-    assert decode(encode(made)) == made
-    assert decode(encode(made := setting("letter_jumble", max_corruption_level=0.5))) == made
+    specialty = setting("basic_arithmetic", max_terms=5, max_digits=2, operators=["*"], allow_negation=True)
+    assert decode(encode(specialty)) == specialty
+    assert decode(encode(specialty := setting("letter_jumble", max_corruption_level=0.5))) == specialty
 
 
 def test_the_list_is_of_what_is_listed_and_holds_no_free_text():
-    listed = {name for name, found in audit_results.shipped().findings.items() if found.listed}
-    known = adjustable.shipped()
+    listed = {name for name, finding in audit_results.shipped().findings.items() if finding.listed}
+    known = setting_ranges.shipped()
     assert set(known) == listed
-    ranges = [(name, one) for settings in known.values() for name, one in settings.items()]
+    ranges = [(name, limits) for settings in known.values() for name, limits in settings.items()]
     assert len(ranges) > 250
-    assert {name for name, one in ranges if one.kind == "words"} == {"operators", "tasks", "styles"}
+    assert {name for name, limits in ranges if limits.kind == "words"} == {"operators", "tasks", "styles"}
     assert not {"seed", "size", "data_file", "delimiter", "male_names"} & {name for name, _ in ranges}

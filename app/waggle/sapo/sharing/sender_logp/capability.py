@@ -5,7 +5,7 @@ With omega = own capability / the peer's (within .1 and 10) and s = (pi_own / pi
 Equations 5, 6 and 56 to 59; where the baseline is above 1, the own capability replaces it, as in the authors' code. Different
 here: own groups have the update rule's advantage and clip, because nodes draw different questions; the clip does not tighten,
 because a round is one step; no KL. Capability is the mean reward of the last groups *that teach*, as judged here: a pool holds
-no others. Lengths are in own tokens. Only the simulated swarm knows the sender's logp; without it, s is 1.
+no others. Lengths are in own tokens. Without the sender's log-prob s is 1.
 """
 
 from collections import defaultdict, deque
@@ -14,7 +14,7 @@ import numpy as np
 
 from waggle.rl.batch import Floats
 from waggle.rl.update_rules.interface import per_token
-from waggle.sapo.sharing.interface import Offer, PeerGroup, Sharing, TrainingSet
+from waggle.sapo.sharing.interface import Candidates, PeerGroup, SharingStrategy, TrainingSet
 from waggle.sapo.sharing.plain import Plain
 from waggle.tasks.questions import QuestionId
 
@@ -31,13 +31,13 @@ class Capability(Plain):
         self._means: defaultdict[bytes, deque[float]] = defaultdict(lambda: deque(maxlen=WINDOW))
         self._met: set[tuple[bytes, QuestionId]] = set()
 
-    def choose(self, offer: Offer) -> TrainingSet:
-        fresh = [group for group in offer.useful(offer.pool) if group.key not in self._met]
+    def choose(self, candidates: Candidates) -> TrainingSet:
+        fresh = [group for group in candidates.useful(candidates.pool) if group.key not in self._met]
         self._met |= {group.key for group in fresh}
-        groups = [(OWN, group) for group in offer.useful(offer.own)] + [(group.group.origin, group) for group in fresh]
+        groups = [(OWN, group) for group in candidates.useful(candidates.own)] + [(group.group.origin, group) for group in fresh]
         for origin in {origin for origin, _ in groups}:
             self._means[origin].append(float(np.mean([r for whose, group in groups if whose == origin for r in group.rewards])))
-        return super().choose(offer)
+        return super().choose(candidates)
 
     def temper(self, peer: PeerGroup) -> Floats:
         if not peer.advantage.any():
@@ -61,6 +61,6 @@ def closeness(peer: PeerGroup) -> Floats:
     return np.where((s >= 1 - DELTA - EDGE) & (s <= 1 + EDGE), s, 0.0).astype(np.float32)
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return Capability()

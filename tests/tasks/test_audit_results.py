@@ -4,16 +4,16 @@ import msgspec
 import pytest
 
 from waggle.core.errors import CharterError
+from waggle.tasks import audit_results
+from waggle.tasks.audit_results import Audit, AuditFinding, AuditHeading
 from waggle.tasks.charter import LONGEST_COMPLETION, REASONING_GYM, Charter, Specialty, decode, encode, first_swarm
-from waggle.tasks.specialties import audit_results
-from waggle.tasks.specialties.audit_results import Audit, Finding, Heading
-from waggle_lab.security.audit_room import catalogue
+from waggle_lab.security.audit_child import catalogue
 
 AUDIT = Audit(
-    heading=Heading(reasoning_gym="1", python="3"),
+    heading=AuditHeading(reasoning_gym="1", python="3"),
     findings={
-        "good": Finding(dataset="good", listed=True, longest=400),
-        "bad": Finding(dataset="bad", listed=False, reasons=("it runs text", "it stalls"), longest=400),
+        "good": AuditFinding(dataset="good", listed=True, longest=400),
+        "bad": AuditFinding(dataset="bad", listed=False, reasons=("it runs text", "it stalls"), longest=400),
     },
 )
 
@@ -29,13 +29,13 @@ def naming(*datasets: str, **changes) -> bytes:
         ("good", 400, ""),
         ("good", 401, "quick only up to 400 characters, and this charter allows 401"),
         ("bad", 400, "it runs text"),
-        ("new", 400, "reasoning-gym 1 has no such dataset"),
+        ("new", 400, "this Waggle has no such dataset"),
     ],
 )
 def test_a_refusal_says_why(dataset, characters, says):
-    said = AUDIT.refusal(dataset, characters)
-    assert says in said
-    assert bool(said) == bool(says)
+    reason = AUDIT.refusal(dataset, characters)
+    assert says in reason
+    assert bool(reason) == bool(says)
 
 
 def test_the_list_holds_every_dataset_of_the_reasoning_gym_that_is_installed_and_no_other():
@@ -46,9 +46,9 @@ def test_the_list_holds_every_dataset_of_the_reasoning_gym_that_is_installed_and
 
 
 def test_whatever_is_listed_was_shown_the_corpus_and_tried_nothing():
-    for found in audit_results.shipped().findings.values():
-        assert found.listed == (not found.reasons)
-        assert not found.listed or (found.answers > 1000 and found.longest >= 400 and not found.events), found.dataset
+    for finding in audit_results.shipped().findings.values():
+        assert finding.listed == (not finding.reasons)
+        assert not finding.listed or (finding.answers > 1000 and finding.longest >= 400 and not finding.events), finding.dataset
 
 
 def test_the_first_charter_names_only_what_is_listed():

@@ -1,4 +1,4 @@
-"""What the audit found out about every dataset of reasoning-gym, as it ships with Waggle; it decides what a charter may name."""
+"""The audit's findings about every dataset, as they ship with Waggle: they decide what a charter may name."""
 
 import functools
 from pathlib import Path
@@ -9,15 +9,15 @@ from waggle.core import paths
 from waggle.core.errors import CharterError
 
 
-class Heading(msgspec.Struct, frozen=True, kw_only=True):
+class AuditHeading(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of the file."""
 
     reasoning_gym: str  # the version that was audited
     python: str
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One dataset, with its default settings: a line each. A charter may name it if it is listed."""
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line: one dataset with its default settings. A charter may name it if `listed`."""
 
     dataset: str
     listed: bool
@@ -27,20 +27,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     slowest_seconds: float = 0.0  # processor time of the slowest answer up to that length
     crumb: float = 0.0  # the most it pays for a hostile text, below a full reward
     events: tuple[str, ...] = ()  # audit events its scorer raised over a text
-    raised: tuple[str, ...] = ()  # exceptions its scorer lets through: such a text earns nothing
-    hash_seed_matters: bool = False  # noted only: the child always runs with PYTHONHASHSEED=0
-    answers: int = 0  # that its scorer was shown
+    raised: tuple[str, ...] = ()  # exceptions that its scorer does not catch: such a text earns nothing
+    hash_seed_matters: bool = False  # only for information: the child always runs with PYTHONHASHSEED=0
+    answers: int = 0  # texts that its scorer read
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    heading: Heading
-    findings: dict[str, Finding]
+    heading: AuditHeading
+    findings: dict[str, AuditFinding]
 
     def refusal(self, dataset: str, characters: int) -> str:
-        """Why a charter with completions of so many characters may not name this dataset; empty where it may."""
+        """The reason why a charter with completions of this many characters may not name a dataset; empty if it may."""
         finding = self.findings.get(dataset)
         if finding is None:
-            return f"reasoning-gym {self.heading.reasoning_gym} has no such dataset"
+            return "this Waggle has no such dataset"
         if not finding.listed:
             return finding.reasons[0]
         if characters > finding.longest:
@@ -51,13 +51,15 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 def read(path: Path) -> Audit:
     """Raises OSError and msgspec.DecodeError."""
     first, *lines = path.read_bytes().splitlines()
-    findings = [msgspec.json.decode(line, type=Finding) for line in lines]
-    return Audit(heading=msgspec.json.decode(first, type=Heading), findings={finding.dataset: finding for finding in findings})
+    findings = [msgspec.json.decode(line, type=AuditFinding) for line in lines]
+    return Audit(
+        heading=msgspec.json.decode(first, type=AuditHeading), findings={finding.dataset: finding for finding in findings}
+    )
 
 
 @functools.cache
 def shipped() -> Audit:
-    """The one that came with this Waggle; raises CharterError."""
+    """The audit that came with this Waggle. Raises CharterError."""
     try:
         return read(paths.resources() / "audit.jsonl")
     except (OSError, ValueError) as error:

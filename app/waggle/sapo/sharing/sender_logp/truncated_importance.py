@@ -1,6 +1,6 @@
 """Each completion of a peer counts by its truncated importance weight: its likelihood here over that at its sender.
 
-The sender's log-probability never travels, so only the laboratory's simulated swarm has it; without it, the weight is 1.
+Without the sender's log-prob the weight is 1, and the strategy does the same as `plain`.
 V-trace's truncation (IMPALA, arXiv 1802.01561) at 1, once for a whole completion.
 """
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from waggle.rl.batch import Floats
 from waggle.rl.update_rules.interface import per_token
-from waggle.sapo.sharing.interface import PeerGroup, Sharing
+from waggle.sapo.sharing.interface import PeerGroup, SharingStrategy
 from waggle.sapo.sharing.plain import Plain
 
 
@@ -26,6 +26,6 @@ class TruncatedImportance(Plain):
         return peer.advantage * per_token(ratios, peer.lengths)
 
 
-def make() -> Sharing:
+def make() -> SharingStrategy:
     """A strategy for one node, which remembers nothing yet."""
     return TruncatedImportance()

@@ -1,0 +1,145 @@
+"""Inviting others: the link to the active swarm, as a QR code and as text, to copy or to save as a file."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QLabel
+
+from waggle.core.paths import owner_only
+from waggle.gui.i18n.formatting import one_line, tr, tr_sentence
+from waggle.gui.i18n.placeholders import why_unavailable
+from waggle.gui.pages.swarms.link_field import link_field
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.copy_button import CopyButton
+from waggle.gui.widgets.file_dialogs import file_dialog
+from waggle.gui.widgets.layout import as_widget, column, row
+from waggle.gui.widgets.qr_code import QrCode
+from waggle.gui.widgets.responsive_row import ResponsiveRow, StretchRow
+from waggle.gui.widgets.text import text
+from waggle.protocol.commands import WriteInvite, new_id
+from waggle.protocol.events_swarms import InviteWritten
+from waggle.protocol.state import State
+
+
+class InviteView(QFrame):
+    """Shows an invite while it is open, and asks for a new one when others reach this computer in another way.
+
+    `closed`: the person is done here, or no invite will come; `notice_posted` as in `Page`.
+    """
+
+    commanded = Signal(object)
+    closed = Signal()
+    notice_posted = Signal(str, str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        self._state, self._link = State(), ""
+        self._is_open, self._awaited = False, ""  # the id of the command whose answer is awaited
+        self._requested_for: object = None  # the ways to reach this computer when the invite was requested
+        self._title, self._reach = text(theme, "", "title", wrap=True), text(theme, "", "small", "soft", wrap=True)
+        self._code = QrCode(theme, 272, tr("The invite link as a QR code; the same link stands beside it as text"))
+        self._field = link_field(theme, tr("The invite link"))
+        self._field.setReadOnly(True)
+        self._warning: QLabel = text(theme, "", "small", "soft", wrap=True)
+        self._copy = CopyButton(theme, tr("Copy link"), "primary")
+        self._save = Button(theme, tr("Save as a file"), icon="save")
+        self._save.clicked.connect(self._save_wanted)
+        back = Button(theme, tr("Done"))
+        back.clicked.connect(self.closed)
+        self._how = text(theme, "", wrap=True)
+        words = column(
+            self._title, self._how, 8, self._field, ResponsiveRow(self._copy, self._save), 8, self._reach, self._warning, None,
+            as_widget(row(None, back)), gap=8,
+        )  # fmt: skip
+        self._scanned = as_widget(column(row(self._code, None), None))
+        self.setLayout(column(StretchRow((self._scanned, 0), (as_widget(words), 1), gap=28), margins=(24, 24, 24, 20)))
+
+    def open(self) -> None:
+        """Request an invite and keep it up to date until `leave`."""
+        self._is_open, self._requested_for = True, None
+        self._request()
+
+    def leave(self) -> None:
+        """Another view is shown: no invite is awaited any more."""
+        self._is_open, self._awaited = False, ""
+
+    def show_state(self, state: State) -> None:
+        before, self._state = self._state, state
+        if state.invite is not before.invite:
+            self._awaited = ""
+        if self._is_open and not why_unavailable(state):
+            self._request()
+        if self._is_open:  # a refusal may have closed it just now
+            self._show_invite()
+
+    def take_over(self, before: "InviteView") -> None:
+        """Take over whether it is open, and the invite that is awaited there."""
+        self._state, self._is_open = before._state, before._is_open
+        self._requested_for, self._awaited = before._requested_for, before._awaited
+
+    def refused(self, command: str) -> None:
+        """The command with this id, or (empty) every command, was refused: close if an invite is awaited."""
+        if self._awaited and command in ("", self._awaited):
+            self._awaited = ""
+            self.closed.emit()
+
+    def save(self, path: Path) -> None:
+        """Write the link to a file; post a notice that says whether that worked."""
+        try:
+            with open(path, "w", encoding="utf-8", opener=owner_only) as file:  # it may hold the key of a private swarm
+                file.write(f"{self._link}\n")
+        except OSError as error:  # the link is still on the screen
+            self.notice_posted.emit(tr("Not saved: %1").replace("%1", error.strerror or ""), "warn")
+            return
+        self.notice_posted.emit(tr("Saved to %1").replace("%1", str(path)), "check")
+
+    def _save_wanted(self) -> None:
+        file_dialog(self, tr("Save the invite"), lambda path: self.save(Path(path)), saves="invite.waggle").open()
+
+    def _request(self) -> None:
+        """Request an invite, again once others reach this computer in another way: the addresses in the last one may be dead."""
+        state = self._state
+        reached = state.ready, state.address, state.way
+        if reached != self._requested_for:
+            self._requested_for, self._awaited = reached, new_id()
+            self.commanded.emit(WriteInvite(id=self._awaited))
+
+    def _show_invite(self) -> None:
+        state = self._state
+        invite = state.invite
+        if invite is not None and (state.ready is None or invite.charter != state.ready.charter):
+            invite = None  # of the swarm before
+        private = any(swarm.active and swarm.private for swarm in state.swarms.swarms) if state.swarms else False
+        self._show_link(invite, one_line(state.ready.swarm) if state.ready else "", private=private)
+
+    def _show_link(self, invite: InviteWritten | None, swarm: str, *, private: bool) -> None:
+        self._title.setText(tr("Invite someone to %1").replace("%1", swarm))
+        self._link = invite.link if invite else ""
+        self._show_code()
+        if self._field.text() != self._link:
+            self._field.setText(self._link)
+            self._field.setCursorPosition(0)
+        self._copy.offer(self._link)
+        for button in (self._copy, self._save):
+            button.setEnabled(bool(self._link))
+        waiting = tr("Asking for this computer's addresses.")
+        still = tr("The link works while this computer, or another one it names, is on.")
+        self._reach.setText(f"{tr_sentence(invite.reach)} {still}" if invite else waiting)
+        key = tr("The link holds the key of this private swarm: whoever has it can join, and it cannot be taken back. "
+                 "To shut somebody out, create a new swarm.")  # fmt: skip
+        self._warning.setText(key if private else "")
+        self._warning.setVisible(private)
+
+    def _show_code(self) -> None:
+        """Show the QR code, or that the link is too long for one; it can still be copied and saved."""
+        self._code.show_words(self._link)
+        self._scanned.setVisible(self._code.fits)
+        self._how.setText(
+            tr("The other person scans this, or opens the link. They see what they would join before they do.")
+            if self._code.fits
+            else tr(
+                "This link is too long for a QR code. The other person opens it, and sees what they would join before they do."
+            )
+        )

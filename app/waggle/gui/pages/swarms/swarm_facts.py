@@ -1,0 +1,95 @@
+"""What is known of a swarm, as the card of a swarm and its preview show it."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.gui.i18n.formatting import later, one_line, plural, tr, tr_sentence, visible
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.layout import as_widget, column, frame, row
+from waggle.gui.widgets.painted import Chip
+from waggle.gui.widgets.text import text
+from waggle.protocol.events_swarms import SwarmShown
+
+MOST_TITLES = 9
+MOST_SAMPLES = 3
+LONGEST_SAMPLE = 220  # characters
+DIFFICULTIES = {"easy": later("easy"), "standard": later("standard"), "hard": later("hard")}
+SHARED = (
+    "Your model's answers as plain text, a made-up name and a public key, your network address to those you meet, and answers of "
+    "your own where you choose to share them."
+)
+STAYS = "Your files, your real name, the model itself, and what you type, unless you choose to share your answers."
+
+
+def trains_on(swarm: SwarmShown) -> str:
+    """The specialties in one line, with the difficulty if all have the same."""
+    titles = [tr_sentence(one_line(specialty.title)) for specialty in swarm.specialties]
+    listed_titles = ", ".join(titles[:MOST_TITLES])
+    if len(titles) > MOST_TITLES:
+        listed_titles += plural(len(titles) - MOST_TITLES, " and %n more", " and %n more")
+    levels = {specialty.difficulty for specialty in swarm.specialties}
+    level = levels.pop() if len(levels) == 1 else ""
+    return f"{listed_titles} ({tr(DIFFICULTIES[level])})" if level in DIFFICULTIES else listed_titles
+
+
+def members_words(swarm: SwarmShown, members: int | None) -> str:
+    """How many members the swarm has, as far as that is known."""
+    if members is not None:
+        return plural(members, "only you", "%n, you included")
+    if swarm.active:
+        return "–"
+    if swarm.members:
+        return plural(swarm.members, "%n when last asked", "%n when last asked")
+    return tr("not asked yet")
+
+
+def chips(theme: Theme, swarm: SwarmShown) -> list[Chip]:
+    """The chips of a swarm: active, private, shipped, created here."""
+    chip_widgets = []
+    if swarm.active:
+        chip_widgets.append(Chip(theme, tr("You are here"), "accent", "on"))
+    if swarm.private:
+        chip_widgets.append(Chip(theme, tr("Private"), "plain", "shield"))
+    if swarm.shipped:
+        chip_widgets.append(Chip(theme, tr("Comes with Waggle"), "plain"))
+    elif swarm.created:
+        chip_widgets.append(Chip(theme, tr("Created here"), "plain"))
+    return chip_widgets
+
+
+class Fact(QWidget):
+    """One line of a card: a title and a value."""
+
+    def __init__(self, theme: Theme, title: str, words: str) -> None:
+        super().__init__()
+        self._title, name = title, text(theme, title, "small", "soft")
+        self._value = text(theme, "", "small", wrap=True)
+        name.setFixedWidth(theme.px(112))
+        name.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.setLayout(row(name, (self._value, 1), gap=8))
+        self.say(words)
+
+    def say(self, words: str) -> None:
+        self._value.setText(words)
+        self._value.setAccessibleName(f"{self._title}: {words}")
+
+
+def sample_questions(theme: Theme, swarm: SwarmShown) -> QFrame | None:
+    """Sample questions of the swarm as plain text, cut to LONGEST_SAMPLE; None without any."""
+    with_samples = [specialty for specialty in swarm.specialties if specialty.sample][:MOST_SAMPLES]
+    if not with_samples:
+        return None
+    parts: list[QWidget] = []
+    for specialty in with_samples:
+        words = " ".join(specialty.sample.split())
+        cut = words if len(words) <= LONGEST_SAMPLE else f"{words[:LONGEST_SAMPLE]}…"
+        parts.append(
+            as_widget(
+                column(
+                    text(theme, tr_sentence(one_line(specialty.title)), "tag", "soft"),
+                    text(theme, visible(cut), "mono", wrap=True),
+                    gap=1,
+                )
+            )
+        )
+    return frame("well", column(*parts, gap=8, margins=(12, 9, 12, 10)))

@@ -1,0 +1,90 @@
+"""A swarm before it is joined: what is known of it, what joining means, and the button that joins."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QWidget
+
+from waggle.gui.i18n.formatting import one_line, plural, tr
+from waggle.gui.pages.swarms.swarm_facts import SHARED, STAYS, Fact, chips, sample_questions, trains_on
+from waggle.gui.theme.theme import Theme
+from waggle.gui.widgets.controls.buttons import Button
+from waggle.gui.widgets.controls.confirm_button import SingleClickButton
+from waggle.gui.widgets.layout import as_widget, column, row, rule
+from waggle.gui.widgets.painted import Icon
+from waggle.gui.widgets.text import ElidedLabel, text
+from waggle.protocol.events_swarms import InviteRead, SwarmShown
+
+
+def created_words() -> str:
+    """The introduction to a swarm that was just created."""
+    return tr("It is ready: its charter is written and its questions are agreed on. Go there, then invite others.")
+
+
+def remembered_words(swarm: SwarmShown) -> str:
+    """The introduction to a remembered swarm, with the members at the last query."""
+    there = plural(swarm.members, "%n computer was there when last asked.", "%n computers were there when last asked.") if (
+        swarm.members) else tr("Not asked yet who is there.")  # fmt: skip
+    return f"{there} {tr('You know this swarm.')}"
+
+
+def answered_words(read: InviteRead) -> str:
+    """The introduction to a swarm whose computers were just asked, with its members."""
+    if not read.answered:
+        return tr("Nobody answered at its addresses just now, but it was met before. You can join, and wait for others there.")
+    there = plural(read.swarm.members, "%n computer is there now.", "%n computers are there now.") if read.swarm.members else tr(
+        "It answers; nobody has announced anything just now.")  # fmt: skip
+    return f"{there} {tr('Nothing has been joined yet.')}"
+
+
+class SwarmPreview(QFrame):
+    """What is known of a swarm, what joining means, and the button for it; the active swarm has the facts only.
+
+    `accepted` carries the charter to join. `about`: the introduction; `leaving`: the name of the active swarm; `why_not`: why
+    it cannot be left.
+    """
+
+    accepted = Signal(str)
+    declined = Signal()
+
+    def __init__(self, theme: Theme, swarm: SwarmShown, *, about: str, leaving: str, round_: int, why_not: str) -> None:
+        super().__init__()
+        self.setProperty("kind", "card")
+        title = one_line(swarm.name)
+        head = row(Icon(theme, "swarms", "accent_text", 24), (ElidedLabel(theme, title, "title"), 1), *chips(theme, swarm))
+        introduction = tr("You are in this swarm already.") if swarm.active else about
+        parts: list[QWidget | int | None] = [as_widget(head), text(theme, introduction, "body", "soft", wrap=True), 4]
+        parts.append(Fact(theme, tr("It trains on"), trains_on(swarm)))
+        if swarm.model_hint:
+            parts.append(Fact(theme, tr("Meant for"), one_line(swarm.model_hint)))
+        shared, questions = tr("You will share"), tr("Questions of this kind will be asked")
+        if swarm.active:
+            shared, questions = tr("Shared"), tr("Questions of this kind are asked")
+        parts += [Fact(theme, shared, tr(SHARED)), Fact(theme, tr("Never leaves"), tr(STAYS))]
+        if (sample_box := sample_questions(theme, swarm)) is not None:
+            parts += [2, text(theme, questions, "label", "soft"), sample_box]
+        parts += [4, rule()]
+        if not swarm.active:
+            parts += [2, text(theme, self._what_happens(swarm, leaving, round_), "small", "soft", wrap=True)]
+        hindrance = ElidedLabel(theme, "" if swarm.active else why_not, "small", "text_soft")
+        parts.append(as_widget(row((hindrance, 1), *self._buttons(theme, swarm, why_not), gap=8, margins=(0, 6, 0, 0))))
+        self.setLayout(column(*parts, gap=7, margins=(24, 20, 24, 20)))
+
+    def _buttons(self, theme: Theme, swarm: SwarmShown, why_not: str) -> tuple[Button, ...]:
+        self.no = Button(theme, tr("Done") if swarm.active else tr("Not now"))
+        self.no.clicked.connect(self.declined)
+        if swarm.active:
+            return (self.no,)
+        words = tr("Join %1") if not swarm.known else tr("Go to %1")
+        self.join = SingleClickButton(theme, words.replace("%1", one_line(swarm.name)[:40]), "primary")
+        self.join.setEnabled(not why_not)
+        self.join.setToolTip(why_not)
+        self.join.clicked.connect(lambda: self.accepted.emit(swarm.charter))
+        return self.no, self.join
+
+    @staticmethod
+    def _what_happens(swarm: SwarmShown, leaving: str, round_: int) -> str:
+        words = tr("Going there takes a few seconds: this step is finished and saved, %1 is left, and round %2 goes on there.")
+        consequence = tr("Your model keeps all that it has learned. You can come back at any time.")
+        alone = tr("You chose to train on this computer only: going there ends that.") if swarm.ends_solo else ""
+        private = tr("It is private: whoever has the link can join, and a link cannot be taken back.") if swarm.private else ""
+        going = words.replace("%1", leaving).replace("%2", str(round_))
+        return " ".join(filter(None, (alone, going, consequence, private)))

@@ -1,0 +1,76 @@
+"""What a dataset of Waggle's own has to define: how it makes questions, how it scores answers, and how far its settings go.
+
+The same seed and settings must give the same entry on every computer and Python, because a peer's questions are made again here.
+A score must take time and memory at most in proportion to the text, and must not evaluate, import or open anything: the text
+comes from strangers. `waggle-lab audit` checks both, and a charter may name the dataset once `resources/audit.jsonl` lists it.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+Setting = int | float | bool | str | list[int | str]  # of a dataset, as a charter holds it
+Difficulty = Literal["easy", "standard", "hard"]
+Topic = Literal["algorithms", "arithmetic", "games", "geometry", "graphs", "logic", "patterns"]
+
+
+class SettingRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The values that a charter may give one setting: a number from `least` to `most`, or a list of some of `words`."""
+
+    kind: Literal["switch", "whole", "number", "words"]
+    least: float = 0
+    most: float = 0
+    words: tuple[str, ...] = ()
+
+    def allows(self, value: Setting) -> bool:
+        match self.kind:
+            case "switch":
+                return isinstance(value, bool)
+            case "whole":
+                return isinstance(value, int) and self._is_within(value)
+            case "number":
+                return self._is_within(value)
+        return isinstance(value, list) and set(value) <= set(self.words) and len(set(value)) == len(value)
+
+    def _is_within(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A question with its true answer."""
+
+    question: str
+    answer: str
+
+
+def exact_match(text: str, answer: str) -> float:
+    """1 for the true answer, whatever its case and the white space around it; else 0."""
+    return float(text.strip().casefold() == answer.casefold())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """One dataset.
+
+    `generate(rng, **settings)` makes an entry from a `random.Random` and nothing else; its keyword arguments are the settings,
+    their defaults the difficulty "standard". `score(text, answer)` returns a reward from 0 to 1. `title` and `topic` are words
+    for people. `levels` holds the settings of each difficulty that a new swarm can choose, at least "standard": {}.
+    """
+
+    title: str
+    topic: Topic
+    generate: Callable[..., Entry]
+    ranges: Mapping[str, SettingRange]
+    levels: Mapping[Difficulty, Mapping[str, Setting]]
+    score: Callable[[str, str], float] = exact_match
+
+    def entry(self, seed: int, settings: Mapping[str, Setting]) -> Entry:
+        return self.generate(random.Random(seed), **settings)
+
+    def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
+        """The method by which datasets of reasoning-gym score, with an entry in their form."""
+        return self.score(answer, entry["answer"])
