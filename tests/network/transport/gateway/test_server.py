@@ -158,7 +158,7 @@ async def lending(
     ways: dict[str, Any] = {
         "read_directory": nobody, "announce": nobody, "pull": nobody, "admits": lambda peer_id: True,
         "serve_payload": lambda client, source, sha256, blob: blob, "may_receive": lambda source, size: True,
-        "may_tell": lambda source, size: True, **changes,
+        "may_send_directory": lambda source, size: True, **changes,
     }  # fmt: skip
     host = gateway.HostNode(**ways)
     record = gateway.GatewayServer(charter.digest, lender, Membership(charter, lender.peer_id, key), host, handshake_s)
@@ -548,7 +548,7 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
     async with serve(say, "127.0.0.1", 0) as server:
         address = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/gateway"
         admission = Membership(charter, identity.peer_id)
-        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=admission))
+        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, membership=admission))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.reach == "connected")
@@ -593,7 +593,7 @@ async def test_what_goes_to_gateways_and_comes_from_them_is_counted_and_held_to_
     ):
         traffic, ear, member = Counted(), Ear(), Membership(charter, identity.peer_id)
         chosen = options(gateways=(first, two))
-        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member, traffic=traffic))
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, membership=member, bandwidth=traffic))
         try:
             await node.start()
             await ear.hear(ReachChanged, lambda news: news.peers == 2)
@@ -624,7 +624,7 @@ async def test_groups_are_left_with_the_gateway_that_takes_them(
     async with contextlib.AsyncExitStack() as stack:
         addresses = [(await stack.enter_async_context(lending(charter, who, **way)))[0] for who, way in ways]
         chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
-        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(ways))
@@ -654,7 +654,7 @@ async def test_where_two_gateways_leave_a_payload_unanswered_it_goes_to_no_third
         silent = [lending(charter, fresh_identity(tmp_path, str(number)), **way) for number, way in enumerate(ways)]
         addresses = [(await stack.enter_async_context(each))[0] for each in silent]
         chosen, member, ear = options(gateways=tuple(addresses)), Membership(charter, identity.peer_id), Ear()
-        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(chosen, identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
@@ -671,7 +671,7 @@ async def test_a_question_left_unanswered_is_forgotten_after_a_while_and_not_cou
     async with contextlib.AsyncExitStack() as stack:
         address, lent = await stack.enter_async_context(lending(charter, fresh_identity(tmp_path, "lender")))
         member, ear = Membership(charter, identity.peer_id), Ear()
-        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == 1)
@@ -760,7 +760,7 @@ async def test_by_what_gateways_show_a_light_client_is_told_that_its_clock_is_of
         ]
         addresses = tuple([(await stack.enter_async_context(each))[0] for each in lent])
         ear, member = Ear(), Membership(charter, identity.peer_id)
-        node = GatewayTransport(options(gateways=addresses), identity, callbacks(identity, ear, charter, admission=member))
+        node = GatewayTransport(options(gateways=addresses), identity, callbacks(identity, ear, charter, membership=member))
         stack.push_async_callback(node.close)
         await node.start()
         await ear.hear(ReachChanged, lambda news: news.peers == len(addresses))
@@ -845,7 +845,7 @@ async def reached(address: str, swarm: Charter, who: Identity, key: bytes = b"")
     """Whether a light client is let in, and lets the gateway be one."""
     ear = Ear()
     chosen, member = options(gateways=(address,), rejoin=SOON), Membership(swarm, who.peer_id, key)
-    node = GatewayTransport(chosen, who, callbacks(who, ear, swarm, admission=member))
+    node = GatewayTransport(chosen, who, callbacks(who, ear, swarm, membership=member))
     try:
         await node.start()
         return (await ear.hear(ReachChanged, lambda news: news.reach != "connecting")).reach
@@ -1015,7 +1015,7 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
 async def by_web(charter: Charter, identity: Identity, address: str) -> AsyncIterator[GatewayTransport]:
     """A light client that is connected by this gateway."""
     ear, member = Ear(), Membership(charter, identity.peer_id)
-    node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, admission=member))
+    node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, membership=member))
     await node.start()
     try:
         await ear.hear(ReachChanged, lambda news: news.reach == "connected")
