@@ -51,10 +51,10 @@ def test_everything_that_is_there_is_looked_at(tmp_path, capsys):
     History(home.model.history).close()
     code, output = run(tmp_path, capsys)
     assert code == 0, output
-    assert "identity: there" in output
+    assert "identity: exists" in output
     assert keys.name_of(mine.peer_id) not in output
     assert "0 rounds, ok" in output
-    assert "ok   judging: in a process of its own, which is held by " in output
+    assert "ok   judging: in a separate process, limited by " in output
     assert "[?]" in output or "[+]" in output, "the rules, each with its tick"
 
 
@@ -88,7 +88,7 @@ def test_of_two_models_the_chosen_one_is_looked_at(tmp_path, capsys):
     History(own.model.history).close()
     code, output = run(tmp_path, capsys)
     assert code == 0, output
-    assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged ones lie beside it" in output
+    assert "saved state: 12 rounds in a whole checkpoint, 0 more in the journal; 1 damaged and set aside" in output
     assert "history: 0 rounds, ok" in output
 
 

@@ -76,7 +76,7 @@ class SwarmNode:
         self._addresses: tuple[str, ...] = ()
 
         def hear(news: News) -> None:
-            self._board.hear(news)
+            self._board.add(news)
             tell(news)
 
         self._tell = hear
