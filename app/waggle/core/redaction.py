@@ -19,9 +19,7 @@ GROUPS = 8  # of a full IPv6 address; nothing else has as many
 LINK = re.compile(r"\bwaggle:\S+")
 MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+\b")
 # Only before an error of ssh: in other places, a name without a dot after @ may be a revision of a model.
-LOGIN = re.compile(
-    r"(?<![\w.+-])[\w.+-]+@[^\s:@]+(?=: Permission denied)"
-)
+LOGIN = re.compile(r"(?<![\w.+-])[\w.+-]+@[^\s:@]+(?=: Permission denied)")
 SSH = re.compile(r"\b(connect to host|resolve hostname|Connection to) [^\s:]+")  # in messages of ssh
 FOLDER = re.compile(r"(/home/|/Users/|/media/)[^/\\\s\"']+")
 WINDOWS_FOLDER = re.compile(  # names may have spaces and apostrophes if a separator or quote ends them
@@ -44,10 +42,8 @@ def redacted(
     text = log.without_secrets(text)
     for folder, name in ((home, "HOME"), (person or Path.home(), "~")):
         if folder is not None and len(folder.parts) > 1:
-            for spelling in (
-                str(folder),
-                str(folder).replace("\\", "\\\\"),
-            ):  # as repr() and error messages write it
+            escaped = str(folder).replace("\\", "\\\\")  # as repr() and error messages write it
+            for spelling in (str(folder), escaped):
                 text = re.sub(rf"{re.escape(spelling)}(?![\w.-])", name, text)
     text = without_names(text, names)  # after folders, which may contain names, and before patterns cut into names
     for pattern, cut in CUTS:

@@ -1,5 +1,6 @@
 """Downloads a file in as many requests as it takes: what has arrived is kept, and only the rest is requested."""
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     import httpx2
+
+log = logging.getLogger(__name__)
 
 PIECE = 1 << 18  # bytes; a kill loses at most so many
 TRIES = 3  # in a row that bring no byte
@@ -44,10 +47,12 @@ def fetch(part: Path, size: int, ask: Ask, progress: Callable[[int], None]) -> N
             try:
                 _append(written, size, ask, progress)
                 break  # a complete answer that is too short: the caller will see that its hash is wrong
-            except httpx2.TransportError:
+            except httpx2.TransportError as error:
                 failures = 0 if written.tell() > before else failures + 1
                 if failures == TRIES:
                     raise
+                kind = type(error).__name__
+                log.info("a download stopped at %d of %d bytes (%s); next try in %d s", written.tell(), size, kind, failures)
                 time.sleep(failures)
         os.fsync(written.fileno())
 

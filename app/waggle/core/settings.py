@@ -16,10 +16,7 @@ from waggle.core.errors import SettingsError
 from waggle.core.module_names import module_names
 
 MAX_CHARACTERS = 10_000  # of a settings file: the time to parse one grows with the square of its length
-NO_TOML = (
-    ValueError,
-    RecursionError,
-)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting
+NO_TOML = (ValueError, RecursionError)  # TOMLDecodeError, and what tomllib raises for huge numbers and deep nesting
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 Percent = Annotated[int, msgspec.Meta(ge=5, le=100)]
 Hours = Annotated[str, msgspec.Meta(pattern=r"^[#.]{24}\Z")]  # of one day: # may contribute, . may not
@@ -43,14 +40,10 @@ class SwarmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     lan: bool = False  # find others on the local network; everybody there then sees that Waggle runs here, and in which swarm
     upnp: bool = False  # ask the router to let calls through; only if a person wants it
     through: Literal["auto", "relay", "direct"] = "auto"  # be called through the seeds: if a router blocks calls, always, never
-    gateways: tuple[
-        str, ...
-    ] = ()  # ws:// or wss://, optionally with # and a peer id; if peers cannot be reached directly
+    gateways: tuple[str, ...] = ()  # ws:// or wss://, optionally with # and a peer id; if peers cannot be reached directly
     light: bool = False  # use only gateways, for networks that block everything but the web
     leaderboard: bool = False  # publish this model's answers to the swarm's exams, and grade those of others
-    my_answers: Literal["ask", "no", "yes"] = (
-        "ask"  # share answers that a person writes in the playground, marked as human
-    )
+    my_answers: Literal["ask", "no", "yes"] = "ask"  # share answers that a person writes in the playground, marked as human
     charter: str = ""  # a charter file, or a hash to ask the seeds for; empty: the swarm that ships with Waggle
 
 
@@ -89,9 +82,7 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     temperature: Annotated[float, msgspec.Meta(gt=0.0, le=4.0)] = 1.0
     top_p: Annotated[float, msgspec.Meta(gt=0.0, le=1.0)] = 1.0  # nucleus sampling
     learning_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1e-2)] = 0.0  # 0: 5e-4 for the starter, less for larger models
-    warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = (
-        10  # AdamW's first steps are equally large for all weights
-    )
+    warmup_steps: Annotated[int, msgspec.Meta(ge=0)] = 10  # AdamW's first steps are equally large for all weights
     held_out_every: Positive = 25  # rounds between two held-out scores
     held_out_questions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 30  # of each specialty
 
@@ -99,9 +90,7 @@ class LearningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When this computer contributes. A rule that cannot be checked on this computer counts as fulfilled."""
 
-    idle_minutes: Annotated[int, msgspec.Meta(ge=0, le=240)] = (
-        0  # since the last key or mouse movement; 0: also while it is used
-    )
+    idle_minutes: Annotated[int, msgspec.Meta(ge=0, le=240)] = 0  # since the last key or mouse movement; 0: also while it is used
     only_on_power: bool = True  # not on battery
     week: Annotated[tuple[Hours, ...], msgspec.Meta(max_length=7)] = ()  # Monday first; empty: always
     not_while: Annotated[tuple[str, ...], msgspec.Meta(max_length=50)] = ()  # programs that run, by their file names
@@ -123,9 +112,7 @@ class ComputerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     watts: Annotated[float, msgspec.Meta(ge=0.0, le=5000.0)] = 0.0
     price_kwh: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)] = 0.0  # in your own currency; 0: not known
     memory_gb: Annotated[float, msgspec.Meta(ge=0.0, le=4096.0)] = 0.0  # 0: what the model needs
-    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = (
-        0  # kB/s each way, beside a little to stay connected; 0: no limit
-    )
+    traffic_kb: Annotated[int, msgspec.Meta(ge=0)] = 0  # kB/s each way, beside a little to stay connected; 0: no limit
     # for saved states and models; the oldest are removed first, the newest good one never; 0: no limit
     disk_gb: Annotated[float, msgspec.Meta(ge=0.0, le=10_000.0)] = 20.0
 

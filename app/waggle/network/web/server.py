@@ -36,6 +36,8 @@ SAFE = {
     "Connection": "close",
 }
 
+log = logging.getLogger(__name__)
+
 Serve = Callable[[ServerConnection], Awaitable[None]]
 
 
@@ -139,6 +141,7 @@ def _counted() -> type[ServerConnection]:
             full = len(here) >= MOST
             leaver = _leaver(here, source) if full else None
             if (full and leaver is None) or (source and list(here.values()).count(source) >= MOST_FROM_ONE):
+                log.debug("the web port refuses a connection: %d are open", len(here))
                 self.transport.abort()
                 return
             if leaver is not None:
@@ -164,7 +167,7 @@ def _leaver(here: Mapping[ServerConnection, str], source: str) -> ServerConnecti
 
 
 def _is_ours(host: str, port: int) -> bool:
-    """Whether a request for this host may come from our own page: not a foreign name with our port, which somebody made lead here.
+    """Whether a request for this host may come from our own page: not a foreign name with our port, made to lead here.
 
     A reverse proxy in front of us uses its own name, with its own port or none.
     """

@@ -3,6 +3,7 @@
 import contextvars
 import hashlib
 import itertools
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from network.loopback import fresh_identity
 from waggle.core.errors import BadRecord
+from waggle.core.peer_id import short_id
 from waggle.network.identity.keys import Identity
 from waggle.network.limits.address_ranges import RELAYED, owner_of
 from waggle.network.limits.rate_limits import Payers
@@ -98,6 +100,24 @@ def test_what_breaks_a_rule_is_kept_out(identity: Identity, tmp_path) -> None:
         "another protocol": entry(identity, v=2),
     }
     assert [name for name, each in wrong.items() if guard().validate(each)] == []
+
+
+def test_the_log_says_why_an_entry_was_refused_and_quotes_no_stranger(
+    identity: Identity, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = entry(identity)
+    wrong = {
+        "it expires too late": replace(good, expiration_time=math.inf),
+        "forged announcement": replace(good, value=good.value[:-1] + bytes([good.value[-1] ^ 1])),
+        "for another place or time": replace(good, key=bytes(20)),
+        "its value is not bytes": replace(good, value=msgspec.msgpack.encode("tell everybody")),
+    }
+    with caplog.at_level(logging.DEBUG, "waggle"):
+        for each in wrong.values():
+            assert not guard().validate(each)
+        assert not guard().validate(replace(good, subkey=msgspec.msgpack.encode("tell everybody")))
+    written = [f"a DHT entry of {short_id(identity.peer_id)} is refused: {reason}" for reason in wrong]
+    assert caplog.messages == [*written, "a DHT entry of nobody is refused: its subkey is no peer id"]
 
 
 def test_having_seen_the_good_one_does_not_let_the_changed_one_in(identity: Identity) -> None:

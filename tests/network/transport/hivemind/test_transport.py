@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import math
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 from network.loopback import SOON, Start, be_of_use, callbacks, free_port, fresh_identity, options, serving
 from waggle.core.errors import SwarmError
-from waggle.core.peer_id import text_of
+from waggle.core.peer_id import short_id, text_of
 from waggle.network.identity.keys import Identity
 from waggle.network.messages.clock_skew import MOST_S
 from waggle.network.messages.events import ClockSkewed, NetworkRestarted, News, ReachFound
@@ -268,6 +269,24 @@ async def test_a_port_taken_while_the_network_process_was_dead_is_given_up(start
         other.listen()
         reconnected = await node.ear.hear(ReachFound, lambda news: news.reach == "connected", after=before)
     assert reconnected.address != first.address
+
+
+async def test_the_log_names_peers_that_answer_late_or_not_at_all(
+    identity: Identity, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late, silent = (fresh_identity(tmp_path, name).peer_id for name in ("late", "silent"))
+    connection = HivemindTransport(options(), identity, callbacks(identity))
+
+    async def ping(peer_id: bytes) -> Pong:
+        if peer_id == silent:
+            raise PeerAway("no answer")
+        return Pong(delay_ms=2500.0, skew_s=0.0)
+
+    peers = [ConnectedPeer(late, "", relayed=True), ConnectedPeer(silent, "", relayed=False)]
+    with caplog.at_level(logging.DEBUG, "waggle"):
+        await connection._ping(SimpleNamespace(ping=ping), peers)
+    assert f"peer {short_id(late)}, connected through a relay, answers a ping after 2.5 s" in caplog.messages
+    assert f"peer {short_id(silent)}, connected directly, does not answer a ping" in caplog.messages
 
 
 def test_tasks_that_swallow_being_cancelled_once_are_ended_all_the_same() -> None:
