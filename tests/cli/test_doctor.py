@@ -1,4 +1,4 @@
-"""The doctor looks at everything, and its report names no person, key or address."""
+"""The doctor checks everything, and its report names no person, key or address."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ def run(home, capsys) -> tuple[int, str]:
 
 @pytest.fixture
 def unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No checker is started for a test that is about something else."""
+    """Replace the verifier in tests that are about something else."""
     monkeypatch.setattr(doctor, "CHECKS", tuple(check for check in doctor.CHECKS if check is not doctor._judging))
 
 

@@ -1,4 +1,4 @@
-"""What Waggle keeps: everything the engine writes is listed, exactly what was chosen is removed, and no link is followed."""
+"""Stored data: every file of the engine is listed, exactly the chosen kinds are removed, and no link is followed."""
 
 import os
 from pathlib import Path
@@ -195,7 +195,7 @@ def test_a_folder_in_a_files_place_is_named_and_left(home, tmp_path):
 
 
 def test_the_lock_of_a_living_window_is_left_to_it(home, tmp_path, monkeypatch):
-    """Windows lets nobody else remove it."""
+    """Only the window itself can remove its lock file on Windows."""
     _write(home.root / "window.lock")
 
     def removed(path):

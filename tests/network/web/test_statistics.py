@@ -1,4 +1,4 @@
-"""What the status page says is what arrived, and the page shows strangers' words as words."""
+"""The status page shows what arrived, and escapes what strangers wrote."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the directory's guard lets in, and that nothing a stranger sends makes it raise."""
+"""What the directory's validator accepts, and that no entry from a stranger makes it raise."""
 
 import contextvars
 import hashlib
@@ -231,7 +231,7 @@ def test_a_gateway_that_comes_back_finds_room_for_all_its_clients_and_then_for_i
 
 
 def stored(watch: AnnouncementValidator, storer: Payers, entries: Sequence[Entry]) -> list[Entry]:
-    """Which of them somebody brings in."""
+    """The entries for which this storer has room."""
     context = contextvars.copy_context()
     context.run(guards.STORER.set, storer)
     return [each for each in entries if context.run(has_room, watch, each)]

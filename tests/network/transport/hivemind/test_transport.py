@@ -1,4 +1,4 @@
-"""Staying connected: seeds that are away, seeds that come later, a network process that dies, addresses remembered."""
+"""Staying connected: seeds that are away or come later, a network process that dies, and remembered addresses."""
 
 import asyncio
 import json
@@ -170,7 +170,7 @@ async def test_a_computer_that_slept_joins_again_at_once(seed_address: str, iden
 
 
 def say(*skews: float) -> dict[bytes, Pong]:
-    """What peers say of our clock."""
+    """Pongs of peers whose clocks are off by these seconds."""
     return {bytes([number]): Pong(delay_ms=1.0, skew_s=skew) for number, skew in enumerate(skews)}
 
 
@@ -329,7 +329,7 @@ async def test_whoever_is_of_use_is_remembered_before_others(start: Start, seed_
 async def test_a_peer_with_another_kind_of_key_than_nodes_have_is_neither_met_nor_answered(
     identity: Identity, tmp_path: Path, kind: str
 ) -> None:
-    """A person could not block it."""
+    """A person could not block such a peer."""
     hivemind, key = load_hivemind(), None
     from hivemind.dht.protocol import DHTProtocol
 
