@@ -174,9 +174,9 @@ def test_a_package_is_missed_only_where_the_installation_wants_it(system, machin
         if requirement.marker is None or requirement.marker.evaluate(places)
     }
     installed |= {name.removesuffix("_Essentials") for name in installed}
-    assert set(doctor.needed(system, machine, frozen=False)) <= installed
-    assert bool(installed & {"torch"}) == ("torch" in doctor.needed(system, machine, frozen=False))
-    assert doctor.needed(system, machine, frozen=True) == ()
+    assert set(doctor.required_packages(system, machine, frozen=False)) <= installed
+    assert bool(installed & {"torch"}) == ("torch" in doctor.required_packages(system, machine, frozen=False))
+    assert doctor.required_packages(system, machine, frozen=True) == ()
 
 
 def test_the_last_warnings_are_in_the_report(tmp_path):

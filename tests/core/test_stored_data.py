@@ -64,7 +64,7 @@ def _write(path: Path) -> None:
 @pytest.mark.parametrize(("name", "kind"), [*FILES.items(), *RARE.items()])
 def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
     _write(home.root / name)
-    listed = {path.relative_to(home.root).as_posix(): one.kind for one in stored_data.belongings(home, tmp_path / "none")
+    listed = {path.relative_to(home.root).as_posix(): one.kind for one in stored_data.stored_files(home, tmp_path / "none")
               for path in one.files}  # fmt: skip
     assert listed[name] == kind
 
@@ -72,15 +72,15 @@ def test_every_file_is_of_a_kind(home, tmp_path, name, kind):
 @pytest.mark.parametrize("name", ["bench/cells.jsonl", "churn.jsonl", "fuzz/x/1", "lab/starter/config.json", "shapes/x"])
 def test_what_the_laboratory_keeps_is_the_cache(tmp_path, name):
     _write(tmp_path / "cache" / name)
-    (one,) = stored_data.belongings(paths.Home(tmp_path / "nowhere"), tmp_path / "cache")
+    (one,) = stored_data.stored_files(paths.Home(tmp_path / "nowhere"), tmp_path / "cache")
     assert (one.kind, one.files) == ("cache", (tmp_path / "cache" / name,))
 
 
 def test_sizes_are_added_up_and_what_is_not_there_is_not_listed(home, tmp_path):
-    found = {one.kind: one for one in stored_data.belongings(home, tmp_path / "cache")}
+    found = {one.kind: one for one in stored_data.stored_files(home, tmp_path / "cache")}
     assert (found["identity"].size, found["checkpoints"].size, found["models"].size) == (200, 500, 100)
     assert "cache" not in found
-    assert stored_data.belongings(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
+    assert stored_data.stored_files(paths.Home(tmp_path / "nowhere"), tmp_path / "none") == ()
 
 
 def test_exactly_what_was_chosen_is_removed(home, tmp_path):
@@ -102,7 +102,7 @@ def test_what_waggle_did_not_write_is_neither_listed_nor_removed(home, tmp_path)
     mine = [home.root / name for name in THEIRS]
     for path in mine:
         _write(path)
-    listed = [path for one in stored_data.belongings(home, tmp_path / "cache") for path in one.files]
+    listed = [path for one in stored_data.stored_files(home, tmp_path / "cache") for path in one.files]
     assert not set(mine) & set(listed)
     stored_data.remove(home, tmp_path / "cache", KINDS)
     assert all(path.exists() for path in mine)
@@ -115,14 +115,14 @@ def test_in_a_folder_where_waggle_never_worked_nothing_is_its_own_whatever_it_is
         _write(project.root / name)
     (project.root / "album/to be sorted").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    assert stored_data.belongings(project, tmp_path / "none") == ()
+    assert stored_data.stored_files(project, tmp_path / "none") == ()
     assert stored_data.remove(project, tmp_path / "none", KINDS) == ()
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_what_was_left_of_a_home_is_found_and_removed_another_time(home, tmp_path):
     stored_data.remove(home, tmp_path / "cache", ["identity", "settings"])
-    assert [one.kind for one in stored_data.belongings(home, tmp_path / "none")] == [
+    assert [one.kind for one in stored_data.stored_files(home, tmp_path / "none")] == [
         "checkpoints",
         "history",
         "record",
@@ -146,7 +146,7 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, tmp_path, place):
         link.rmdir()
     link.parent.mkdir(exist_ok=True)
     link.symlink_to(outside)
-    size = sum(one.size for one in stored_data.belongings(home, tmp_path / "cache"))
+    size = sum(one.size for one in stored_data.stored_files(home, tmp_path / "cache"))
     assert size < 100 * len(FILES) + 200, "what a link leads to is not counted"
     stored_data.remove(home, tmp_path / "cache", KINDS)
     assert sorted(path.name for path in outside.rglob("*") if path.is_file()) == [
@@ -157,17 +157,17 @@ def test_a_link_goes_and_what_it_leads_to_stays(home, tmp_path, place):
 @pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
 def test_a_home_that_a_person_put_elsewhere_by_a_link_is_found(home, tmp_path):
     (tmp_path / "short").symlink_to(home.root)
-    found = stored_data.belongings(paths.Home(tmp_path / "short"), tmp_path / "none")
+    found = stored_data.stored_files(paths.Home(tmp_path / "short"), tmp_path / "none")
     assert sum(len(one.files) for one in found) == len(FILES)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a link takes rights there")
 def test_a_folder_that_became_a_link_after_it_was_listed_is_named_and_the_rest_goes_on(home, tmp_path):
-    listed = next(one for one in stored_data.belongings(home, tmp_path / "cache") if one.kind == "history")
+    listed = next(one for one in stored_data.stored_files(home, tmp_path / "cache") if one.kind == "history")
     outside = tmp_path / "outside"
     (home.root / "models/Qwen--x").rename(outside)
     (home.root / "models/Qwen--x").symlink_to(outside)
-    done = stored_data._removed(listed, (home.root,))
+    done = stored_data._remove(listed, (home.root,))
     assert [(Path(each.path).parts[-2:], each.reason) for each in done.spared] == [
         (("Qwen--x", "history.sqlite"), "a link leads out of Waggle's folder")
     ]
@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_removed_is_named_with_the_reason(home, tmp_path):
     (home.root / "logs/waggle.log").unlink()
     (home.root / "logs/waggle.log").mkdir()
     listed = stored_data.StoredFiles(kind="log", files=(home.root / "logs/waggle.log", home.root / "logs/waggle.log.1"), size=100)
-    done = stored_data._removed(listed, (home.root,))
+    done = stored_data._remove(listed, (home.root,))
     assert [Path(each.path).name for each in done.spared] == ["waggle.log"]
     assert done.spared[0].reason
     assert not (home.root / "logs/waggle.log.1").exists()

@@ -66,27 +66,27 @@ def report(findings: list[Finding], home: paths.Home) -> str:
     with contextlib.suppress(OSError):  # a finding says what cannot be read
         warned = list(log.lines(home.logs, level="WARNING"))[-20:]
     text = "\n".join([*lines, *(["", "Last warnings:"] if warned else []), *warned]) + "\n"
-    return redacted(text, home.root, names=names(home))
+    return redacted(text, home.root, names=placeholders(home))
 
 
-def names(home: paths.Home) -> dict[str, str]:
+def placeholders(home: paths.Home) -> dict[str, str]:
     """Placeholders for this node's friendly name, and for the names of swarms, because people chose these."""
-    placeholders: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     charter_paths = [*home.charters.glob("*.json")]
     with contextlib.suppress(WaggleError, OSError):  # unreadable settings name no charter
         if named := settings.read(home.settings).swarm.charter:
-            charter_paths.append(paths.expanded(named))
+            charter_paths.append(paths.expand_user(named))
     for path in charter_paths:
         with contextlib.suppress(WaggleError):
-            placeholders[charter.read(path).name] = "a swarm"
-    placeholders.pop(charter.first_swarm().name, None)
+            by_name[charter.read(path).name] = "a swarm"
+    by_name.pop(charter.first_swarm().name, None)
     with contextlib.suppress(WaggleError, OSError):  # an unreadable key has no name
         if home.identity.exists():
-            placeholders[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
-    return placeholders
+            by_name[keys.name_of(keys.load_or_create(home.identity).peer_id)] = THIS_NODE
+    return by_name
 
 
-def needed(system: str, machine: str, *, frozen: bool) -> tuple[str, ...]:
+def required_packages(system: str, machine: str, *, frozen: bool) -> tuple[str, ...]:
     """The packages that Waggle needs on this system. None for an installed app, which contains them."""
     if frozen:
         return ()
@@ -109,7 +109,7 @@ def _name(check: "Check") -> str:
 
 def _program(_home: paths.Home) -> Finding:
     says = f"Waggle {waggle.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    packages = needed(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
+    packages = required_packages(sys.platform, platform.machine(), frozen=getattr(sys, "frozen", False))
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     says += f", {os.cpu_count()} cores" + (f"; not installed: {', '.join(missing)}" if missing else "")
     return Finding("program", not missing, says)

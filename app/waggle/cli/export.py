@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     trained = newest(home, settings.read(home.settings, tuple(arguments.set)).model)
     with tempfile.TemporaryDirectory() as temporary:
         named = arguments.push.split("/")[1] if arguments.push else ""
-        folder = paths.expanded(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
+        folder = paths.expand_user(arguments.folder).absolute() if arguments.folder else Path(temporary) / named
         export.write(trained, folder)
         if arguments.folder:
             count = trained.saved.round

@@ -33,7 +33,7 @@ AFTER = "The program goes as it came. A token of the model hub, if you stored on
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     parser.add_argument(
-        "--remove", type=chosen, metavar="KINDS",
+        "--remove", type=parse_kinds, metavar="KINDS",
         help="kinds of data from the list, separated by commas; all: everything except your identity, and with --home except "
         "what all homes share",
     )  # fmt: skip
@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     with suppress(FileNotFoundError):  # the home does not exist
         next(home.root.iterdir(), None)
     if arguments.remove is None:
-        sys.stdout.write(listing(stored_data.belongings(home, paths.cache()), home))
+        sys.stdout.write(listing(stored_data.stored_files(home, paths.cache()), home))
         return 0
-    kinds = meant(arguments.remove, home)
+    kinds = kinds_to_remove(arguments.remove, home)
     if sys.stdin.isatty() and not arguments.json and not _sure(home, kinds):
         return 1
     _stop(home)
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(removed.spared for removed in done) else 0
 
 
-def chosen(words: str) -> frozenset[str]:
+def parse_kinds(words: str) -> frozenset[str]:
     """The kinds in a list with commas, or `all`. Raises argparse.ArgumentTypeError."""
     named = frozenset(word.strip() for word in words.split(","))
     if strange := named - {"all", *KINDS}:
@@ -65,7 +65,7 @@ def chosen(words: str) -> frozenset[str]:
     return named
 
 
-def meant(named: Collection[str], home: paths.Home) -> frozenset[DataKind]:
+def kinds_to_remove(named: Collection[str], home: paths.Home) -> frozenset[DataKind]:
     """The named kinds. `all` leaves out the identity, and for another home than the usual one also what all homes share."""
     stays = stored_data.kept_by_default(home)
     return frozenset(kind for kind in KINDS if kind in named or ("all" in named and kind not in stays))
@@ -73,7 +73,7 @@ def meant(named: Collection[str], home: paths.Home) -> frozenset[DataKind]:
 
 def _sure(home: paths.Home, kinds: Collection[DataKind]) -> bool:
     """Show the person at the terminal what will be removed, and ask."""
-    going = tuple(stored for stored in stored_data.belongings(home, paths.cache()) if stored.kind in kinds)
+    going = tuple(stored for stored in stored_data.stored_files(home, paths.cache()) if stored.kind in kinds)
     sys.stdout.write("\n".join([f"From {home.root} and {paths.cache()}:", *_rows(going), "Remove these? [y/N] "]))
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -198,7 +198,7 @@ def _overridden(stored: dict[str, Any], overrides: tuple[str, ...], source: str)
         raise
 
 
-def named(path: Path, keys: Iterable[str]) -> dict[str, Value]:
+def stored_values(path: Path, keys: Iterable[str]) -> dict[str, Value]:
     """The values in a file of each `section.name`, None if it is not set. Raises SettingsError."""
     table = _table(path)
     values: dict[str, Value] = {}
@@ -293,7 +293,7 @@ def assignment(text: str) -> tuple[str, Value]:
     return key.strip(), parsed
 
 
-def holds(override: str, settings: Settings) -> bool:
+def matches_override(override: str, settings: Settings) -> bool:
     """Whether these settings have the value that a `key=value` of the command line sets."""
     try:
         return _overridden(msgspec.to_builtins(settings), (override,), "these settings") == settings

@@ -101,7 +101,7 @@ def is_home(home: paths.Home) -> bool:
     return not sockets or marked or os.path.lexists(home.identity)
 
 
-def belongings(home: paths.Home, cache: Path) -> tuple[StoredFiles, ...]:
+def stored_files(home: paths.Home, cache: Path) -> tuple[StoredFiles, ...]:
     """All stored files in the order of KINDS, without empty kinds."""
     ours = _listed(home.root, OF_HOME) if is_home(home) else ()
     listed = [*ours, *_listed(cache, OF_CACHE)]
@@ -116,7 +116,7 @@ def remove(home: paths.Home, cache: Path, kinds: Collection[DataKind]) -> tuple[
     """Remove files of these kinds, and folders that are empty then. Files that cannot be removed are named in the result."""
     ours = is_home(home)
     done = tuple(
-        _removed(belonging, (_real(home.root), _real(cache))) for belonging in belongings(home, cache) if belonging.kind in kinds
+        _remove(stored, (_real(home.root), _real(cache))) for stored in stored_files(home, cache) if stored.kind in kinds
     )
     _tidy(cache, _tops(OF_CACHE))
     if ours:
@@ -199,9 +199,9 @@ def _is_link(path: Path) -> bool:
     return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_file_attributes", 0) & 0x400)  # FILE_ATTRIBUTE_REPARSE_POINT
 
 
-def _removed(belonging: StoredFiles, roots: tuple[Path, ...]) -> Removal:
+def _remove(stored: StoredFiles, roots: tuple[Path, ...]) -> Removal:
     spared, files, size = [], 0, 0
-    for path in belonging.files:
+    for path in stored.files:
         try:
             freed = path.lstat().st_size
             if not any(_real(path.parent).is_relative_to(root) for root in roots):
@@ -215,7 +215,7 @@ def _removed(belonging: StoredFiles, roots: tuple[Path, ...]) -> Removal:
             spared.append(FailedRemoval(path=str(path), reason=error.strerror or type(error).__name__))
             continue
         files, size = files + 1, size + freed
-    return Removal(kind=belonging.kind, files=files, size=size, spared=tuple(spared))
+    return Removal(kind=stored.kind, files=files, size=size, spared=tuple(spared))
 
 
 def _unlink(path: Path) -> None:

@@ -45,7 +45,7 @@ class LiveSettings:
         Calling what is returned makes them what they were, in the file and for this run.
         """
         overruled = tuple(override for override in self._overrides if override.partition("=")[0].strip() in values)
-        before = settings.named(self._path, values)
+        before = settings.stored_values(self._path, values)
         self._set(values, tuple(override for override in self._overrides if override not in overruled))
         return lambda: self._set(before, (*self._overrides, *overruled))
 

@@ -237,4 +237,4 @@ class Farewell(QWidget):
 
 def found_in(home: paths.Home) -> tuple[StoredFiles, ...]:
     """What is kept here now."""
-    return stored_data.belongings(home, paths.cache())
+    return stored_data.stored_files(home, paths.cache())
