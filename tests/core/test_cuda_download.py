@@ -1,4 +1,4 @@
-"""The CUDA pack: offered where a card is, downloaded so that an interruption costs nothing, checked, used, and removed."""
+"""The CUDA pack: offered if there is a card, downloaded with interruptions, checked, used and removed."""
 
 import argparse
 import hashlib
@@ -28,7 +28,7 @@ LIBRARY = "nvidia_cublas-13.1-py3-none-manylinux_2_27_x86_64.whl"
 
 
 def wheel_of(files: dict[str, bytes]) -> bytes:
-    """Nothing in it is packed, so that it is as long as its parts."""
+    """An archive without compression, so that it is as long as its files."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as packed:
         for name, inside in files.items():
@@ -79,7 +79,7 @@ def test_what_has_come_is_checked_unpacked_and_told(index: Hub, tmp_path: Path) 
 def test_what_counts_as_there_is_on_the_disk_before_it_counts(
     index: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a power cut, files that were not would be there by name, and empty."""
+    """Files must be synced before they are marked as done: after a power failure they could be empty."""
     place, written = tmp_path / ".downloading-9.9.9", list[tuple[set[str], set[str]]]()
 
     def sync() -> None:
@@ -197,7 +197,7 @@ def test_the_list_that_ships_is_of_the_locked_torch_and_complete() -> None:
 
 
 def test_a_waggle_from_its_source_offers_nothing() -> None:
-    """Its torch is pip's, which brings CUDA along on Linux."""
+    """A checkout uses pip's torch, which includes CUDA on Linux."""
     assert not cuda_download.fits(cuda_download.shipped_pack())
     assert cuda_download.why_unusable() == ""
     with pytest.raises(CudaError, match="installed Waggle"):

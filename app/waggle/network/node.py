@@ -61,7 +61,7 @@ class SwarmNode:
         self._addresses: tuple[str, ...] = ()
 
         def report(event: NetworkEvent) -> None:
-            self._statistics.hear(event)
+            self._statistics.add(event)
             context.report(event)
 
         self._context = replace(context, report=report)

@@ -93,7 +93,7 @@ class ModelService:
                 await asyncio.to_thread(self._remove, command.name)
                 return (await asyncio.to_thread(self._list),)
             case commands.ExportModel():
-                return (await asyncio.to_thread(self._export, paths.expanded(command.path)),)
+                return (await asyncio.to_thread(self._export, paths.expand_user(command.path)),)
             case _:
                 assert_never(command)
 

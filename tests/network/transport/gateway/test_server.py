@@ -1,4 +1,4 @@
-"""Through a gateway a computer takes part that can call nobody; a gateway that lies is found out by signatures and hashes."""
+"""Gateways: a light client takes part through them, and detects one that lies by signatures and hashes."""
 
 import asyncio
 import contextlib
@@ -150,7 +150,7 @@ async def test_a_gateway_lets_in_only_whoever_signs_with_its_own_key(start: Star
 async def lending(
     charter: Charter, lender: Identity, key: bytes = b"", *, handshake_s: float = gateway.HANDSHAKE_S, **changes: object
 ) -> AsyncIterator[tuple[str, gateway.GatewayServer]]:
-    """A gateway of a swarm where nobody is, and its address."""
+    """A gateway of an empty swarm, and its address."""
 
     async def nobody(*_: object) -> dict[bytes, bytes]:
         return {}
@@ -342,7 +342,7 @@ async def blob_of(connection: ClientConnection, question: gateway_frames.Request
 
 @asynccontextmanager
 async def clients(address: str, folder: Path, count: int) -> AsyncIterator[list[tuple[Identity, ClientConnection]]]:
-    """So many that a gateway has let in."""
+    """`count` clients that are connected to a gateway."""
     async with contextlib.AsyncExitStack() as stack:
         here = [
             (fresh_identity(folder, f"client {number}"), await stack.enter_async_context(connect(address)))
@@ -566,7 +566,7 @@ async def test_a_gateway_that_says_what_nobody_asked_is_left_and_one_that_is_lat
 
 
 class Counted(BandwidthLimiter):
-    """Says what the directory was charged with, and what went out."""
+    """Records what the directory was charged with, and what was sent."""
 
     came = bytes_sent = 0
 
@@ -827,7 +827,7 @@ async def test_two_addresses_of_one_gateway_are_one_way_that_stays_open(
 
 @asynccontextmanager
 async def saying(first: bytes, then: Callable[[bytes], bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """Somebody who says these two words to whoever comes, and all that is said to it."""
+    """A server that sends these two messages to every client, and the messages that it receives."""
     received: list[bytes] = []
 
     async def say(connection: ServerConnection) -> None:
@@ -842,7 +842,7 @@ async def saying(first: bytes, then: Callable[[bytes], bytes]) -> AsyncIterator[
 
 
 async def reached(address: str, swarm: Charter, who: Identity, key: bytes = b"") -> str:
-    """Whether a light client is let in, and lets the gateway be one."""
+    """Whether a gateway admits a light client, and the client accepts the gateway."""
     ear = Ear()
     chosen, member = options(gateways=(address,), rejoin=SOON), Membership(swarm, who.peer_id, key)
     node = GatewayTransport(chosen, who, callbacks(who, ear, swarm, membership=member))
@@ -1013,7 +1013,7 @@ async def test_a_question_that_takes_long_does_not_hold_up_the_clients_others(
 
 @asynccontextmanager
 async def by_web(charter: Charter, identity: Identity, address: str) -> AsyncIterator[GatewayTransport]:
-    """A light client that is connected by this gateway."""
+    """A light client connected to this gateway."""
     ear, member = Ear(), Membership(charter, identity.peer_id)
     node = GatewayTransport(options(gateways=(address,)), identity, callbacks(identity, ear, charter, membership=member))
     await node.start()
