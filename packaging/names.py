@@ -33,7 +33,6 @@ NOT_YET: tuple[str, ...] = (
     "app/waggle_lab",
     "tests/lab",
     "tests/measured",
-    "tests/protocol",
 )
 
 # The end of a qualified name (module.Class.function.name) -> why it stays.
