@@ -133,7 +133,7 @@ def test_a_card_that_writes_answers_in_parts_writes_every_token_once_for_each_of
 def test_the_memory_that_a_card_gave_for_a_round_is_reckoned_within_a_twentieth(half_a_billion, way, peak):
     """Measured on the same NVIDIA H200, tensors only."""
     card = DeviceCapacity(149 * GB, NEW, "torch", "cuda")
-    needed = memory_fit._bytes(half_a_billion, card, replace(WORK, longest=256), way) - memory_fit.PROGRAM
+    needed = memory_fit._bytes(half_a_billion, card, replace(WORK, longest=256), way) - memory_fit.PROGRAM_BYTES
     assert needed / GB == pytest.approx(peak, rel=0.05)
 
 

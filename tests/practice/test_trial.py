@@ -72,13 +72,13 @@ def played(setup: Setup, verifier, **changes) -> tuple[Run, Trial]:
 def watch(trial: Trial) -> list:
     """Every group that any node shared, and every lesson it took."""
     rounds = []
-    log = trial.log.played
+    log = trial.log.record_round
 
     def noted(tick, member, judged, learned, ages):
         rounds.append((tick, member, judged, learned))
         log(tick, member, judged, learned, ages)
 
-    trial.log.played = noted
+    trial.log.record_round = noted
     return rounds
 
 
@@ -235,13 +235,13 @@ def test_every_node_has_a_strategy_of_its_own_that_is_asked_every_round(setup, v
 def test_the_score_at_the_end_is_taken_on_more_questions_than_those_of_the_curve(setup, verifier, reserved):
     few = tuple(question for first, question in enumerate(reserved) if first % 2 == 0)
     trial = Trial(key(), replace(setup, held_out=few), verifier)
-    log, totals = trial.log.measured, []
+    log, totals = trial.log.record_scores, []
 
     def noted(tick, scores):
         totals.append((tick, {score.total for score in scores}))
         log(tick, scores)
 
-    trial.log.measured = noted
+    trial.log.record_scores = noted
     list(trial.run())
     assert totals == [(0, {len(few)}), (3, {len(few)}), (5, {len(few)})]
     assert trial.log.score()[1] == 3 * len(reserved)

@@ -1,9 +1,8 @@
-"""A model that speaks and learns, in token ids: on torch or on MLX; its words, and its saved states."""
+"""Policies: language models that sample and learn, on torch or on MLX, with their tokenizers and checkpoints."""
 
 import os
 
-# Linux gives memory in pages of 4 KiB unless it is asked for larger ones: torch asks, for tensors from 2 MiB, if this is set
-# before it makes the first one.
+# Transparent huge pages on Linux: torch asks for them, for tensors from 2 MiB, if this is set before its first allocation.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-# torch compiles some products of a card when it first needs them, where Triton is installed; where no compiler is, it raises.
+# If Triton is installed, torch compiles some kernels for a GPU at their first use, which fails without a C compiler.
 os.environ.setdefault("TORCH_DISABLE_NATIVE_JIT", "1")

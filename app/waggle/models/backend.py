@@ -1,4 +1,4 @@
-"""Opens a policy on the best device there is, and says which and why. Importing this file imports no backend."""
+"""Open a policy on the best device, and say which and why. Importing this module imports no backend."""
 
 import gc
 import os
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from waggle.models.mlx.policy import MlxPolicy
     from waggle.models.torch.policy import TorchPolicy
 
-RIGHT = [[3.0], [12.0]]  # the product of 0 ... 5 in two rows and three ones
+RIGHT = [[3.0], [12.0]]  # [[0, 1, 2], [3, 4, 5]] times a column of ones
 WRONG = "a product of two small matrices came out wrong"
 
 
 @dataclass(frozen=True)
 class OpenedPolicy:
-    """A policy ready to be used from the thread that opened it."""
+    """A policy with its tokenizer and device. Use it only in the thread that opened it."""
 
     policy: Union["TorchPolicy", "MlxPolicy"]
     tokenizer: Tokenizer
@@ -39,7 +39,7 @@ class OpenedPolicy:
 
 @dataclass(frozen=True)
 class DeviceChoice:
-    """Which backend computes on which device, and why."""
+    """The backend and device that compute, and the reason."""
 
     backend: str
     device: str
@@ -47,22 +47,22 @@ class DeviceChoice:
 
 
 def threads_for(chosen: int) -> int:
-    """How many cores to use: the chosen number, else a quarter of them, so that the computer stays pleasant to use."""
+    """How many cores to use: `chosen`, or if that is 0 a quarter of them, so that the computer stays responsive."""
     cores = os.cpu_count() or 1
     return min(chosen, cores) if chosen else max(1, cores // 4)
 
 
 def use_threads(count: int) -> None:
-    """From now on, in a process that has opened a policy of torch; call it in the policy's thread."""
+    """Set the number of torch's threads. Call it in the policy's thread, after a torch policy was opened."""
     import torch
 
     torch.set_num_threads(count)
 
 
 def release_memory() -> None:
-    """Give back what policies hold that nobody uses any more: the next one is measured by the memory that is free."""
-    gc.collect()  # an engine and its gate refer to each other
-    if sys.modules.get("torch"):  # None: where it may not be imported
+    """Free the memory of policies that are no longer used: the fit of the next one depends on free memory."""
+    gc.collect()  # engine and pause gate form a reference cycle
+    if sys.modules.get("torch"):  # None if its import is blocked
         from waggle.models.torch.memory import give_back_on_cards
 
         give_back_on_cards()
@@ -71,11 +71,11 @@ def release_memory() -> None:
 def open_policy(
     folder: Path, *, device: str, threads: int, training: TrainingMode | None = None, short: Callable[[str], None] = nothing
 ) -> OpenedPolicy:
-    """Load a model folder; raises ModelError. Imports torch, which takes seconds, or MLX, which does not.
+    """Load a model folder. Imports torch, which takes seconds, or MLX, which does not. Raises ModelError.
 
-    `short` is told, in one sentence, when memory ran short and less runs together from then on.
+    `short` is called with one sentence whenever memory ran short, so that batches are smaller from then on.
     """
-    tokenizer = load_tokenizer(folder, rows=model_config.read(folder).vocab_size)  # beyond them MLX reads anything, or crashes
+    tokenizer = load_tokenizer(folder, rows=model_config.read(folder).vocab_size)  # MLX checks no bounds: larger ids may crash
     choice = choose_device(device)
     policy = _policy(folder, choice, threads, training or TrainingMode(), short)
     return OpenedPolicy(
@@ -100,7 +100,7 @@ def _policy(
 
 
 def choose_device(requested_device: str) -> DeviceChoice:
-    """MLX on Apple Silicon, where it works; elsewhere torch. Raises ModelError where what is wanted cannot be had."""
+    """MLX on Apple Silicon if it works, else torch. Raises ModelError if the requested device cannot be used."""
     if requested_device == "mlx":
         if problem := _mlx_problem():
             raise ModelError(f"MLX cannot be used: {problem}.", "Set computer.device to auto.")
@@ -123,7 +123,7 @@ def is_apple_silicon() -> bool:
 
 
 def _mlx_problem() -> str:
-    """Why MLX cannot be used; empty where a small product comes out right. A frozen app may lack MLX's programs for the GPU."""
+    """Why MLX cannot be used; empty if a small matrix product is right. A frozen app may lack MLX's Metal kernels."""
     try:
         import mlx.core as mx
 
@@ -131,7 +131,7 @@ def _mlx_problem() -> str:
         computed = product.tolist()
     except ImportError:
         return "it is not installed"
-    except RuntimeError as error:  # of Metal: no device, no library of its programs
+    except RuntimeError as error:  # Metal has no device, or no kernel library
         return str(error).splitlines()[0].rstrip(".")
     return "" if computed == RIGHT else WRONG
 
@@ -162,8 +162,7 @@ def _torch_device(device: str) -> tuple[str, str]:
 
 
 def _torch_problem(device: str) -> str:
-    """Why a graphics processor cannot be used; empty where a small product comes out right. torch counts cards, too, that are too
-    old for its programs."""
+    """Why a GPU cannot be used; empty if a small matrix product is right. torch also lists GPUs too old for its kernels."""
     import torch
 
     try:

@@ -1,7 +1,7 @@
-"""The chat template of a model that was taught to chat: what stands before and after a person's words.
+"""Chat templates: the text around each message of a conversation, for models that were trained to chat.
 
-A template comes with the model, from strangers, and is a program: a process of its own renders it (see
-tasks/sandbox/template_process.py), with a mark in the place of all that is said. So no question or answer ever reaches it.
+A template comes with a model, from strangers, and is a program. A sandboxed process (tasks/sandbox/template_process.py) renders
+it with placeholders instead of messages, so that it never sees a question or an answer.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from waggle.models.shared.model_config import table_in
 from waggle.tasks.sandbox import messages
 from waggle.tasks.sandbox.child_process import ChildProcess
 
-MARK = "\ue000words {}\ue000"  # of the private use area: no template says this
+MARK = "\ue000words {}\ue000"  # U+E000 is a private use character, which no template contains
 LARGEST = 1 << 20  # characters of a template
-START_SECONDS = 60.0  # of the clock, for a process on a busy computer
-CACHE_SIZE = 32  # of what was rendered
-RENDER_SECONDS = 3.0  # of the processor: thousands of times what a template takes
+START_SECONDS = 60.0  # wall-clock limit, process start included, on a busy computer
+CACHE_SIZE = 32  # rendered conversations
+RENDER_SECONDS = 3.0  # CPU time: thousands of times what a template takes
 
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """How a model was taught to chat."""
+    """A model's chat template and its special tokens."""
 
     folder: Path
     template: str
-    specials: tuple[tuple[str, str], ...]  # names and texts of the tokens that it may name
+    specials: tuple[tuple[str, str], ...]  # (name, text) of the tokens that a template may use
 
     @property
     def stop(self) -> str:
@@ -35,9 +35,9 @@ class ChatTemplate:
         return dict(self.specials)["eos_token"]
 
     def around(self, texts: int) -> tuple[str, ...]:
-        """What stands before, between and behind so much that a person and the model say in turn, as text with special tokens.
+        """The pieces of text before, between and after this many messages, which the person begins and ends.
 
-        The person begins and ends. Raises ModelError where the template does not say it so.
+        Special tokens appear as their texts. Raises ModelError if the template does not repeat each message exactly once.
         """
         marks = [MARK.format(place) for place in range(texts)]
         rest, pieces = _rendered(self, tuple(marks)), []
@@ -51,7 +51,7 @@ class ChatTemplate:
 
 @lru_cache(CACHE_SIZE)
 def _rendered(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
-    """By a process of its own, once for as many turns: a model is opened often, and talks go on."""
+    """Render in a process of its own. Cached by the number of messages, because starting a process takes long."""
     try:
         child = ChildProcess("waggle.tasks.sandbox.template_process", messages.template_reply)
     except OSError as error:  # short of memory or of processes
@@ -68,9 +68,9 @@ def _rendered(chat: ChatTemplate, texts: tuple[str, ...]) -> str:
 
 
 def read(folder: Path) -> ChatTemplate | None:
-    """The chat of a transformers folder, or None where it has no template; raises ModelError for one that cannot be used."""
+    """The chat template of a transformers folder; None if it has none. Raises ModelError if it cannot be used."""
     path = folder / "tokenizer_config.json"
-    settings = table_in(path) if path.is_file() else {}  # a model needs none
+    settings = table_in(path) if path.is_file() else {}  # the file is optional
     template = _template(folder, settings)
     if template is None:
         return None
@@ -78,7 +78,7 @@ def read(folder: Path) -> ChatTemplate | None:
         raise _unusable(folder, "it is too long")
     names = ("bos_token", "eos_token", "unk_token", "pad_token")
     chat = ChatTemplate(folder, template, tuple((name, _text(settings.get(name))) for name in names))
-    chat.around(1)  # raises where it is of no use
+    chat.around(1)  # raises if the template is unusable
     return chat
 
 
@@ -88,14 +88,14 @@ def _template(folder: Path, settings: dict[str, Any]) -> str | None:
         with path.open(encoding="utf-8", errors="replace") as file:
             return file.read(LARGEST + 1)
     template = settings.get("chat_template")
-    if isinstance(template, list):  # several by name
+    if isinstance(template, list):  # several templates, by name
         named = {variant.get("name"): variant.get("template") for variant in template if isinstance(variant, dict)}
         template = named.get("default")
     return template if isinstance(template, str) and template else None
 
 
 def _text(token: Any) -> str:
-    """A special token is written as its text, or as a table that holds it."""
+    """The text of a special token, which is written as a string or as a table."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else ""
 

@@ -1,7 +1,7 @@
-"""The fit: how a model can be trained on this computer, from its configuration and a short benchmark, and whether at all.
+"""The memory fit: how a model can be trained on this computer, from its configuration and a short benchmark.
 
-Memory is reckoned, never tried out: an engine that is killed for want of it cannot say so. Speed is reckoned from one product in
-each precision, and is right within a factor of two where it was tried; how fast memory is read is not looked at.
+Memory is calculated, not tried (decision 14): an engine that the system kills cannot say why. Speed is estimated from one matrix
+product in each precision, and was right within a factor of two where it was compared; memory bandwidth is ignored.
 """
 
 import time
@@ -15,23 +15,23 @@ from waggle.models.shared.lora import RANK
 from waggle.models.shared.model_config import ModelConfig
 from waggle.models.shared.training_mode import Method, Precision, TrainingMode
 
-SPARE = 0.85  # of the free memory may be used: other programs go on living
-PROGRAM = 600_000_000  # bytes of Python and its libraries, before any model
-SCORE = 12  # bytes of a score and what is made of it, see models/torch/fused_head.py
-SCORES = 6  # further copies of the scores of attention, while one layer's gradient is made
-SMALL = 10_000_000  # weights
-FASTER = 1.3  # bfloat16 is chosen where it is so many times as fast
-DECODED, LEARNED = 0.4, 0.6  # of the benchmark's speed that is reached
-# Seconds of a layer on a card, for a token and for a pass, however little there is to compute.
+USABLE_SHARE = 0.85  # of the free memory; the rest is for other programs
+PROGRAM_BYTES = 600_000_000  # of Python and its libraries, without a model
+LOGIT_BYTES = 12  # of a logit and what is computed from it, see models/torch/fused_head.py
+ATTENTION_COPIES = 6  # of the attention scores, while the gradient of one layer is computed
+SMALL = 10_000_000  # weights of the largest model like the starter
+FASTER = 1.3  # bfloat16 is chosen if it is this many times as fast
+DECODING_EFFICIENCY, LEARNING_EFFICIENCY = 0.4, 0.6  # of the benchmark's speed, measured
+# The least seconds of a layer on a GPU, for a decoded token and for a training pass: launching kernels takes that long.
 CARD_S = {"cuda": (2e-4, 3e-3), "xpu": (1e-3, 3e-3)}
-PARTS = (2, 4, 8, 16)  # into which work is divided where nothing fits as a whole
-LONG_S = 0.1  # of a product: no further one has to say how fast it is. A processor without bfloat16 takes most of a second
+PARTS = (2, 4, 8, 16)  # into which batches are divided if no training mode fits otherwise
+LONG_S = 0.1  # a longer product need not be repeated; a CPU without bfloat16 takes most of a second for one
 BYTES: Mapping[Precision, int] = {"float32": 4, "bfloat16": 2}
 
 
 @dataclass(frozen=True)
 class DeviceCapacity:
-    """What a device offers: `free` bytes, and multiplications and additions a second in each precision."""
+    """A device's `free` bytes, and its operations (multiplications and additions) per second in each precision."""
 
     free: int
     speeds: Mapping[Precision, float]
@@ -41,13 +41,13 @@ class DeviceCapacity:
 
 @dataclass(frozen=True)
 class Workload:
-    """One round: `questions` answered `group_size` times each with up to `longest` tokens, `groups` learned from."""
+    """One round: `group_size` completions of up to `longest` tokens for each of `questions`; `groups` are learned from."""
 
     questions: int
     groups: int
     group_size: int
     longest: int
-    prompt: int = 150  # tokens, about
+    prompt: int = 150  # tokens of a usual prompt
 
     @property
     def answers(self) -> int:
@@ -60,7 +60,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class MemoryFit:
-    """A way of training, what it needs of what is free, and about how many answers an hour it gives."""
+    """A training mode, the bytes that it `needs`, the bytes that are `free`, and about how many answers per hour it gives."""
 
     training: TrainingMode
     needs: int
@@ -69,11 +69,11 @@ class MemoryFit:
 
     @property
     def fits(self) -> bool:
-        return self.needs <= self.free * SPARE
+        return self.needs <= self.free * USABLE_SHARE
 
     @property
     def sentence(self) -> str:
-        """Whether it fits, how fast and in how much; what stands behind that sentence says how."""
+        """For people: whether it fits, how fast, in how much memory; then how it is trained."""
         begin = "Fits" if self.fits else "May not fit"
         memory = f"{self.needs / 1e9:.1f} of {self.free / 1e9:.1f} GB of memory"
         parts = self.training.parts
@@ -97,7 +97,7 @@ def choose(
     method: Method | None = None,
     precision: Precision | None = None,
 ) -> MemoryFit:
-    """The best way of training that fits. What a person chose is kept, fitting or not; else raises ModelError where none does."""
+    """The best training mode that fits. Keeps what a person chose, even if it does not fit; otherwise raises ModelError."""
     ways = [way for way in _ways(precision or fast_precision(model, machine), machine.backend) if method in (None, way.method)]
     ways = [way for way in ways if precision in (None, way.precision)] or [
         TrainingMode(method or "lora", precision or "bfloat16")
@@ -110,37 +110,37 @@ def choose(
     if not best.fits and method is None:
         raise ModelError(
             f"This model does not fit: it needs {best.needs / 1e9:.1f} GB at the least, "
-            f"and {machine.free / 1e9:.1f} GB are free, of which {SPARE:.0%} may be used.",
+            f"and {machine.free / 1e9:.1f} GB are free, of which {USABLE_SHARE:.0%} may be used.",
             "Choose a smaller model, close other programs, or allow more: computer.memory_gb.",
         )
     return best
 
 
 def rate_for(model: ModelConfig, method: Method) -> float:
-    """A rate of learning: the starter's for models of its size, 1e-6 at half a billion weights, more for adapters."""
+    """The default learning rate: the starter's for small models, 1e-6 at half a billion weights, 20 times that for LoRA."""
     whole = 5e-4 * min(1.0, 1e6 / weights_of(model))
     return min(5e-4, 20 * whole) if method == "lora" else whole
 
 
 def is_small(model: ModelConfig) -> bool:
-    """Whether a model is of the starter's kind: it fits everywhere, and its runs are compared to the bit."""
+    """Whether a model is about as small as the starter: it fits everywhere, and its runs are compared to the bit."""
     return weights_of(model) < SMALL
 
 
 def fast_precision(model: ModelConfig, machine: DeviceCapacity) -> Precision:
-    """bfloat16 where it is so much faster that it is worth its rounding."""
+    """bfloat16 if it is so much faster that it is worth the rounding, else float32."""
     if is_small(model):
         return "float32"
     return "bfloat16" if machine.speeds["bfloat16"] > FASTER * machine.speeds["float32"] else "float32"
 
 
 def weights_of(model: ModelConfig) -> int:
-    """How many numbers a model has, but for a few thousand."""
+    """The number of a model's weights, without norms and biases."""
     return _layers(model) + model.vocab_size * model.hidden_size * (1 if model.tie_word_embeddings else 2)
 
 
 def _ways(fast: Precision, backend: str) -> Iterator[TrainingMode]:
-    """From the best to the leanest."""
+    """Training modes, from the best to the one that needs the least memory."""
     methods: tuple[Method, ...] = ("full", "lora") if backend == "MLX" else ("full", "lean", "lora")
     for precision in dict.fromkeys((fast, "bfloat16")):
         for method in methods:
@@ -154,41 +154,41 @@ def _fit(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: Train
 
 
 def _bytes(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
-    """The most that a round needs at once: while answering, or while learning."""
+    """The peak memory of a round, which is that of sampling or that of learning."""
     size, count = BYTES[way.precision], weights_of(model)
     trained = RANK * _widths(model) if way.method == "lora" else count
     moments = {"full": 8, "lean": 0, "lora": 8}[way.method] * trained
     weights = BYTES[way.stored_precision] * count + (4 * trained if way.method == "lora" else 0)
     gradient = trained * (4 if way.method == "lora" else BYTES[way.stored_precision])
-    copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # the weights as they are multiplied
+    copied = 0 if way.stored_precision == way.precision else size * _layers(model)  # weights in the precision of the products
     if way.recompute and machine.backend != "MLX":
         copied //= model.num_hidden_layers
-    scores = min(way.scores, model.vocab_size * work.answers * work.longest)
-    head = SCORE * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
+    scores = min(way.logits_at_once, model.vocab_size * work.answers * work.longest)
+    head = LOGIT_BYTES * scores + (size * model.vocab_size * model.hidden_size if way.stored_precision != way.precision else 0)
     caches = 2 * model.num_hidden_layers * model.num_key_value_heads * model.head_dim * (work.prompt + work.longest)
     answers = -(-work.questions // way.parts) * work.group_size
     answering = size * (count + caches * answers) + 12 * model.vocab_size * answers
-    return PROGRAM + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
+    return PROGRAM_BYTES + weights + moments + max(answering, gradient + copied + _activations(model, machine, work, way) + head)
 
 
 def _activations(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> int:
-    """Bytes that a pass keeps for its backward pass: those of a piece, and the attention of all that run together."""
+    """Bytes that a forward pass keeps for the backward pass."""
     size, read = BYTES[way.precision], work.prompt + work.longest
     completions, together = _pass(model, work, way)
     layers = 1 if way.recompute else model.num_hidden_layers
     of_token = model.bytes_per_token(size, recompute=way.recompute)
-    if machine.backend == "torch":  # which keeps what the gate's SiLU reads beside what it makes
+    if machine.backend == "torch":  # autograd keeps the input of the SiLU beside its output
         of_token += size * layers * model.intermediate_size
     tokens = of_token * (work.prompt + completions * work.longest)
-    answers = completions * read * 2 * model.num_key_value_heads * model.head_dim  # each with its prompt's keys and values
+    answers = completions * read * 2 * model.num_key_value_heads * model.head_dim  # keys and values of each, prompt included
     scores = model.num_attention_heads * (work.prompt**2 + completions * work.longest * read)
     if machine.backend == "torch" and (machine.device == "cuda" or (machine.device == "cpu" and way.precision == "float32")):
-        scores = 0  # there they are made a few at a time, see models/torch/packing.py
-    return tokens + together * size * (layers * answers + (layers + SCORES) * scores)
+        scores = 0  # a fused kernel never has all of them, see models/torch/packing.py
+    return tokens + together * size * (layers * answers + (layers + ATTENTION_COPIES) * scores)
 
 
 def _pass(model: ModelConfig, work: Workload, way: TrainingMode) -> tuple[int, int]:
-    """How many completions a piece has (a whole group if there is room) and how many pieces run together.
+    """(completions of a piece, which is a whole group if there is room; pieces that run together).
 
     See models/shared/adaptive_batch.py.
     """
@@ -199,7 +199,7 @@ def _pass(model: ModelConfig, work: Workload, way: TrainingMode) -> tuple[int, i
 
 
 def _seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: TrainingMode) -> float:
-    """Of one round: two operations a weight and token forward, twice as many backward."""
+    """Seconds of one round: 2 operations per weight and token in a forward pass, 4 in a backward pass."""
     speed, (token_s, pass_s) = machine.speeds[way.precision], CARD_S.get(machine.device, (0.0, 0.0))
     head = model.vocab_size * model.hidden_size
     layers = _layers(model)
@@ -212,9 +212,9 @@ def _seconds(model: ModelConfig, machine: DeviceCapacity, work: Workload, way: T
     learned = 2 * work.groups * (passes * tokens * layers + 3 * work.group_size * work.longest * head)
     steps = work.longest * min(way.parts, work.questions)
     run = work.groups * prompts / together  # passes
-    answering = max(decoded / (DECODED * speed), token_s * model.num_hidden_layers * steps)
-    learning = max(learned / (LEARNED * speed), pass_s * model.num_hidden_layers * run)
-    return answering + written / (LEARNED * speed) + learning
+    answering = max(decoded / (DECODING_EFFICIENCY * speed), token_s * model.num_hidden_layers * steps)
+    learning = max(learned / (LEARNING_EFFICIENCY * speed), pass_s * model.num_hidden_layers * run)
+    return answering + written / (LEARNING_EFFICIENCY * speed) + learning
 
 
 def _layers(model: ModelConfig) -> int:
@@ -223,19 +223,19 @@ def _layers(model: ModelConfig) -> int:
 
 
 def _widths(model: ModelConfig) -> int:
-    """The sum of what goes into and comes out of every adapted layer: so many numbers has each rank of the adapters."""
+    """The sum of inputs and outputs of all adapted layers: the numbers that adapters have per rank."""
     heads, shared = model.head_dim * model.num_attention_heads, model.head_dim * model.num_key_value_heads
     attention = 4 * model.hidden_size + 2 * heads + 2 * shared
     return model.num_hidden_layers * (attention + 3 * (model.hidden_size + model.intermediate_size))
 
 
 def _rounded(number: float) -> int:
-    """To two figures: more are not known."""
+    """Round to two digits; the estimate has no more."""
     return int(float(f"{number:.2g}"))
 
 
 def measure(backend: str, device: str, threads: int) -> DeviceCapacity:
-    """A short look at the device that will be used, in the thread that will use it. Raises MemoryShort."""
+    """Benchmark the device shortly, in the thread that will use it. Raises MemoryShort."""
     if backend == "MLX":
         from waggle.models.mlx.memory import recommended
 
@@ -258,7 +258,7 @@ def _free() -> int:
 
 
 def _free_on(card: Any) -> int:
-    """Of a graphics card; about so much where its driver does not tell, as many of Intel do not."""
+    """Free memory of a GPU; an estimate if its driver does not report it, as many of Intel do not."""
     try:
         return int(card.mem_get_info()[0])
     except RuntimeError:
@@ -268,7 +268,7 @@ def _free_on(card: Any) -> int:
 
 
 def _speed(multiply: Callable[[], float]) -> float:
-    """The best of four, or of two that take long. The first never decides alone: a graphics card loads what it needs in it."""
+    """Operations per second: the best of four runs, or of two long ones. The first one includes loading kernels."""
     best = 0.0
     for number in range(4):
         began = time.perf_counter()
@@ -307,5 +307,5 @@ def _mlx_product(name: Precision, device: str) -> Callable[[], float]:
 
 
 def _shape(device: str, whole: int) -> tuple[int, int]:
-    """Rows and width of a product that keeps this device busy, and that nobody waits for."""
+    """Rows and width of a product that keeps the device busy, but only for a moment."""
     return (256, 1024) if device == "cpu" else (whole, whole)

@@ -1,6 +1,6 @@
-"""A policy's words: `tokenizer.json` read once, outside every backend.
+"""A policy's tokenizer, read from `tokenizer.json`; the same for every backend.
 
-Loaded with `tokenizers` itself: transformers' AutoTokenizer replaces a qwen2 folder's own pre-tokenizer without a word.
+Loaded with `tokenizers` itself, because transformers' AutoTokenizer silently replaces the pre-tokenizer of a qwen2 folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ LARGEST_TOKEN = 1 << 31  # ids are int32
 
 
 class Tokenizer:
-    """Encode and decode. Special tokens inside a text are plain text; `stop` is the token that ends a completion."""
+    """Encodes and decodes. Names of special tokens inside a text are plain text. `stop` is the token that ends a completion."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, stop: int, chat: ChatTemplate | None = None) -> None:
         self._tokenizer, self._chat = tokenizer, chat
         self._turn = [self._special(piece) for piece in chat.around(1)] if chat else []
         marked = tokenizer.encode("a", add_special_tokens=True)
-        self._first = np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)  # what every text began with
-        self._tokenizer.encode_special_tokens = True  # else "<|eos|>" inside a peer's text would become a real stop
+        self._first = np.asarray(marked.ids[: [*marked.special_tokens_mask, 0].index(0)], np.int32)  # such as BOS
+        self._tokenizer.encode_special_tokens = True  # or "<|eos|>" in a peer's text would become a stop token
         self.stop = stop
 
     def encode(self, text: str) -> Ids:
@@ -35,9 +35,9 @@ class Tokenizer:
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int32)
 
     def prompt(self, text: str) -> Ids:
-        """Token ids (T,) of a prompt: as a turn of a chat, where the model was taught to chat, else as it is.
+        """Token ids (T,) of a prompt: in the chat template if the model has one.
 
-        Then the tokens stand before it that stood before every text that the model learned from.
+        Otherwise the text as it is, after the tokens that preceded every training text (such as BOS).
         """
         if self._chat is None:
             return np.concatenate([self._first, self.encode(text)])
@@ -45,7 +45,7 @@ class Tokenizer:
 
     @property
     def largest(self) -> int:
-        """The largest id that a text, a prompt or an answer can hold."""
+        """The largest token id that a prompt or completion can contain."""
         words = self._tokenizer.get_vocab(with_added_tokens=False).values()
         added = (token for token, each in self._tokenizer.get_added_tokens_decoder().items() if not each.special)
         framed = (token for piece in (self._first, *self._turn) for token in piece.tolist())
@@ -56,50 +56,50 @@ class Tokenizer:
         return self._chat is not None
 
     def conversation(self, messages: Sequence[str]) -> Ids:
-        """Token ids (T,) of what a person and the model said in turn, the person last; raises ModelError.
+        """Token ids (T,) of what a person and the model said in turn, the person last. Raises ModelError.
 
-        Of a model that was not taught to chat, what the person said last, as it is: it knows no turns.
+        Without a chat template only the last message counts: such a model knows no turns.
         """
         if self._chat is None:
             return self.prompt(messages[-1])
         return self._between([self._special(piece) for piece in self._chat.around(len(messages))], messages)
 
     def _between(self, pieces: Sequence[Ids], messages: Sequence[str]) -> Ids:
-        """What was said is plain text, whatever it says."""
+        """Join the template's pieces with messages. Messages are encoded as plain text, whatever they contain."""
         parts = [pieces[0]]
         for text, piece in zip(messages, pieces[1:], strict=True):
             parts += [self.encode(text.strip()), piece]
         return np.concatenate(parts)
 
     def _special(self, text: str) -> Ids:
-        """Token ids of what the model's own template says: special tokens in it are special."""
+        """Token ids of a piece of the template, in which special tokens are special."""
         self._tokenizer.encode_special_tokens = False
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids
         self._tokenizer.encode_special_tokens = True
         return np.asarray(ids, dtype=np.int32)
 
     def decode(self, ids: Ids) -> str:
-        """The text of ids; half-written characters become U+FFFD."""
+        """The text of token ids; incomplete UTF-8 sequences become U+FFFD."""
         return str(self._tokenizer.decode(ids.tolist(), skip_special_tokens=False))
 
     def offsets(self, text: str) -> Ids:
-        """(T, 2): where each token of the encoded text begins and ends, in characters."""
+        """(T, 2): the first and the last character (exclusive) of each token of the encoded text."""
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).offsets, dtype=np.int32).reshape(-1, 2)
 
 
 def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
-    """The words of a transformers folder; raises ModelError, also where they hold a token beyond the `rows` of the embedding."""
+    """The tokenizer of a transformers folder. Raises ModelError, also for token ids beyond the `rows` of the embedding."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"There is no tokenizer.json in {folder}.", "Choose a complete transformers folder.")
     with _refusing(folder):
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
-        tokenizer.no_truncation()  # as some files bid, for what they were made for
+        tokenizer.no_truncation()  # some files ask for it, for their own purposes
         tokenizer.no_padding()
         if hasattr(tokenizer.model, "dropout"):
-            tokenizer.model.dropout = None  # with which a text is other tokens each time
+            tokenizer.model.dropout = None  # BPE dropout would encode the same text differently each time
         chat = read_chat(folder)
-        stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # what ends a turn, not a document
+        stop = tokenizer.token_to_id(chat.stop) if chat and chat.stop else None  # ends a turn, not a document
         if stop is None:
             stop = _stop_token(folder)
         _make_special(tokenizer, stop)
@@ -113,7 +113,7 @@ def load(folder: Path, *, rows: int = LARGEST_TOKEN) -> Tokenizer:
 
 @contextmanager
 def _refusing(folder: Path) -> Iterator[None]:
-    """Whatever a tokenizer raises over its own file becomes ModelError, its panics too, which are no Exception."""
+    """Turn everything that a tokenizer raises into ModelError; panics of Rust are BaseExceptions."""
     try:
         yield
     except (WaggleError, KeyboardInterrupt, SystemExit):
@@ -123,8 +123,10 @@ def _refusing(folder: Path) -> Iterator[None]:
 
 
 def _make_special(tokenizer: tokenizers.Tokenizer, stop: int) -> None:
-    """Let the stop token be special though its file does not say so, as transformers does. What else is in there is a word
-    like any other: an honest text may hold it."""
+    """Mark the stop token as special, even if the file does not, as transformers does.
+
+    Other added tokens stay ordinary words: an honest text may contain them.
+    """
     token = tokenizer.get_added_tokens_decoder().get(stop)
     if token is not None and not token.special:
         token.special = True

@@ -99,7 +99,7 @@ def select(
 ) -> Selection:
     """The training set of round `number`: I local and J external groups, as the node's strategy chooses within the bounds.
 
-    What is chosen or refused leaves the pool; a refused group takes nobody's place. `sampled` are the tokens of `judged`.
+    What is chosen or refused leaves the pool; a refused group leaves its place to another. `sampled` are the tokens of `judged`.
     """
     fitting, decisions = _without_too_long(node, rules)
     places = rules.local + rules.external

@@ -15,7 +15,7 @@ from waggle.tasks.charter import LONGEST_TITLE, MODEL_HINT, Charter, Specialty, 
 from waggle.tasks.specialties import waggle_datasets
 from waggle.tasks.specialties.interface import Dataset, Difficulty, Setting, Topic
 
-FOR_ANY_MODEL = "{question}\nWrite the final answer between <answer> and </answer>.\nAnswer:"  # the starter needs no telling
+FOR_ANY_MODEL = "{question}\nWrite the final answer between <answer> and </answer>.\nAnswer:"  # the starter needs no instructions
 FOR_ANY_MODEL_CHARACTERS = 1200  # of a completion, where models may think before they answer
 SAMPLES = range(2, 14)  # seeds of the questions of which the shortest is shown
 

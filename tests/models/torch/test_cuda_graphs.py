@@ -67,7 +67,7 @@ def test_a_card_that_cannot_record_is_asked_once_and_that_is_said(caplog):
     recordings = Failing(RuntimeError("operation not permitted when stream is capturing"))
     assert [recordings.record(lambda: torch.zeros(1)) for _ in range(3)] == [None, None, None]
     assert [record.getMessage() for record in caplog.records] == [
-        "A step of decoding cannot be recorded on this card: operation not permitted when stream is capturing"
+        "A decoding step cannot be captured as a CUDA graph on this GPU: operation not permitted when stream is capturing"
     ]
     caplog.clear()
 
@@ -130,5 +130,5 @@ def test_what_cannot_be_recorded_is_told_anew_each_time(caplog):
 
     with caplog.at_level(logging.WARNING):
         assert [float(record(compute)) for _ in range(4)] == [2.0, 4.0, 6.0, 8.0]
-    assert "cannot be recorded" in caplog.text
+    assert "cannot be captured" in caplog.text
     caplog.clear()

@@ -1,4 +1,4 @@
-"""Decoding in MLX: prompts prefilled once each, fanned out to G rows with caches of their own; every step is evaluated."""
+"""Decoding in MLX: each prompt is prefilled once, then G rows continue it with KV caches of their own."""
 
 from collections.abc import Sequence
 
@@ -28,10 +28,10 @@ class MlxDecodingBatch:
         lengths = np.repeat([len(prompt) for prompt in prompts], group_size)
         self._ahead = placed(lengths)  # the position of a row's first new token
         columns = np.arange(self._longest + params.max_new)
-        sees = (columns < lengths[:, None]) | (columns >= self._longest)  # not the padding between prompt and completion
+        sees = (columns < lengths[:, None]) | (columns >= self._longest)  # masks the padding between prompt and completion
         self._sees = mx.array(sees[:, None, None])
         self._logits = self._prefill(prompts, group_size)
-        self._picked = self._ahead  # once picked: each row's newest token
+        self._picked = self._ahead  # each row's newest token, after the first pick
 
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> mx.array:
         """The logits (rows, V) after each row's prompt."""
@@ -45,7 +45,7 @@ class MlxDecodingBatch:
         return mx.repeat(logits, group_size, 0)
 
     def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> mx.array:
-        """The states (P, D) after each of some prompts, from the `first` on; their rows' caches hold their keys and values."""
+        """Prefill prompts from number `first` on: fill their caches, and return the hidden states (P, D) after each."""
         packing = Packing([prompt_row(prompt) for prompt in prompts], buckets=1)
         cells = prompt_cells(prompts)  # (P, T)
         rows, columns = slice(first * group_size, (first + len(prompts)) * group_size), cells.shape[1]
@@ -69,7 +69,7 @@ class MlxDecodingBatch:
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         keep = placed(rows)
-        for i, (keys, values) in enumerate(self._caches):  # one layer after another: the old cache of each goes first
+        for i, (keys, values) in enumerate(self._caches):  # layer by layer, so that only one old cache exists beside the new ones
             self._caches[i] = (keys[keep], values[keep])
             del keys, values
             mx.eval(self._caches[i])

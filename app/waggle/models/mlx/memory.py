@@ -1,4 +1,4 @@
-"""Memory in MLX: how much of it Metal recommends to use; what MLX says for want of it becomes MemoryShort."""
+"""Memory in MLX: the working set that Metal recommends, and out-of-memory errors as MemoryShort."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from waggle.core.errors import MemoryShort
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Raises MemoryShort; whatever was cached goes back to the system either way."""
+    """Raise MemoryShort for out-of-memory errors within this context. Afterwards cached memory is returned to the system."""
     try:
         yield
-        mx.synchronize()  # Metal may say only then that what was asked of it found no memory
+        mx.synchronize()  # Metal may report a failed allocation only here
     except (RuntimeError, MemoryError) as error:
         if isinstance(error, RuntimeError) and "alloc" not in str(error) and "Memory" not in str(error):
             raise
@@ -23,5 +23,5 @@ def memory_errors() -> Iterator[None]:
 
 
 def recommended() -> int | None:
-    """The bytes that Metal recommends to use at most; None where there is no Metal."""
+    """The largest working set that Metal recommends, in bytes; None without Metal."""
     return int(mx.device_info()["max_recommended_working_set_size"]) if mx.metal.is_available() else None

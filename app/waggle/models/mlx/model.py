@@ -1,8 +1,8 @@
 """The forward pass of Llama, Qwen2 and Qwen3 in MLX over packed tokens, with the weights of a transformers folder.
 
-Weights are a value that is handed in: a pass is a pure function of them, so that gradients and recomputation need no modules.
-Activations are (T, D), as in models/torch/model.py. mlx-lm serves only as the reference in tests: importing it loads torch if
-that is installed, and lowers the limit of open files of this process.
+A pass is a pure function of the weights, so that gradients and recomputation need no modules. Activations are (T, D), as in
+models/torch/model.py. mlx-lm is only the reference in tests: importing it loads torch if that is installed, and lowers this
+process's limit of open files.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ Attend = Callable[[int, mx.array, mx.array, mx.array], mx.array]
 
 
 class MlxModel:
-    """One model's shape, and how to run it. Raises ModelError for a folder that holds none, or one of an unknown kind."""
+    """One language model without its weights. Raises ModelError for a folder without a supported model."""
 
     def __init__(self, folder: Path, training: TrainingMode) -> None:
         self.configuration = model_config.read(folder)
@@ -37,16 +37,16 @@ class MlxModel:
 
     @property
     def bytes_per_token(self) -> int:
-        """About what one token of a training pass keeps in memory for its backward pass."""
+        """About the bytes that one token keeps from the forward pass for the backward pass."""
         return self.configuration.bytes_per_token(self.precision.size, recompute=self.recompute)
 
     @property
     def bytes_per_layer(self) -> int:
-        """Of that, what one layer makes."""
+        """About the bytes that one token keeps in one layer."""
         return self.configuration.bytes_per_layer(self.precision.size)
 
     def first_adapters(self) -> Weights:
-        """The adapters (LoRA) of every linear layer before training: then they change nothing."""
+        """The LoRA adapters of all linear layers before training: B is 0, so they have no effect."""
         adapters: Weights = {}
         for name, weight in self.loaded.items():
             module = name.removesuffix(".weight")
@@ -63,7 +63,10 @@ class MlxModel:
     def hidden(
         self, weights: Weights, tokens: mx.array, positions: mx.array, attend: Attend, *, learning: bool = False
     ) -> mx.array:
-        """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
+        """Tokens (T,) -> hidden states (T, D) of the last layer.
+
+        `attend(layer, q, k, v)` takes (T, heads, width) each and returns (T, heads * width).
+        """
         turns = self._turns(positions)
         x = weights[EMBEDDING][tokens]
         layers = _by_layer(weights, self.configuration.num_hidden_layers)
@@ -73,15 +76,15 @@ class MlxModel:
         return x
 
     def normed(self, weights: Weights, hidden: mx.array) -> mx.array:
-        """(N, D) of the last layer as the head and a critic read it."""
+        """Hidden states (N, D) after the final norm, as head and critic read them."""
         return _norm(self.configuration, weights[NORM], hidden)
 
     def logits(self, weights: Weights, hidden: mx.array, temperature: float) -> mx.array:
-        """(N, D) of the last layer -> (N, V) in fp32, divided by the temperature."""
-        return fused_head.scores(self.normed(weights, hidden), weights[self.head], temperature)
+        """Hidden states (N, D) -> logits (N, V) in fp32, divided by the temperature."""
+        return fused_head.logits(self.normed(weights, hidden), weights[self.head], temperature)
 
     def _turns(self, positions: mx.array) -> tuple[mx.array, mx.array]:
-        """cos and sin (T, 1, head width) of positions, the first half of sin negative."""
+        """Rotary embeddings: cos and sin (T, 1, head width) of positions; the first half of sin is negated."""
         angles = positions[:, None, None] * self._frequencies
         cos, sin = mx.cos(angles), mx.sin(angles)
         return mx.concatenate([cos, cos], -1).astype(self.precision), mx.concatenate([-sin, sin], -1).astype(self.precision)
@@ -106,7 +109,7 @@ def _layer(
 
 
 def _linear(parts: Weights, name: str, x: mx.array) -> mx.array:
-    """(T, in) -> (T, out), with bias and adapter where there are some."""
+    """(T, in) -> (T, out), with bias and adapter if the layer has them."""
     bias, (a_name, b_name) = parts.get(f"{name}.bias"), lora.names(name)
     weight = parts[f"{name}.weight"]
     output = x @ weight.T if bias is None else mx.addmm(bias, x, weight.T)
@@ -116,7 +119,7 @@ def _linear(parts: Weights, name: str, x: mx.array) -> mx.array:
 
 
 def _turned(heads: mx.array, turns: tuple[mx.array, mx.array]) -> mx.array:
-    """(T, heads, width), turned."""
+    """Rotate queries or keys (T, heads, width)."""
     cos, sin = turns
     first, second = mx.split(heads, 2, -1)
     return heads * cos + mx.concatenate([second, first], -1) * sin
@@ -137,7 +140,7 @@ def _by_layer(weights: Weights, count: int) -> list[Weights]:
 
 
 def _load(folder: Path, shape: ModelConfig, precision: mx.Dtype) -> Weights:
-    """Every weight of the model, one after another: never the whole in two precisions. Raises ModelError, and MemoryShort."""
+    """Load all weights, one by one, so that the model never exists in two precisions. Raises ModelError and MemoryShort."""
     weights: Weights = {}
     for name, weight in read_model(folder, shape.weights()):
         with memory_errors():
@@ -147,5 +150,5 @@ def _load(folder: Path, shape: ModelConfig, precision: mx.Dtype) -> Weights:
 
 
 def _array(values: NDArray[Any]) -> mx.array:
-    """Bits of bfloat16 (`is_bits`) as the numbers that they are."""
+    """An array of MLX; bits of bfloat16 (`is_bits`) become bfloat16."""
     return mx.array(values).view(mx.bfloat16) if is_bits(values) else mx.array(values)

@@ -1,4 +1,4 @@
-"""Packing in MLX: where the tokens of a batch stand, and attention within their rows."""
+"""Packing in MLX: the layout of a batch, and attention within its rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class _Grid:
 
 
 class Packing:
-    """A layout of rows as arrays of MLX; see `packing.Layout`."""
+    """A `Layout` (models/shared/packing.py) as arrays of MLX."""
 
     def __init__(self, rows: Sequence[Row], *, buckets: int = BUCKETS) -> None:
         self._layout = lay_out(rows, buckets)
@@ -44,12 +44,12 @@ class Packing:
 
 
 def placed(values: NDArray[np.int64]) -> mx.array:
-    """Ids and places, in 32 bits: Metal knows few products of 64."""
+    """Token ids or indices in 32 bits: Metal lacks many operations in 64 bits."""
     return mx.array(values.astype(np.int32))
 
 
 def attention(queries: mx.array, keys: mx.array, values: mx.array, sees: mx.array) -> mx.array:
-    """Scaled dot products over (B, heads, L, width), where several query heads may share the keys and values of one."""
+    """Scaled dot-product attention over (B, heads, L, width); several query heads may share one head of keys and values."""
     return mx.fast.scaled_dot_product_attention(queries, keys, values, scale=queries.shape[-1] ** -0.5, mask=sees)
 
 

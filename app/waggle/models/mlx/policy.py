@@ -1,7 +1,7 @@
-"""The MLX policy: samples with noise from outside, learns from packed groups with every prompt run once.
+"""The MLX policy: samples with noise from the caller, and learns from packed groups, running each prompt once.
 
-It does what models/torch/policy.py does, on a CPU but for rounding, on Metal within 2e-3: both obey one contract in
-tests/models/contract. Left out: the lean way of training.
+It computes what models/torch/policy.py does, up to rounding on a CPU and within 2e-3 on Metal (tests/models/contract). Not
+supported: the training mode lean.
 """
 
 import math
@@ -37,12 +37,12 @@ from waggle.rl.batch import (
 )
 from waggle.rl.objective import clipped, clipped_objective
 
-CACHE_BYTES = 1 << 28  # of freed memory that MLX may keep for itself
+CACHE_BYTES = 1 << 28  # freed memory that MLX may cache
 CRITIC = ("critic.weight", "critic.bias")
 
 
 class MlxPolicy:
-    """One causal language model with AdamW. Create it and use it in one thread, and fork no process that has used MLX."""
+    """A causal language model with AdamW. Create and use it in one thread, and do not fork a process that has used MLX."""
 
     def __init__(self, folder: Path, *, training: TrainingMode | None = None, short: Callable[[str], None] = nothing) -> None:
         self.training = training or TrainingMode()
@@ -58,7 +58,7 @@ class MlxPolicy:
             mx.eval(self._trained)
         self._optimizer = AdamW()
         self._batch_size = AdaptiveBatch(self.training, self._model.bytes_per_token, short)
-        self._critic: Weights = {}  # made when a batch first brings returns
+        self._critic: Weights = {}  # created when a batch first has returns
         self._steps = 0
 
     @property
@@ -67,11 +67,11 @@ class MlxPolicy:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has."""
+        """The number of the model's weights."""
         return sum(weight.size for weight in (self._frozen or self._trained).values())
 
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
-        """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
+        """See `sapo.interfaces.Policy.sample`. Raises MemoryShort."""
         with memory_errors():
             weights = self._working()
 
@@ -84,7 +84,7 @@ class MlxPolicy:
         return self._batch_size.sampled(prompts, uniforms, params, sample)
 
     def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
-        """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
+        """See `sapo.interfaces.Policy.logprobs`. Raises MemoryShort."""
 
         def measure(weights: Weights, normed: mx.array, targets: mx.array) -> mx.array:
             return fused_head.logprobs(normed, weights[self._model.head], targets, temperature, frozen=True)
@@ -92,7 +92,7 @@ class MlxPolicy:
         return self._measured(texts, measure)
 
     def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
-        """See `sapo.seams.Policy.values`. Raises MemoryShort."""
+        """See `sapo.interfaces.Policy.values`. Raises MemoryShort."""
         if not self._critic:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
         return self._measured(texts, lambda weights, normed, targets: _expected(self._critic, normed))
@@ -100,7 +100,7 @@ class MlxPolicy:
     def _measured(
         self, texts: Sequence[TokenizedGroup], measure: Callable[[Weights, mx.array, mx.array], mx.array]
     ) -> list[Floats]:
-        """`measure(weights, normed states, targets)` gives one number for each completion token; (N,) a group."""
+        """(N,) for each group. `measure(weights, normed, targets)` returns one number for each completion token."""
         with memory_errors():
             weights = self._working()
 
@@ -112,8 +112,10 @@ class MlxPolicy:
         return self._batch_size.measured(texts, some)
 
     def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
-        """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
-        weights may be half changed, and the policy is to be opened again."""
+        """See `sapo.interfaces.Policy.step`. Raises Stopped from a pause point, before anything changed.
+
+        Raises MemoryShort. Then some weights may have changed and others not, so the policy must be opened again.
+        """
         if not self._critic and any(batch.returns is not None for batch in batches):
             self._make_critic()
         gradient, loss, clip = self._gradient(batches, params)
@@ -129,7 +131,7 @@ class MlxPolicy:
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=norm)
 
     def state(self) -> tuple[Arrays, Arrays]:
-        """(what is trained, moments), as of TorchPolicy: either backend resumes from the other's."""
+        """(trained weights, moments), in the form of TorchPolicy, so that either backend resumes from the other's."""
         weights: Arrays = {name: np.asarray(weight) for name, weight in self._trained.items()}
         moments = self._optimizer.moments({**self._trained, **self._critic})
         moments["steps"] = np.array(self._optimizer.steps(next(iter(self._trained))), np.float32)
@@ -139,7 +141,7 @@ class MlxPolicy:
         return weights, moments
 
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Take over a saved state, each array out of the two, as TorchPolicy does. Raises ModelError, or MemoryShort."""
+        """Load a saved state, removing each array from the arguments, as TorchPolicy does. Raises ModelError and MemoryShort."""
         for name, weight in self._trained.items():
             if name not in weights or weights[name].shape != weight.shape:
                 raise ModelError("The saved state belongs to another model.", "Choose that model again, or start afresh.")
@@ -156,7 +158,7 @@ class MlxPolicy:
         self._steps = steps
 
     def _make_critic(self) -> None:
-        """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
+        """Create the value head (D -> 1). It is zero at first, so its estimates are 0."""
         width = self._model.configuration.hidden_size
         self._critic = {CRITIC[0]: mx.zeros((1, width)), CRITIC[1]: mx.zeros((1,))}
 
@@ -164,7 +166,7 @@ class MlxPolicy:
         return self._model.working(self._frozen | self._trained)
 
     def _gradient(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[Weights, float, float]:
-        """The gradient of all batches; their loss and clipped weight."""
+        """(the gradient of all batches, their loss, their clip fraction)."""
         gradient: Weights = {}
 
         def some(pieces: Sequence[TrainingGroup]) -> tuple[float, float]:
@@ -175,13 +177,13 @@ class MlxPolicy:
         return gradient, *self._batch_size.learned(batches, gradient.clear, some)
 
     def _normed(self, weights: Weights, texts: Sequence[TokenizedGroup], *, learning: bool = False) -> tuple[Packing, mx.array]:
-        """Where everything stands, and (N, D) the normed states of the last layer that predict the completion tokens."""
+        """The layout, and the normed hidden states (N, D) that predict the completion tokens."""
         packing = Packing([group_row(text) for text in texts])
         hidden = self._model.hidden(weights, packing.tokens, packing.positions, packing.attend, learning=learning)
         return packing, self._model.normed(weights, hidden[packing.sources])
 
     def _learn(self, batches: Sequence[TrainingGroup], params: StepParams, gradient: Weights) -> tuple[float, float]:
-        """Add some groups' gradient to `gradient`; their loss and clipped weight."""
+        """Add the gradient of some groups to `gradient`; return their loss and clip fraction."""
 
         def loss_of(learned: Weights) -> tuple[mx.array, mx.array]:
             return self._loss(learned, batches, params)
@@ -201,19 +203,19 @@ class MlxPolicy:
         packing, normed = self._normed(weights, batches, learning=True)
         head = weights[self._model.head]
         logp = fused_head.logprobs(normed, head, packing.targets, params.temperature, frozen=bool(self._frozen))
-        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # of all of them or of none
-        old = _joined(known) if known else mx.stop_gradient(logp)  # one update per batch: no second forward
+        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # all of them have one, or none
+        old = _joined(known) if known else mx.stop_gradient(logp)  # one update per batch: ratio 1, no second forward pass
         loss = clipped_objective(mx, logp, old, advantage, weight, params.clip)
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns:
-            miss = _expected(learned, mx.stop_gradient(normed)) - _joined(returns)  # it reads the model, and never moves it
+            miss = _expected(learned, mx.stop_gradient(normed)) - _joined(returns)  # the critic does not train the model
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         cut = (clipped(mx.stop_gradient(logp), old, advantage, params.clip) * weight).sum()
         return loss, cut
 
 
 def _expected(critic: Weights, normed: mx.array) -> mx.array:
-    """What the value head expects (N,)."""
+    """The value head's estimates (N,)."""
     return (normed.astype(mx.float32) @ critic[CRITIC[0]].T + critic[CRITIC[1]])[:, 0]
 
 
@@ -222,7 +224,7 @@ def _joined(arrays: Sequence[Floats]) -> mx.array:
 
 
 def _limit_memory() -> None:
-    """Keep what Metal recommends: MLX's own limit is half as much again, and a Mac that swaps is no pleasure to use."""
+    """Use Metal's recommended working set as the limit: MLX's default is 1.5 times that, and the Mac would swap."""
     mx.set_cache_limit(CACHE_BYTES)
     if most := recommended():
         mx.set_memory_limit(most)

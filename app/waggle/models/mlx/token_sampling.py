@@ -1,6 +1,6 @@
-"""Picking tokens in MLX, as `rl/token_sampling.py` says: a block of tokens, then the token in it.
+"""Inverse transform sampling in MLX, equal to `rl/token_sampling.py`: first a block of tokens, then a token in it.
 
-The device, where Metal knows no fp64, sums the chances of each block; what is added up further is numpy's.
+The device sums the probabilities of each block. numpy adds these sums in fp64, which Metal lacks.
 """
 
 import mlx.core as mx
@@ -13,7 +13,7 @@ from waggle.rl.token_sampling import BLOCK
 
 
 def sample_tokens(logits: mx.array, uniforms: Floats, top_p: float) -> tuple[NDArray[np.int64], Floats]:
-    """(rows, V) at the temperature wanted and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
+    """Logits (rows, V), divided by the temperature, and numbers (rows,) in [0, 1) -> tokens (rows,), log-probs (rows,)."""
     if top_p < 1.0:
         return oracle.sample_tokens(np.array(logits), uniforms, top_p)
     rows, vocabulary = logits.shape
@@ -33,6 +33,6 @@ def sample_tokens(logits: mx.array, uniforms: Floats, top_p: float) -> tuple[NDA
 
 
 def _passed(ends: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(rows,) how many ends a number has reached, the last left out."""
+    """How many `ends` each target has reached (rows,), at most all but the last."""
     passed: NDArray[np.int64] = np.minimum((ends <= targets[:, None]).sum(-1), ends.shape[1] - 1)
     return passed

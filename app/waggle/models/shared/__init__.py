@@ -1,1 +1,1 @@
-"""What both backends share: configuration, weight files, packing, decoding and adapters."""
+"""Code that both backends share: configuration, weight files, packing, decoding and adapters."""

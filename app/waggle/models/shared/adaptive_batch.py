@@ -1,4 +1,4 @@
-"""Batch size: how much runs together in a backend's memory, halved where that runs short, with the same outcome."""
+"""Adaptive batches: how much runs together in memory. Halved after an out-of-memory error, with the same result."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,25 +13,25 @@ from waggle.models.shared.micro_batches import halved, micro_batches
 from waggle.models.shared.training_mode import TrainingMode
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams, TokenizedGroup, TrainingGroup, nothing
 
-PASS_BYTES = 1 << 27  # of activations that one forward pass keeps, and at least a whole group: more leaves a processor's caches
+PASS_BYTES = 1 << 27  # activations that a forward pass keeps, unless one group needs more; larger passes leave a CPU's caches
 T = TypeVar("T")
 Learn = Callable[[Sequence[TrainingGroup]], tuple[float, float]]
 Sample = Callable[[Sequence[Ids], Floats, SamplingParams], list[list[SampledCompletion]]]
 
 
 class AdaptiveBatch:
-    """What one policy has found to fit. `short` is told, in one sentence, when memory ran short and less runs together."""
+    """The batch sizes that fit, for one policy. `short` is called with one sentence when memory ran short and they shrink."""
 
     def __init__(self, training: TrainingMode, bytes_per_token: int, short: Callable[[str], None] = nothing) -> None:
-        self.room: int | None = None  # tokens of one pass; None: the usual, and at least a whole group, divided by the parts
-        self.rows: int | None = None  # completions that are sampled together; None: all, divided by the parts
+        self.room: int | None = None  # tokens of one pass; None: the usual number or a whole group, divided by `parts`
+        self.rows: int | None = None  # completions that are sampled together; None: all, divided by `parts`
         self._usual, self._parts = PASS_BYTES // bytes_per_token, training.parts
         self._short = short
 
     def sampled(
         self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams, sample: Sample
     ) -> list[list[SampledCompletion]]:
-        """The completions of all prompts, of as many prompts at a time as memory allows; whoever watches sees them all."""
+        """Sample completions of all prompts, as many prompts at a time as fit; `params.watch` sees all rows."""
         group_size = len(uniforms) // len(prompts)
         while True:
             at_once = max(1, self.rows // group_size) if self.rows else -(-len(prompts) // self._parts)
@@ -52,7 +52,7 @@ class AdaptiveBatch:
     def measured(
         self, texts: Sequence[TokenizedGroup], measure: Callable[[Sequence[TokenizedGroup]], Sequence[Floats]]
     ) -> list[Floats]:
-        """`measure` gives one number for each completion token of each piece it is given; (N,) of each text."""
+        """(N,) for each text. `measure` returns one number for each completion token of each piece."""
 
         def all_of_them(room: int) -> list[Floats]:
             values: list[list[Floats]] = [[] for _ in texts]
@@ -66,7 +66,7 @@ class AdaptiveBatch:
         return self._worked(texts, all_of_them)
 
     def learned(self, batches: Sequence[TrainingGroup], begin: Callable[[], None], learn: Learn) -> tuple[float, float]:
-        """`learn` adds the gradient of some pieces, all of them between two calls of `begin`; the sums of what it gives."""
+        """Accumulate a gradient: `begin` clears it, `learn` adds that of some pieces. Returns the sums of its results."""
 
         def all_of_them(room: int) -> tuple[float, float]:
             begin()
@@ -81,7 +81,7 @@ class AdaptiveBatch:
         return self._worked(batches, all_of_them)
 
     def _worked(self, texts: Sequence[TokenizedGroup], work: Callable[[int], T]) -> T:
-        """`work(room)` with as many tokens in one pass as memory allows, begun anew with half of them where it did not."""
+        """Call `work(room)` with the tokens of a pass; after an out-of-memory error start again with half of them."""
         while True:
             room = self.room or max(1, max(self._usual, *(text.tokens for text in texts)) // self._parts)
             try:
@@ -97,7 +97,7 @@ class AdaptiveBatch:
 
 
 class _Progress:
-    """Whoever watches completions sees all rows, though they are written part by part."""
+    """Combines the parts of a batch, so that `watch` sees all rows although they are sampled in parts."""
 
     def __init__(self, rows: int, params: SamplingParams) -> None:
         self._params = params
@@ -114,7 +114,7 @@ class _Progress:
 
 
 class _PassTooLarge(MemoryShort):
-    """These texts together did not fit."""
+    """Memory ran short in a pass over these texts."""
 
     def __init__(self, texts: Sequence[TokenizedGroup]) -> None:
         super().__init__("The model ran out of memory.")
@@ -123,7 +123,7 @@ class _PassTooLarge(MemoryShort):
 
 @contextlib.contextmanager
 def _trying(pieces: Sequence[TokenizedGroup]) -> Iterator[None]:
-    """Names the texts that were run when memory ran short."""
+    """Add the texts of a pass to an out-of-memory error."""
     try:
         yield
     except MemoryShort as error:

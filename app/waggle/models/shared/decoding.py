@@ -1,4 +1,4 @@
-"""Decoding: the sampling loop of every backend, with noise from outside; finished rows are dropped."""
+"""Decoding: the sampling loop of every backend. Noise comes from the caller; finished rows are dropped."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -8,30 +8,30 @@ from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats, Ids, SampledCompletion, SamplingParams
 
-PREFILL_BYTES = 1 << 26  # of one layer's activations: so many tokens of prompts are run together
-DROP_BELOW = 0.7  # where each row costs time
+PREFILL_BYTES = 1 << 26  # activations of one layer: bounds the prompts that are prefilled together
+DROP_BELOW = 0.7  # for devices on which every row costs time
 
 
 class DecodingBatch(Protocol):
-    """Completions at work in a backend: their caches, and the logits that predict the next token of each row."""
+    """Rows that are being decoded in a backend: their KV caches, and the logits of each row's next token."""
 
-    drop_below: float  # rows are packed anew when so small a share of them is still at work
+    drop_below: float  # finished rows are dropped when at most this share is unfinished
 
     def pick(self, uniforms: Floats) -> tuple[NDArray[np.int64], Floats]:
-        """Pick a token for every row by the inverse of its distribution: (rows,) tokens and their log-probs."""
+        """Pick a token for every row by inverse transform sampling: (rows,) tokens and their log-probs."""
         ...
 
     def keep(self, rows: NDArray[np.int64]) -> None:
-        """Leave all other rows out."""
+        """Drop all other rows."""
         ...
 
     def advance(self, column: int) -> None:
-        """Feed every row the token picked for it, its `column`-th new one."""
+        """Run the model on the tokens that were picked, which are number `column` of each completion."""
         ...
 
 
 def prefilled_together(prompts: Sequence[Ids], bytes_per_layer: int) -> Iterator[list[Ids]]:
-    """So many prompts at a time that memory is bounded and a pause need not wait long; a prompt is never divided."""
+    """Batches of prompts that bound memory and the time between pause points. A prompt is never split."""
     room, some = max(1, PREFILL_BYTES // bytes_per_layer), list[Ids]()
     for prompt in prompts:
         if some and sum(map(len, some)) + len(prompt) > room:
@@ -42,12 +42,12 @@ def prefilled_together(prompts: Sequence[Ids], bytes_per_layer: int) -> Iterator
 
 
 def decode(rows: DecodingBatch, uniforms: Floats, params: SamplingParams) -> list[SampledCompletion]:
-    """Decode until every row ended or reached the limit; `uniforms` is (N, max_new)."""
+    """Decode until every row has ended or reached the limit. `uniforms` is (N, max_new)."""
     count = len(uniforms)
     tokens, logp = np.zeros((count, params.max_new), np.int32), np.zeros((count, params.max_new), np.float32)
     lengths, ended = np.zeros(count, np.int32), np.zeros(count, np.bool_)
-    here = np.arange(count)  # which completion each row belongs to
-    live = np.ones(count, np.bool_)  # of those rows
+    here = np.arange(count)  # (rows,) the completion of each row
+    live = np.ones(count, np.bool_)  # (rows,) unfinished
     for column in range(params.max_new):
         params.pause_point()
         picked, scores = rows.pick(uniforms[here, column])

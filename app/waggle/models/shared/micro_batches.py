@@ -1,7 +1,7 @@
-"""Micro-batches: which groups run together, and into which pieces a group falls that is too large for the memory there is.
+"""Micro-batches: the groups that run together, and the pieces of a group that does not fit into memory.
 
-A piece is the prompt with some of the completions. Each token brings its own weight along, so the gradients of pieces add up to
-that of the whole; only the prompt runs once for each of them.
+A piece is the prompt with some of the completions. Weights belong to tokens, so the gradients of the pieces sum to that of the
+group. The prompt runs once for each piece.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,9 @@ Text = TypeVar("Text", bound=TokenizedGroup)
 
 
 def micro_batches(texts: Sequence[Text], room: int) -> Iterator[list[tuple[int, Text]]]:
-    """Pieces that together have at most `room` tokens, in order, each with the number of its group.
+    """Batches of (number of the group, piece), in order, of at most `room` tokens each.
 
-    A prompt with one completion is never divided, however long it is.
+    A prompt with one completion is never split, however long it is.
     """
     together: list[tuple[int, Text]] = []
     used = 0
@@ -31,7 +31,7 @@ def micro_batches(texts: Sequence[Text], room: int) -> Iterator[list[tuple[int, 
 
 
 def pieces(text: Text, room: int) -> Iterator[Text]:
-    """The group itself where it fits, else as few pieces as possible."""
+    """The group itself if it fits, else as few pieces as possible."""
     if text.tokens <= room:
         yield text
         return
@@ -45,7 +45,7 @@ def pieces(text: Text, room: int) -> Iterator[Text]:
 
 
 def halved(texts: Sequence[TokenizedGroup], room: int) -> int | None:
-    """Half the room, for texts that did not fit; None where they cannot be divided further."""
+    """Half of the room, for texts that did not fit; None if they cannot be split further."""
     smaller = max(1, min(room, sum(text.tokens for text in texts)) // 2)
     parts = [[piece.tokens for _, piece in some] for some in micro_batches(texts, smaller)]
     return smaller if max(map(sum, parts)) < sum(text.tokens for text in texts) else None

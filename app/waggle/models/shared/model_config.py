@@ -1,4 +1,4 @@
-"""A model's configuration: config.json of Llama, Qwen2 and Qwen3, refused where it would be computed wrongly; no backend here."""
+"""A model's configuration: config.json of Llama, Qwen2 and Qwen3. Refuses what the backends would compute wrongly."""
 
 import json
 import math
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from waggle.core.errors import ModelError
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")  # those whose parity with transformers is tested
+ARCHITECTURES = ("llama", "qwen2", "qwen3")  # their parity with transformers is tested
 ROPES = ("default", "linear", "llama3")
-QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever its configuration says
+QWEN2_BIASES = ("q_proj", "k_proj", "v_proj")  # whatever attention_bias says
 EMBEDDING, NORM, HEAD = "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"
 PRECISIONS = ("float32", "bfloat16", "float16")
-ANOTHER = "Choose another model."  # the file is as its author wrote it
-Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model has, and little enough to count with
+ANOTHER = "Choose another model."  # downloading again would not help
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]  # more than any model has
 Layers = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class RopeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How positions turn: `rope_parameters` since transformers 5, `rope_scaling` and `rope_theta` before."""
+    """Rotary embeddings: `rope_parameters` since transformers 5, `rope_scaling` and `rope_theta` before."""
 
     rope_type: str = "default"
     rope_theta: float = 10_000.0
@@ -35,7 +35,7 @@ class RopeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What the forward pass needs to know. `dtype` is the precision of the weights on disk."""
+    """The fields that the forward pass needs. `dtype` is the precision of the weights on disk."""
 
     model_type: str
     vocab_size: Positive
@@ -55,16 +55,16 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     rope: RopeConfig = RopeConfig()
 
     def bytes_per_token(self, size: int, *, recompute: bool) -> int:
-        """About what one token of a training pass keeps in memory for its backward pass, at `size` bytes a number."""
+        """About the bytes that one token keeps from the forward for the backward pass, at `size` bytes per number."""
         layer, count = self.bytes_per_layer(size), self.num_hidden_layers
         return size * count * self.hidden_size + layer if recompute else count * layer
 
     def bytes_per_layer(self, size: int) -> int:
-        """Of that, what one layer makes."""
+        """About the bytes that one token keeps in one layer, at `size` bytes per number."""
         return size * (10 * self.hidden_size + 3 * self.intermediate_size)
 
     def weights(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the weights that a model has, by Hugging Face's names."""
+        """The shapes of the model's weights by Hugging Face name."""
         width, inner, queries = self.hidden_size, self.intermediate_size, self.num_attention_heads * self.head_dim
         keys = self.num_key_value_heads * self.head_dim
         layer: dict[str, tuple[int, ...]] = {
@@ -89,14 +89,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
         return shapes
 
     def _biased(self) -> Iterator[str]:
-        """The products of a layer to which a bias is added."""
+        """The linear layers with a bias."""
         attention = ("q_proj", "k_proj", "v_proj", "o_proj") if self.attention_bias else ()
         yield from (f"self_attn.{name}" for name in (QWEN2_BIASES if self.model_type == "qwen2" else attention))
         if self.mlp_bias and self.model_type == "llama":
             yield from (f"mlp.{name}" for name in ("gate_proj", "up_proj", "down_proj"))
 
     def frequencies(self) -> NDArray[np.float32]:
-        """(head_dim / 2,): by which angle each pair of a head turns from one position to the next."""
+        """(head_dim / 2,): the angle by which each pair of a head rotates per position."""
         plain = 1.0 / self.rope.rope_theta ** (np.arange(0, self.head_dim, 2, dtype=np.float32) / np.float32(self.head_dim))
         if self.rope.rope_type == "linear":
             plain = plain / self.rope.factor
@@ -106,7 +106,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(folder: Path) -> ModelConfig:
-    """Raises ModelError for what is not there, cannot be read, or would be computed wrongly."""
+    """Read config.json of a folder. Raises ModelError if it is missing, malformed, or would be computed wrongly."""
     path = folder / "config.json"
     if not path.is_file():
         raise ModelError(
@@ -118,17 +118,17 @@ def read(folder: Path) -> ModelConfig:
     try:
         configuration = msgspec.convert(_complete(raw), ModelConfig)
         _check(configuration, raw)
-    except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # of another form than they should have
+    except (msgspec.ValidationError, TypeError, AttributeError, OverflowError) as error:  # fields of the wrong form
         raise _unreadable(folder, error) from error
     _require_computable(folder, configuration)
     return configuration
 
 
 def table_in(path: Path) -> dict[str, Any]:
-    """What a JSON file of a model says; raises ModelError."""
+    """The object in a JSON file of a model. Raises ModelError."""
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
-        json.dumps(table, ensure_ascii=False).encode()  # raises for half a character, which JSON can say and nobody can write
+        json.dumps(table, ensure_ascii=False).encode()  # raises for lone surrogates
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.", "Copy or download the model again.") from error
     if not isinstance(table, dict):
@@ -137,7 +137,7 @@ def table_in(path: Path) -> dict[str, Any]:
 
 
 def _complete(raw: dict[str, Any]) -> dict[str, Any]:
-    """With what older files leave out, as transformers would fill it in."""
+    """Fill in the defaults of transformers for fields that older files omit."""
     present = {name: value for name, value in raw.items() if value is not None}
     heads = present.get("num_attention_heads", 0)
     length = present.get("max_position_embeddings", 2048 if present["model_type"] == "llama" else 32_768)
@@ -161,7 +161,7 @@ def _complete(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(configuration: ModelConfig, raw: dict[str, Any]) -> None:
-    """Refuse what would be computed wrongly."""
+    """Raise ModelError for settings that the backends would compute wrongly."""
     if configuration.rope.rope_type not in ROPES or configuration.rope.partial_rotary_factor != 1.0:
         raise ModelError(f"Waggle does not know {configuration.rope.rope_type} rope.", f"It knows {', '.join(ROPES)}.")
     windows = raw.get("use_sliding_window") and raw.get("sliding_window")
@@ -177,7 +177,7 @@ def _check(configuration: ModelConfig, raw: dict[str, Any]) -> None:
 
 
 def _require_computable(folder: Path, configuration: ModelConfig) -> None:
-    """Refuse numbers that are what they should be each, and with which together nothing can be computed."""
+    """Raise ModelError for numbers that are valid one by one but not together."""
     if configuration.head_dim % 2 or configuration.num_attention_heads % configuration.num_key_value_heads:
         raise ModelError(f"The heads of the model in {folder} cannot be shared out.", ANOTHER)
     if not (math.isfinite(configuration.rms_norm_eps) and configuration.rms_norm_eps >= 0.0):
@@ -187,7 +187,7 @@ def _require_computable(folder: Path, configuration: ModelConfig) -> None:
 
 
 def _turns(configuration: ModelConfig) -> bool:
-    """Whether all positions turn, and turn as transformers would have it."""
+    """Whether all rotary frequencies are finite and positive, as transformers would compute them."""
     rope = configuration.rope
     if rope.rope_type == "llama3" and not 0.0 < rope.low_freq_factor < rope.high_freq_factor:
         return False
@@ -196,12 +196,12 @@ def _turns(configuration: ModelConfig) -> bool:
             turns = configuration.frequencies()
     except FloatingPointError:
         return False
-    return bool(turns.min() > 0.0 and turns.max() < np.inf)  # no number at all is neither
+    return bool(turns.min() > 0.0 and turns.max() < np.inf)  # false for NaN
 
 
 def _llama3(rope: RopeConfig, plain: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Slow turns are stretched by `factor`, fast ones left, those between blended (Llama 3.1)."""
-    turns = rope.original_max_position_embeddings * plain / (2 * math.pi)  # within the length first trained on
+    """Llama 3.1: divide low frequencies by `factor`, keep high ones, and interpolate between them."""
+    turns = rope.original_max_position_embeddings * plain / (2 * math.pi)  # rotations within the original context
     share = np.clip((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0)
     blended: NDArray[np.float32] = (1.0 - share) * plain / rope.factor + share * plain
     return blended

@@ -1,6 +1,6 @@
-"""Packing: where each token of a batch stands. Products see the real tokens in a line, attention padded rows of like length.
+"""Packing: the layout of a batch. Products see all tokens in a line, without padding; attention sees padded rows of like length.
 
-Numpy alone: models/torch/packing.py and models/mlx/packing.py put it onto a device.
+In numpy; models/torch/packing.py and models/mlx/packing.py put it on a device. See decision 12.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 
 from waggle.rl.batch import Floats, Ids, TokenizedGroup
 
-BUCKETS = 3  # of texts of like length: little padding in attention, few calls
+BUCKETS = 3  # groups of texts of like length: more would mean less padding, but more calls
 
 
 @dataclass(frozen=True)
 class Row:
-    """A prompt and then each completion, whose positions restart after the prompt; each sees the prompt and itself only.
+    """A prompt followed by its completions, whose positions all start after the prompt. Each sees the prompt and itself only.
 
-    That gives the same gradient as G separate sequences, and costs the prompt once.
+    So the gradient is that of G separate sequences, and the prompt runs once.
     """
 
     tokens: NDArray[np.int64]
     positions: NDArray[np.int64]
-    sources: NDArray[np.int64]  # for every completion token the place that predicts it
+    sources: NDArray[np.int64]  # for each completion token, the index that predicts it
     prompt: int  # tokens
     completions: tuple[int, ...] = ()  # tokens of each
 
 
 def prompt_row(prompt: Ids) -> Row:
-    """A prompt alone; its last token predicts what comes."""
+    """A prompt without completions; its last token predicts the next one."""
     count = len(prompt)
     return Row(prompt.astype(np.int64), np.arange(count), np.array([count - 1]), count)
 
@@ -51,14 +51,14 @@ def group_row(text: TokenizedGroup) -> Row:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Texts of like length, padded: what asks in attention, (B, Q), and what may be seen, (B, K).
+    """Padded texts of like length for attention: queries (B, Q) and keys (B, K).
 
-    A prompt asks itself; a completion asks its prompt and itself, so that no pair of completions is ever multiplied.
+    A prompt attends to itself, a completion to its prompt and itself. So no pair of completions is ever multiplied.
     """
 
-    queries: NDArray[np.int64]  # (B * Q,) which packed token stands where; padding points at token 0
+    queries: NDArray[np.int64]  # (B * Q,) indices of packed tokens; padding is token 0
     keys: NDArray[np.int64]  # (B * K,)
-    sees: NDArray[np.bool_]  # (B, Q, K)
+    sees: NDArray[np.bool_]  # (B, Q, K) the attention mask
 
     @property
     def rows(self) -> int:
@@ -67,7 +67,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class _Span:
-    """A prompt, or a completion behind its prompt: where each begins in the line, and how long it is."""
+    """A prompt, or a completion with its prompt: starts and lengths in the line of tokens."""
 
     start: int
     length: int
@@ -77,9 +77,9 @@ class _Span:
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows in a line: `tokens` and `positions` (T,); `sources` (N,) predict what follows, `targets` (N,) completion tokens.
+    """Rows in a line: `tokens` and `positions` (T,); `targets` (N,) are the completion tokens, `sources` (N,) predict them.
 
-    `back` (T,) says where in the outputs of the buckets, one after another, each packed token stands.
+    `back` (T,) is the index of each packed token in the concatenated outputs of the buckets.
     """
 
     tokens: NDArray[np.int64]
@@ -96,7 +96,7 @@ class Layout:
 
 
 def lay_out(rows: Sequence[Row], buckets: int = BUCKETS) -> Layout:
-    """Put rows in a line, and sort them into buckets."""
+    """Put rows in a line, and sort their texts into buckets of like length."""
     starts = np.cumsum([0, *[len(row.tokens) for row in rows]])[:-1]
     prompts = [_Span(int(start), row.prompt) for row, start in zip(rows, starts, strict=True)]
     completions = [span for row, prompt in zip(rows, prompts, strict=True) for span in _completions(row, prompt)]
@@ -113,7 +113,7 @@ def lay_out(rows: Sequence[Row], buckets: int = BUCKETS) -> Layout:
 
 
 def prompt_cells(prompts: Sequence[Ids]) -> NDArray[np.int64]:
-    """(P, L): where in the line each place of the padded prompts stands; padding points at token 0."""
+    """(P, L): the index of each token of the padded prompts in the line; padding is token 0."""
     ends = np.cumsum([len(prompt) for prompt in prompts])
     return _cells([(int(end) - len(prompt), len(prompt)) for prompt, end in zip(prompts, ends, strict=True)])
 
@@ -143,7 +143,7 @@ def _bucket(spans: Sequence[_Span]) -> Bucket:
 
 
 def _cells(places: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """(B, longest): where in the line each token of texts (start, length) stands; padding points at token 0."""
+    """(B, longest): the index in the line of each token of texts (start, length); padding is token 0."""
     cells = np.zeros((len(places), max(length for _, length in places)), np.int64)
     for i, (start, length) in enumerate(places):
         cells[i, :length] = start + np.arange(length)
@@ -151,7 +151,7 @@ def _cells(places: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
 
 
 def _way_back(tokens: int, parts: Sequence[Sequence[_Span]]) -> NDArray[np.int64]:
-    """(T,) where in the buckets' outputs each packed token stands."""
+    """(T,): the index of each packed token in the outputs of the buckets."""
     back = np.zeros(tokens, np.int64)
     before = 0
     for part in parts:

@@ -1,11 +1,11 @@
-"""How a model is trained: which numbers, kept in which precision. Every backend obeys this table, and no other exists.
+"""Training modes: which numbers are trained, with which optimizer, in which precision.
 
-    full  every weight, fp32, AdamW                              16 bytes a weight
-    lean  every weight, Adafactor, rounded stochastically          4 bytes a weight in bfloat16
-    lora  small fp32 adapters beside frozen weights, AdamW         2 bytes a weight in bfloat16
+    full  all weights in fp32, AdamW                             16 bytes per weight
+    lean  all weights, Adafactor, stochastic rounding             4 bytes per weight in bfloat16
+    lora  small fp32 adapters beside frozen weights, AdamW        2 bytes per weight in bfloat16
 
-A step of reinforcement learning is smaller than the distance of two neighbouring bfloat16 numbers, so rounding to the nearest
-would lose it without a word. What is trained is therefore fp32, or rounded stochastically: right on average.
+A step of reinforcement learning is smaller than the distance between two neighbouring bfloat16 numbers, so rounding to the
+nearest would silently lose it. So trained numbers are fp32, or are rounded stochastically, which is right on average.
 """
 
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ OPTIMIZERS: dict[Method, str] = {"full": "adamw", "lean": "adafactor", "lora": "
 
 @dataclass(frozen=True)
 class TrainingMode:
-    """`precision` is that of the products; `recompute` makes a layer's activations again instead of keeping them."""
+    """`precision` is that of the products. `recompute`: activation checkpointing, a layer's activations are computed twice."""
 
     method: Method = "full"
     precision: Precision = "float32"
     recompute: bool = False
-    parts: int = 1  # into which is divided what usually runs together, where memory ran short before
+    parts: int = 1  # into which a usual batch is divided, if memory ran short before
 
     @property
     def stored_precision(self) -> Precision:
-        """The precision of the weights themselves: where AdamW moves them they are fp32 whatever is multiplied."""
+        """The precision of the stored weights: fp32 if AdamW trains them, whatever the products use."""
         return "float32" if self.method == "full" else self.precision
 
     @property
-    def scores(self) -> int:
-        """How many scores the head holds at once while learning: few, which takes longer, where memory is short."""
+    def logits_at_once(self) -> int:
+        """How many logits the head holds at once while learning: fewer, which is slower, if memory is short."""
         return 1 << (24 if self.recompute else 26)
 
     @property

@@ -1,4 +1,4 @@
-"""Weight files in any precision, as numpy, read and written array by array. bfloat16, unknown to it, is kept as its bits."""
+"""safetensors files in any precision, read and written array by array. bfloat16, which numpy lacks, is kept as its bits."""
 
 import json
 import math
@@ -17,23 +17,25 @@ from waggle.models.shared.model_config import ANOTHER, EMBEDDING, HEAD, table_in
 
 Array = NDArray[np.float32]
 STORED: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"  # a whole model, or where the weights of several files lie
-File = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]*\.safetensors\Z")]  # beside the index, which strangers wrote
-DROPPED = {"F16": 13, "BF16": 16}  # bits of fp32 that a number loses
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"  # one file, or the index of several
+File = Annotated[str, msgspec.Meta(pattern=r"^[\w-][\w.-]*\.safetensors\Z")]  # no path: strangers wrote the index
+DROPPED = {"F16": 13, "BF16": 16}  # low bits of an fp32 number that the format drops
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """One array of a file, not read yet."""
+    """The place of one array in a file."""
 
     path: Path
-    precision: str  # as the file names it
+    precision: str  # in the terms of safetensors
     shape: tuple[int, ...]
     offset: int  # bytes
 
     def read(self) -> NDArray[Any]:
-        """As it is, bfloat16 as its bits in uint16; raises OSError, SafetensorError. Not mapped: who maps a file that somebody
-        changes is killed."""
+        """Read the array, bfloat16 as its bits in uint16. Raises OSError and SafetensorError.
+
+        Without mmap: the system kills a process that reads a mapped file which another one truncates.
+        """
         if self.precision not in STORED:
             raise SafetensorError(f"weights in {self.precision}")
         values = np.fromfile(self.path, STORED[self.precision], math.prod(self.shape), offset=self.offset)
@@ -43,8 +45,8 @@ class StoredArray:
 
 
 def arrays_in(path: Path) -> dict[str, StoredArray]:
-    """The arrays of a file; raises OSError, SafetensorError for one that is not whole."""
-    with safe_open(path, "np"), path.open("rb") as file:  # which looks at every place and size
+    """The arrays of a file by name. Raises OSError, and SafetensorError if the file is incomplete."""
+    with safe_open(path, "np"), path.open("rb") as file:  # safe_open checks all offsets and sizes
         data = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(data - 8))
     return {
@@ -55,10 +57,10 @@ def arrays_in(path: Path) -> dict[str, StoredArray]:
 
 
 def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, StoredArray]:
-    """Where each weight of a model lies; raises OSError, SafetensorError, and ModelError where one is not as it should be."""
+    """The place of each weight of a model. Raises ModelError if one is missing or wrong, OSError and SafetensorError."""
     there = _named(folder)
     if HEAD in there and HEAD not in shapes:
-        there.setdefault(EMBEDDING, there[HEAD])  # the two are one, whichever of the names it was saved under
+        there.setdefault(EMBEDDING, there[HEAD])  # tied weights may be saved under either name
         if there[HEAD].shape != there[EMBEDDING].shape or not np.array_equal(there[HEAD].read(), there[EMBEDDING].read()):
             raise ModelError(f"The model in {folder} cannot be read: its head is not its embedding, as it says.", ANOTHER)
     for name, shape in shapes.items():
@@ -73,12 +75,12 @@ def of_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, S
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files that a model is read from; others may lie beside them. Raises ModelError."""
+    """The weight files that a model is read from. Raises ModelError."""
     return [folder / name for name in sorted({WEIGHTS} if (folder / WEIGHTS).exists() else set(_index(folder).values()))]
 
 
 def _named(folder: Path) -> dict[str, StoredArray]:
-    """The arrays of a model, where transformers looks for them: in one file, or else in those that the index names."""
+    """The arrays of a model, where transformers looks for them: in one file, or in those that the index names."""
     files = {path.name: arrays_in(path) for path in files_of(folder)}
     if WEIGHTS in files:
         return files[WEIGHTS]
@@ -86,7 +88,7 @@ def _named(folder: Path) -> dict[str, StoredArray]:
 
 
 def _index(folder: Path) -> dict[str, File]:
-    """In which file each array lies."""
+    """The file of each array. Raises ModelError."""
     if not (folder / INDEX).exists():
         raise _lacking(folder, WEIGHTS)
     try:
@@ -100,7 +102,7 @@ def _lacking(folder: Path, what: str) -> ModelError:
 
 
 def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Each weight of a model by name, one at a time; raises ModelError."""
+    """Yield (name, weight) one at a time. Raises ModelError."""
     try:
         for name, weight in of_model(folder, shapes).items():
             yield name, weight.read()
@@ -109,18 +111,18 @@ def read_model(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[
 
 
 def load(path: Path) -> dict[str, NDArray[Any]]:
-    """Every array of a file as it is; raises OSError, SafetensorError."""
+    """Read all arrays of a file. Raises OSError and SafetensorError."""
     return {name: weight.read() for name, weight in arrays_in(path).items()}
 
 
 def save(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """What `load` finds again; raises OSError."""
+    """Write arrays to a file for `load`. Raises OSError."""
     write(path, {name: (_precision(array), array.shape) for name, array in arrays.items()}, arrays.__getitem__)
 
 
 def write(path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], each: Callable[[str], NDArray[Any]]) -> None:
-    """A file that transformers reads, of precisions and shapes by name; `each` gives one array at a time. Raises OSError."""
-    names = sorted(tensors, key=lambda name: (-STORED[tensors[name][0]].itemsize, name))  # each begins at a multiple of its size
+    """Write a file from (precision, shape) by name; `each` returns one array at a time. Raises OSError."""
+    names = sorted(tensors, key=lambda name: (-STORED[tensors[name][0]].itemsize, name))  # wide first: aligned
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name in names:
@@ -136,18 +138,21 @@ def write(path: Path, tensors: Mapping[str, tuple[str, tuple[int, ...]]], each: 
 
 
 def is_bits(array: NDArray[Any]) -> bool:
-    """Whether these are numbers in bfloat16."""
+    """Whether an array holds bits of bfloat16 numbers."""
     return array.dtype == np.uint16
 
 
 def widened(array: NDArray[Any]) -> Array:
-    """In fp32."""
+    """An array as fp32."""
     return (array.astype(np.uint32) << 16).view(np.float32) if is_bits(array) else array.astype(np.float32, copy=False)
 
 
 def narrowed(weight: Array, precision: str, noise: np.random.Generator) -> NDArray[Any]:
-    """In the precision of a file. To fewer bits it is rounded stochastically: what is smaller than the distance of two numbers,
-    as most steps of reinforcement learning are, is right on average, where the nearest would lose it."""
+    """fp32 weights in the precision of a file, with stochastic rounding.
+
+    Most steps of reinforcement learning are smaller than the distance between two numbers of that precision. Rounding to the
+    nearest would lose them; stochastic rounding is right on average.
+    """
     if precision not in DROPPED:
         return weight.astype(STORED[precision])
     dropped = DROPPED[precision]

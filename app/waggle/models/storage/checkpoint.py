@@ -1,12 +1,12 @@
-"""Checkpoints: a policy's whole state on disk, written so that a kill at any moment loses nothing that was saved.
+"""Checkpoints: a policy's whole state on disk, written so that being killed at any moment loses nothing that was saved.
 
     rNNNNNNNN/  model.safetensors  moments.safetensors (Hugging Face names)  state.json  SHA256SUMS (last)
 
-Weights are stored in the precision in which they are kept. Format 1 widened bfloat16 to fp32; it can still be read. With LoRA
+Weights are stored in the precision in which they are kept. Format 1 stored bfloat16 as fp32; it can still be read. With LoRA
 (models/shared/lora.py), adapters.safetensors takes the place of model.safetensors: the base keeps its frozen weights. A value
 head is stored with the moments, so that model.safetensors stays a plain transformers file.
 
-A checkpoint is written to a temporary folder, flushed, then renamed. One whose sums do not match is set aside, never deleted.
+A checkpoint is written to a temporary folder, flushed, then renamed. If its checksums do not match, it is renamed, never deleted.
 """
 
 import contextlib
@@ -31,19 +31,19 @@ from waggle.core.paths import flush
 from waggle.models.shared import weight_files
 from waggle.models.shared.training_mode import Method, TrainingMode
 
-FORMAT = 2  # the newest that is understood; a checkpoint without bfloat16 is still written as 1, which older versions read
+FORMAT = 2  # the newest that this version reads; without bfloat16, checkpoints are written as 1, which older versions read
 ADAPTERS, MOMENTS, STATE = "adapters.safetensors", "moments.safetensors", "state.json"
 CHECKPOINTS_KEPT = 3
-MEBIBYTE, PLACES = 1 << 20, 8  # of a weight file, by which models are told apart
+MEBIBYTE, PLACES = 1 << 20, 8  # parts of a weight file that are hashed to identify a model
 NAME = re.compile(r"^r(\d{8})\Z")
 SUMS = "SHA256SUMS"
 
 
 class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
-    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from, and `hub` names it
-    where it came from there: "owner/name commit".
+    """`state.json`. `round` is the next one to play; `base` identifies the model that training began from.
 
-    A newer version may add what an older one can do without, so that it can be gone back to; all else is another format.
+    `hub` is "owner/name commit" if that model came from the hub. New versions may add fields that older ones can ignore, so that
+    going back is possible; other changes need a new format.
     """
 
     format: Annotated[int, msgspec.Meta(ge=1)] = 1
@@ -56,23 +56,22 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     method: Method = "full"
     optimizer: str = msgspec.field(default="adamw", name="optimiser")
     completions: int = 0
-    learned: int = 0  # groups of peers that it was trained on
+    learned: int = 0  # external groups that it was trained on
 
 
 class _FormatOnly(msgspec.Struct, frozen=True):
-    """What can be read of a state of any format, whatever else is in it."""
+    """The field that a state of every format has."""
 
     format: int = 1
 
 
 Arrays = dict[str, NDArray[Any]]
 
-
-CRITIC = "critic."  # as the names of a value head's weights and moments begin
+CRITIC = "critic."  # prefix of the value head's weights and moments
 
 
 class SavablePolicy(Protocol):
-    """What can be saved: a policy of any backend. A state is numpy arrays, so that each resumes from the other's."""
+    """A policy that can be saved. Its state is numpy arrays, so that each backend resumes from the other's."""
 
     @property
     def training(self) -> TrainingMode: ...
@@ -87,15 +86,18 @@ class SavablePolicy(Protocol):
 
 @dataclass(frozen=True)
 class DamagedState:
-    """A checkpoint, or a journal, that could not be read, and where it lies now."""
+    """A checkpoint or journal that could not be read, and its new path."""
 
     folder: Path
     reason: str
 
 
 def base_of(model: Path) -> str:
-    """A short name of the model that training begins from: a hash of its configuration, words, and each weight file's
-    size and first mebibyte; then one of mebibytes further on: exports of one model begin alike. Raises ModelError, OSError."""
+    """The identity of the model that training begins from, in hex. Raises ModelError and OSError.
+
+    First a hash of its configuration, tokenizer, and the size and first mebibyte of each weight file; then a hash of mebibytes
+    further on, because exports of one model may begin with the same bytes.
+    """
     beginnings, further = hashlib.sha256(), hashlib.sha256()
     for path in (model / "config.json", model / "tokenizer.json", *weight_files.files_of(model)):
         size = path.stat().st_size
@@ -108,12 +110,12 @@ def base_of(model: Path) -> str:
 
 
 def is_of(saved: CheckpointState, base: str) -> bool:
-    """Whether a state belongs to a model; 0.1.0 named only the first half of it."""
+    """Whether a state belongs to a model. Version 0.1.0 stored only the first half of `base`."""
     return base.startswith(saved.base)
 
 
 def save(root: Path, policy: SavablePolicy, saved: CheckpointState) -> int:
-    """Write a checkpoint and drop all but the newest three; the bytes written. Raises CheckpointError when the disk says no."""
+    """Write a checkpoint, remove all but the newest three, and return the bytes written. Raises CheckpointError."""
     temporary = root / f".writing-{os.getpid()}"
     try:
         return _save(root, temporary, policy, saved)
@@ -142,7 +144,7 @@ def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointS
         flush(temporary / name)
     flush(temporary)
     final = root / f"r{saved.round:08d}"
-    shutil.rmtree(final, ignore_errors=True)  # only ever a twin of this very round
+    shutil.rmtree(final, ignore_errors=True)  # can only be a checkpoint of the same round
     os.rename(temporary, final)
     flush(root)
     for old in folders(root)[CHECKPOINTS_KEPT:]:
@@ -151,9 +153,9 @@ def _save(root: Path, temporary: Path, policy: SavablePolicy, saved: CheckpointS
 
 
 def _make_room(root: Path, size: int) -> None:
-    """Drop older states where the disk has no room for another beside them; the newest stays until that is whole.
+    """Remove older checkpoints if the disk has no room for another. The newest stays until the new one is complete.
 
-    Raises OSError where that would not do, before gigabytes are written in vain, again and again.
+    Raises OSError if that would not suffice, before gigabytes are written in vain.
     """
     missing, older = size - shutil.disk_usage(root).free, folders(root)[1:]
     if missing > sum(map(_bytes, older)):
@@ -168,30 +170,30 @@ def _bytes(folder: Path) -> int:
 
 
 def size(root: Path) -> int:
-    """Bytes of the newest checkpoint; 0 where there is none."""
+    """Bytes of the newest checkpoint; 0 if there is none."""
     return sum(map(_bytes, folders(root)[:1]))
 
 
 def age(root: Path) -> float:
-    """Seconds since the newest checkpoint was written, by this computer's clock; 0 where it says the future, or there is none."""
+    """Seconds since the newest checkpoint was written; 0 if there is none, or if its time lies in the future."""
     return max(0.0, time.time() - max((folder.stat().st_mtime for folder in folders(root)[:1]), default=math.inf))
 
 
 def oldest(root: Path) -> int:
-    """The round of the oldest checkpoint that is kept; 0 where there is none."""
+    """The round of the oldest checkpoint; 0 if there is none."""
     return min((int(folder.name[1:]) for folder in folders(root)), default=0)
 
 
 def rounds(root: Path) -> int:
-    """The rounds that the newest checkpoint says were played; 0 where there is none."""
+    """The number of rounds before the newest checkpoint; 0 if there is none."""
     return next((int(path.name[1:]) for path in folders(root)), 0)
 
 
 def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[CheckpointState | None, list[DamagedState]]:
-    """Restore the newest checkpoint that is whole. One that is not is renamed and reported, and the one before is taken.
+    """Restore the newest undamaged checkpoint. Damaged ones are renamed and reported.
 
-    Raises CheckpointError when the checkpoints belong to another model, or to another way of training it whose state cannot be
-    gone on with; they stay where they are. If only the optimizer differs, its moments begin anew.
+    Raises CheckpointError if the checkpoints belong to another model, or to a training mode that cannot continue from them; then
+    they stay where they are. If only the optimizer differs, it starts without moments.
     """
     aside: list[DamagedState] = []
     for unfinished in root.glob(".writing-[0-9]*"):
@@ -207,7 +209,7 @@ def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[Checkpoin
         _require_method(folder, saved.method, policy.training.method)
         try:
             policy.restore(*_arrays(folder, saved, policy.training.optimizer), saved.step)
-        except MemoryShort:  # which says nothing of the state
+        except MemoryShort:  # the checkpoint is not to blame
             raise
         except (WaggleError, KeyError, SafetensorError) as error:
             aside.append(DamagedState(_set_aside(folder), str(error)))
@@ -217,25 +219,25 @@ def load_newest(root: Path, policy: SavablePolicy, base: str) -> tuple[Checkpoin
 
 
 def load(folder: Path, policy: SavablePolicy) -> CheckpointState:
-    """Restore exactly this checkpoint; raises CheckpointError where it is not whole."""
+    """Restore this checkpoint. Raises CheckpointError if it is damaged."""
     saved = _verified(folder)
     policy.restore(*_arrays(folder, saved, policy.training.optimizer), saved.step)
     return saved
 
 
 def arrays(folder: Path) -> tuple[Arrays, Arrays]:
-    """The weights and moments of a checkpoint that is whole; raises CheckpointError."""
+    """The weights and moments of a checkpoint. Raises CheckpointError if it is damaged."""
     saved = _verified(folder)
     return _arrays(folder, saved, saved.optimizer)
 
 
 def newest(root: Path, base: str) -> tuple[Path, CheckpointState]:
-    """The newest checkpoint that is whole, read without touching anything: an engine may be at work. Raises CheckpointError."""
+    """The newest undamaged checkpoint. Changes nothing on disk: an engine may be running. Raises CheckpointError."""
     for folder in folders(root):
         _require_understood(folder)
         try:
             saved = _verified(folder)
-        except CheckpointError:  # the engine sets it aside when it starts, and says so
+        except CheckpointError:  # the engine renames it at its next start, and reports it
             continue
         _require_ours(folder, saved, base)
         return folder, saved
@@ -243,28 +245,28 @@ def newest(root: Path, base: str) -> tuple[Path, CheckpointState]:
 
 
 def glanced(root: Path) -> CheckpointState | None:
-    """What the newest checkpoint says of itself, and nobody has checked; None where there is none, or none that can be read."""
+    """The state of the newest checkpoint, without verification; None if there is none that can be read."""
     for folder in folders(root):
-        with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` says what is wrong with it
+        with contextlib.suppress(OSError, *UNREADABLE):  # `load_newest` reports what is wrong with it
             return msgspec.json.decode((folder / STATE).read_bytes(), type=CheckpointState)
     return None
 
 
 def commit_of(root: Path, name: str) -> str:
-    """Of a model of the hub, that which was trained here: by its name alone the newest is meant. Empty where none was."""
+    """The commit of a hub model that was trained here, because its name alone means the newest; empty if none was."""
     saved = glanced(root)
     was, _, commit = saved.hub.rpartition(" ") if saved else ("", "", "")
     return commit if was == name else ""
 
 
 def method_of(root: Path) -> Method | None:
-    """How the newest checkpoint was trained, for whoever has not chosen; None where there is none."""
+    """The training method of the newest checkpoint, the default if nothing is chosen; None if there is none."""
     saved = glanced(root)
     return saved.method if saved else None
 
 
 def _arrays(folder: Path, saved: CheckpointState, optimizer: str) -> tuple[Arrays, Arrays]:
-    """With the moments that this optimiser goes on with. To read another one's would take twice as much as the weights do."""
+    """Weights, and the moments of this optimizer: those of another would take twice the memory of the weights, in vain."""
     moments = weight_files.arrays_in(folder / MOMENTS)
     fitting = {
         name: moment for name, moment in moments.items() if saved.optimizer == optimizer or name.startswith(("steps", CRITIC))
@@ -277,7 +279,7 @@ def _weights_file(saved: CheckpointState) -> str:
 
 
 def _require_method(folder: Path, saved: Method, expected: Method) -> None:
-    """Raise CheckpointError where adapters would have to become whole weights, or the other way round."""
+    """Raise CheckpointError if adapters would have to become whole weights, or the reverse."""
     if saved != expected and "lora" in (saved, expected):
         raise CheckpointError(
             f"The saved state in {folder} was trained as {saved}, not as {expected}.",
@@ -286,8 +288,8 @@ def _require_method(folder: Path, saved: Method, expected: Method) -> None:
 
 
 def _require_understood(folder: Path) -> None:
-    """Raise CheckpointError for what a newer Waggle wrote: it may say anything there, and is not damaged."""
-    with contextlib.suppress(OSError, *UNREADABLE):  # `_verified` says what is wrong with it
+    """Raise CheckpointError for a newer format: it is not damaged, but this version cannot read it."""
+    with contextlib.suppress(OSError, *UNREADABLE):  # `_verified` reports what is wrong with it
         if msgspec.json.decode((folder / STATE).read_bytes(), type=_FormatOnly).format > FORMAT:
             raise CheckpointError(
                 f"The saved state in {folder} was written by a newer Waggle.", "Update Waggle to go on from it."
@@ -295,7 +297,7 @@ def _require_understood(folder: Path) -> None:
 
 
 def _require_ours(folder: Path, saved: CheckpointState, base: str) -> None:
-    """Raise CheckpointError for what belongs to another model."""
+    """Raise CheckpointError for the state of another model."""
     if not is_of(saved, base):
         raise CheckpointError(
             f"The saved state in {folder} belongs to another model.",
@@ -304,7 +306,7 @@ def _require_ours(folder: Path, saved: CheckpointState, base: str) -> None:
 
 
 def _verified(folder: Path) -> CheckpointState:
-    """Check every sum, then read state.json; raises CheckpointError."""
+    """Check all checksums, then read state.json. Raises CheckpointError."""
     try:
         listed = [line.split("  ", 1) for line in (folder / SUMS).read_text().splitlines()]
         for expected, name in listed:
@@ -319,7 +321,7 @@ def _verified(folder: Path) -> CheckpointState:
 
 
 def folders(root: Path) -> list[Path]:
-    """Newest first."""
+    """The folders of all checkpoints, newest first."""
     paths = [path for path in root.iterdir() if NAME.match(path.name)] if root.is_dir() else []
     return sorted(paths, reverse=True)
 

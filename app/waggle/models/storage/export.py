@@ -1,4 +1,4 @@
-"""Export: a saved state as a plain transformers folder, its adapters fused, for any other program; and onto the hub."""
+"""Export: a checkpoint as a plain transformers folder, with adapters merged into the weights; and its upload to the hub."""
 
 import json
 import os
@@ -24,7 +24,7 @@ REMEDY = "Nothing was pushed."
 
 @dataclass(frozen=True)
 class ExportSource:
-    """What is exported: a checkpoint, the folder of the model it began from, and what that model is called."""
+    """A checkpoint to export, with the folder and the name of the model that it began from."""
 
     checkpoint: Path
     saved: CheckpointState
@@ -33,8 +33,10 @@ class ExportSource:
 
 
 def write(trained: ExportSource, folder: Path) -> None:
-    """Make the folder, whole or not at all; raises ExportError where there is something already, or no room, and
-    ModelError where what it began as is not there any more."""
+    """Write the folder, completely or not at all.
+
+    Raises ExportError if it is not empty or the disk is full, and ModelError if the base model is gone.
+    """
     require_free(folder)
     writing = folder.with_name(f".writing-{folder.name}-{os.getpid()}")
     try:
@@ -46,7 +48,7 @@ def write(trained: ExportSource, folder: Path) -> None:
         _write_model(trained, writing)
         (writing / "README.md").write_text(card(trained, folder.name), encoding="utf-8")
         if folder.is_dir():
-            folder.rmdir()  # Windows renames onto nothing that exists
+            folder.rmdir()  # Windows does not rename over an existing folder
         os.rename(writing, folder)
     except (OSError, SafetensorError) as error:
         why = getattr(error, "strerror", None) or error
@@ -56,26 +58,26 @@ def write(trained: ExportSource, folder: Path) -> None:
 
 
 def require_free(folder: Path) -> None:
-    """Raise ExportError unless the folder can be made, or is empty."""
+    """Raise ExportError unless the folder is new or empty."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ExportError(f"There is something in {folder} already.", "Choose a new folder: nothing is ever overwritten.")
 
 
 def _write_model(trained: ExportSource, folder: Path) -> None:
-    """Its weights, and the configuration that names their precision."""
+    """Write the weights, and the configuration with their precision."""
     path, config = folder / weight_files.WEIGHTS, trained.base / CONFIG
     if trained.saved.method == "lora":
         _fuse(trained, path)
         shutil.copyfile(config, folder / CONFIG)
         return
-    shutil.copyfile(trained.checkpoint / weight_files.WEIGHTS, path)  # to the bit as it was trained
+    shutil.copyfile(trained.checkpoint / weight_files.WEIGHTS, path)  # bit for bit as trained
     (precision,) = {weight.precision for weight in weight_files.arrays_in(path).values()}
     table = model_config.table_in(config) | dict.fromkeys(("dtype", "torch_dtype"), PRECISIONS[precision])
     (folder / CONFIG).write_text(json.dumps(table, indent=2), encoding="utf-8")
 
 
 def _fuse(trained: ExportSource, path: Path) -> None:
-    """The weights of the base with the saved adapters added, each in the precision that it has there."""
+    """Write the base's weights plus the adapters, each in the precision that it has in the base."""
     base = weight_files.of_model(trained.base, model_config.read(trained.base).weights())
     learned = weight_files.load(trained.checkpoint / ADAPTERS)
 
@@ -90,7 +92,7 @@ def _fuse(trained: ExportSource, path: Path) -> None:
 
 
 def card(trained: ExportSource, name: str) -> str:
-    """The README of an exported model: where it comes from, and what was done to it."""
+    """The README of an exported model: its origin and training."""
     saved = trained.saved
     from_hub = f"base_model: {trained.base_name}\n" if "/" in trained.base_name else ""
     return f"""---
@@ -120,10 +122,7 @@ It was rewarded for right answers to those questions and for nothing else. The l
 
 
 def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> str:
-    """Upload a folder as one commit to the person's own repository, made private where there is none; its address.
-
-    Raises ExportError.
-    """
+    """Upload a folder as one commit and return the page's address. A new repository is private. Raises ExportError."""
     import httpx2
     from huggingface_hub import CommitOperationAdd, HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
@@ -144,13 +143,13 @@ def push(folder: Path, name: str, token: str, endpoint: str | None = None) -> st
         raise ExportError(f"The hub answered {error.response.status_code}.", f"{REMEDY} Try again later.") from error
     except (httpx2.RequestError, OfflineModeIsEnabled) as error:
         raise ExportError("The hub cannot be reached.", REMEDY) from error
-    except RuntimeError as error:  # of hf_xet, which has no errors of its own
+    except RuntimeError as error:  # hf_xet has no exception classes of its own
         raise ExportError(f"The upload failed: {error}.", f"{REMEDY} Try again later.") from error
     return str(page)
 
 
 def require_name(name: str) -> None:
-    """Raise ExportError for what cannot be the name of a repository on the hub."""
+    """Raise ExportError for a name with a revision, and ModelError if it is no name of a repository."""
     if "@" in name:
         raise ExportError(f"{name} names a revision.", "Push to owner/name.")
     model_of(name, Path())

@@ -1,4 +1,4 @@
-"""Downloaded models: locked while in use, removed completely or not at all. hub_download.py says where they lie."""
+"""Downloaded models: locked while in use, removed completely or not at all. hub_download.py describes their folders."""
 
 import os
 import shutil
@@ -7,28 +7,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-MARK = "config.json"  # is held by whoever uses a model
-UNFINISHED = ".downloading-"  # how the name of what has come so far begins
+MARK = "config.json"  # locked by every process that uses the model
+UNFINISHED = ".downloading-"  # prefix of the folder of an unfinished download
 
 
 def lock_of(unfinished: Path) -> Path:
-    """Held by whoever downloads it."""
+    """The lock file of a download."""
     return unfinished.with_name(f"{unfinished.name}.lock")
 
 
 def hold(folder: Path) -> IO[bytes]:
-    """Until it is closed nobody removes this model; raises OSError where it is gone already."""
+    """Protect a model from removal until the file is closed. Raises OSError if the model is gone."""
     file = (folder / MARK).open("rb")
-    if sys.platform != "win32":  # there a folder with an open file keeps its name
+    if sys.platform != "win32":  # Windows does not rename a folder with an open file
         import fcntl
 
-        with suppress(OSError):  # a disk that knows no locks
+        with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_SH)
     return file
 
 
 def remove(folder: Path) -> bool:
-    """All of a model or nothing, for what has its name counts as complete; False where somebody holds it. Raises OSError."""
+    """Remove a model by renaming it first, because every folder with its name counts as complete.
+
+    False if it is in use. Raises OSError.
+    """
     going = folder.with_name(f".removing-{folder.name}")
     shutil.rmtree(going, ignore_errors=True)
     if _is_held(folder):
@@ -39,13 +42,13 @@ def remove(folder: Path) -> bool:
 
 
 def unfinished(cache: Path) -> list[Path]:
-    """What has come of models whose download did not end, the longest untouched first."""
+    """The folders of unfinished downloads, oldest first."""
     folders = (path for path in cache.glob(f"*/{UNFINISHED}*") if path.is_dir())
     return sorted(folders, key=lambda path: path.stat().st_mtime)
 
 
 def drop(unfinished: Path) -> bool:
-    """Remove it; False where it is being downloaded now."""
+    """Remove an unfinished download; False if it is under way."""
     from filelock import FileLock, Timeout
 
     try:
@@ -57,14 +60,14 @@ def drop(unfinished: Path) -> bool:
 
 
 def sweep(cache: Path) -> None:
-    """Remove what removals that were killed have left."""
+    """Finish removals that were interrupted."""
     for going in cache.glob("*/.removing-*"):
         shutil.rmtree(going, ignore_errors=True)
 
 
 def _is_held(folder: Path) -> bool:
     if sys.platform == "win32":
-        return False  # the renaming fails there
+        return False  # renaming would fail
     import fcntl
 
     try:
@@ -72,6 +75,6 @@ def _is_held(folder: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # no model, or a disk that knows no locks
+    except OSError:  # no model, or a file system without locks
         return False
     return False

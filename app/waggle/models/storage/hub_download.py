@@ -1,11 +1,11 @@
-"""The hub: a model by its name, downloaded so that an interruption costs nothing, and no byte is used that was not checked.
+"""Downloads models from the Hugging Face Hub: resumable, and no byte is used without a check of its hash.
 
-    CACHE/owner/.downloading-name[@revision]/  plan.json (the files of one commit, with their sums) and what has come of them
-    CACHE/owner/name[@revision]/               the same, complete and checked: from now on the hub is not asked about it any more
-    CACHE/owner/.removing-name[@revision]/     what a removal that was killed left of it
+    CACHE/owner/.downloading-name[@revision]/  plan.json (the files of one commit with their hashes) and what has arrived
+    CACHE/owner/name[@revision]/               the same, complete and checked; Waggle does not ask the hub about it again
+    CACHE/owner/.removing-name[@revision]/     what an interrupted removal left
 
-huggingface_hub speaks with the hub. Its own download starts a file again when its process died, and checks no sums.
-Left out: Xet, the hub's faster protocol, for the same reason.
+huggingface_hub makes the requests. Its own download restarts a file if the process died, and checks no hashes. The same holds for
+Xet, the hub's faster protocol, which is not used.
 """
 
 import errno
@@ -40,20 +40,20 @@ PLAN = "plan.json"
 ROOM = 100_000_000  # bytes that stay free on the disk
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]  # bytes that are here, bytes in all
+Progress = Callable[[int, int], None]  # (bytes that have arrived, all bytes)
 
 
 class HubFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of a commit: its size, and the sum that the hub names it by."""
+    """One file of a commit: its size and its hash on the hub."""
 
     name: str
     size: Annotated[int, msgspec.Meta(ge=0)]
     sha256: str = ""  # of a large file (Git LFS)
-    git: str = ""  # of a small file: git's own name of its content
+    git: str = ""  # of a small file: git's SHA-1 of its blob
 
 
 class DownloadPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is downloaded. Fixed when a download begins, so that it goes on with the same commit."""
+    """The files of a download. Fixed at its start, so that it continues with the same commit."""
 
     commit: str
     files: tuple[HubFile, ...]
@@ -65,7 +65,7 @@ class DownloadPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Model:
-    """A name taken apart."""
+    """A model's name on the hub, parsed, and its folders here."""
 
     repository: str
     revision: str | None
@@ -74,7 +74,7 @@ class Model:
 
 
 def model_of(name: str, cache: Path) -> Model:
-    """Raises ModelError for what is no name of a model."""
+    """Parse a name. Raises ModelError if it is none."""
     parts = NAME.fullmatch(name)
     if parts is None:
         raise ModelError(f"{name} is not the name of a model.", "Names look like Qwen/Qwen2.5-0.5B-Instruct.")
@@ -85,7 +85,7 @@ def model_of(name: str, cache: Path) -> Model:
 
 
 def named(name: str, cache: Path) -> str:
-    """A complete model for good: its name and its commit. Empty where nothing says which it is."""
+    """A downloaded model as "name commit"; empty if its plan cannot be read."""
     try:
         return f"{name} {msgspec.json.decode((model_of(name, cache).folder / PLAN).read_bytes(), type=DownloadPlan).commit}"
     except (OSError, *UNREADABLE):
@@ -93,7 +93,7 @@ def named(name: str, cache: Path) -> str:
 
 
 def is_begun(name: str, cache: Path) -> bool:
-    """Whether the hub has said what a model consists of; raises ModelError for what is no name."""
+    """Whether a download has started. Raises ModelError for a wrong name."""
     return (model_of(name, cache).unfinished / PLAN).is_file()
 
 
@@ -108,12 +108,12 @@ def fetch(
     endpoint: str | None = None,
     commit: str = "",
 ) -> Path:
-    """The folder of a model, downloaded first where it is not here; raises ModelError, and HubAway for what may pass.
+    """The folder of a model, after downloading it if necessary. Raises ModelError, and HubAway for temporary failures.
 
-    `commit` is the one to begin a download of, whatever the name means by now; empty: what it means.
-    `progress` hears of every piece; what it raises ends the download, and what has come is kept. `examine` sees the folder when
-    the configuration has come, and again when a download goes on: a ModelError of it ends that, and throws away what has come
-    before any weights have. `token` is asked for only when the hub will not give the model to everyone.
+    `commit`: start the download of this commit instead of the newest. `progress` is called for every piece; an exception of it
+    stops the download, and what has arrived is kept. `examine` is called with the folder once the configuration has arrived, and
+    again when a download continues: its ModelError stops the download, which is deleted if no weights have arrived yet. `token`
+    is called only if the hub refuses anonymous access.
     """
     model = model_of(name, cache)
     if model.folder.is_dir():
@@ -126,12 +126,12 @@ def fetch(
         model.folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(lock_of(model.unfinished), timeout=0):
-                if model.folder.is_dir():  # the other program has just finished
+                if model.folder.is_dir():  # another program has just finished
                     return model.folder
                 download = _Download(model, progress, warn, examine, endpoint, commit)
                 try:
                     return download.run(token=None)
-                except RepositoryNotFoundError:  # or it wants to know who asks, which looks the same
+                except RepositoryNotFoundError:  # or it needs a token: the hub answers the same
                     mine = token()
                     if mine is None:
                         raise
@@ -143,7 +143,7 @@ def fetch(
 
 
 class _Download:
-    """One download: what is there of it, and what it tells."""
+    """One download and its progress."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class _Download:
         self._here = self._total = 0
 
     def run(self, token: str | None) -> Path:
-        """Get whatever is missing, check everything, and give the folder its name."""
+        """Download what is missing, check everything, and give the folder its final name."""
         from huggingface_hub.utils import build_hf_headers
 
         self._headers = build_hf_headers(token=token or False)
@@ -185,7 +185,7 @@ class _Download:
         return self._model.folder
 
     def _plan(self, token: str | None) -> DownloadPlan:
-        """Ask the hub which commit the name means, and what is in it."""
+        """Ask the hub for the commit of the name and its files."""
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HFValidationError, RevisionNotFoundError
 
@@ -203,7 +203,12 @@ class _Download:
             ) from error
         except HFValidationError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:  # JSON of another form, or none: a page to log in
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+        ) as error:  # no JSON, or another: a login page
             raise ModelError(
                 "What answered is not the hub.", "Does this network ask you to log in first? Open a page in your browser."
             ) from error
@@ -211,16 +216,16 @@ class _Download:
         return plan
 
     def _require(self, check: Callable[[Path], object]) -> None:
-        """Refuse, before the weights come, what would be computed wrongly, or not understood, or does not fit."""
+        """Refuse a model before its weights are downloaded, if it is unsupported or does not fit."""
         try:
             check(self._model.unfinished)
         except ModelError:
-            if not any(self._model.unfinished.glob("*.safetensors*")):  # else it fitted once, and may again tomorrow
+            if not any(self._model.unfinished.glob("*.safetensors*")):  # with weights it fitted before, and may fit again
                 shutil.rmtree(self._model.unfinished, ignore_errors=True)
             raise
 
     def _get(self, file: HubFile, commit: str) -> None:
-        """Download what is missing of a file, and check it; one that is damaged is thrown away, and fetched once more."""
+        """Download the rest of a file and check it. A damaged file is deleted and downloaded once more."""
         part = self._model.unfinished / f"{file.name}.part"
         others = self._here - (part.stat().st_size if part.is_file() else 0)
         for _ in range(2):
@@ -258,7 +263,7 @@ def _words(folder: Path) -> object:
 
 
 def plan_of(info: "ModelInfo") -> DownloadPlan:
-    """Which files of a model are needed; raises ModelError when it has not got them. Pickled weights are never needed."""
+    """The files of a model to download. Raises ModelError if some are missing, or if its weights are pickles only."""
     there = {sibling.rfilename: sibling for sibling in info.siblings or ()}
     shards = sorted(name for name in there if SHARD.fullmatch(name)) if INDEX in there else []
     weights = [WEIGHTS] if WEIGHTS in there else [INDEX, *shards] if shards else []
@@ -287,7 +292,7 @@ def _known(value: T | None, repository: str) -> T:
 
 
 def _planned(unfinished: Path) -> DownloadPlan | None:
-    """What a download that was interrupted wanted. Without its plan, nobody knows of which commit the files are: they go."""
+    """The plan of an interrupted download. Without it the commit of the files is unknown, so they are deleted."""
     try:
         return msgspec.json.decode((unfinished / PLAN).read_bytes(), type=DownloadPlan)
     except (FileNotFoundError, *UNREADABLE):
@@ -298,7 +303,7 @@ def _planned(unfinished: Path) -> DownloadPlan | None:
 
 
 def _size(unfinished: Path, file: HubFile) -> int:
-    """How much of a file is here; too much is none, because it is something else."""
+    """The bytes of a file that have arrived. A file that is too long is another one, and deleted."""
     if (unfinished / file.name).is_file():
         return file.size
     part = unfinished / f"{file.name}.part"
@@ -334,7 +339,7 @@ def megabytes(count: int) -> str:
 
 @contextmanager
 def _in_words(repository: str) -> Iterator[None]:
-    """Turn whatever can go wrong between here and the hub into a ModelError."""
+    """Turn every error of a connection to the hub into a ModelError."""
     import httpx2
     from huggingface_hub import errors
 

@@ -1,10 +1,10 @@
-"""The journal: what was learned since the last checkpoint, a few kilobytes a round, so that it can be learned again.
+"""The training journal: the training sets since the last checkpoint, a few kilobytes a round, so that they can be learned again.
 
     journal-rNNNNNNNN   follows the checkpoint of that round: length, SHA-256, entry; length, SHA-256, entry ...
 
-A checkpoint every round would wear out a disk; without one, a kill would lose rounds. Learning again from the same training
-sets, on the same number of threads of a CPU, gives the same weights bit for bit; CUDA and Metal, which add up in no fixed order,
-give close ones. Each entry is flushed; a torn last one is left out.
+A checkpoint every round would wear out a disk; with fewer ones, a kill would lose rounds. Learning the same training sets again
+with the same number of CPU threads gives the same weights bit for bit. On CUDA and Metal, which add in no fixed order, they are
+close. Each entry is flushed; an incomplete last one is ignored.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ from waggle.rl.objective import Clip
 
 NAME = re.compile(r"^journal-r(\d{8})\Z")
 HEAD = struct.Struct("<I32s")
-LARGEST = 64 << 20  # bytes of one entry: what is longer was not written by us
+LARGEST = 64 << 20  # bytes of one entry; a longer one is damaged
 Learn = Callable[[Sequence[TrainingGroup], StepParams], StepMetrics]
 
 
 class JournaledGroup(msgspec.Struct, frozen=True, array_like=True):
-    """One group as little-endian bytes: int32 tokens, float32 numbers."""
+    """A training group as little-endian bytes: int32 tokens, float32 numbers."""
 
     prompt: bytes
     completions: list[bytes]
@@ -45,7 +45,7 @@ class JournaledGroup(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One round: the state after it, and the step that led there. No lessons: nothing was learned."""
+    """One round: the state after it and its step. Without lessons there was no step."""
 
     saved: CheckpointState
     lessons: list[JournaledGroup] = []
@@ -71,27 +71,27 @@ def entry_of(saved: CheckpointState, batches: Sequence[TrainingGroup], params: S
 
 
 def append(root: Path, after: int, entry: JournalEntry) -> int:
-    """Add an entry to the journal of the checkpoint of round `after`, for good; the bytes written. Raises OSError."""
+    """Append an entry to the journal of checkpoint `after` and flush it. Returns the bytes written. Raises OSError."""
     body = zstandard.ZstdCompressor().compress(msgspec.msgpack.encode(entry))
     line = HEAD.pack(len(body), hashlib.sha256(body).digest()) + body
-    # Unbuffered: a buffer that a full disk did not take would be written again, and before the file could be cut.
+    # Unbuffered: after an error, a buffer would be written once more, before the file is truncated.
     with (root / f"journal-r{after:08d}").open("ab", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         try:
             written = 0
-            while written < len(line):  # a disk that is nearly full takes a part, and only then refuses
+            while written < len(line):  # a nearly full disk writes a part before it fails
                 written += file.write(line[written:])
             os.fsync(file.fileno())
             if not end:
-                flush(root)  # the name of a new file is in its folder
-        except OSError:  # no torn entry may stand before the next one
+                flush(root)  # makes the name of a new file durable
+        except OSError:  # or the next entry would follow an incomplete one
             file.truncate(end)
             raise
     return len(line)
 
 
 def entries(root: Path, after: int, base: str) -> Iterator[JournalEntry]:
-    """What was learned after round `after`, one round behind the other; ends where something is missing or damaged."""
+    """The entries after round `after`, in order; stops at the first that is missing or damaged."""
     for path in _files(root):
         for entry, _ in _read(path):
             if entry.saved.round == after + 1 and is_of(entry.saved, base):
@@ -100,7 +100,7 @@ def entries(root: Path, after: int, base: str) -> Iterator[JournalEntry]:
 
 
 def learn_again(learn: Learn, entry: JournalEntry, pause_point: Callable[[], None] = nothing) -> None:
-    """Take the step of an entry; raises Stopped from the pause point, before anything changed."""
+    """Take the step of an entry. Raises Stopped from the pause point, before anything changed."""
     pause_point()
     if not entry.lessons:
         return
@@ -116,8 +116,10 @@ def learn_again(learn: Learn, entry: JournalEntry, pause_point: Callable[[], Non
 
 
 def mend(root: Path, after: int) -> Path | None:
-    """Cut off what nobody here can read, so that new entries can be read behind it. Unless it is only what a kill left half
-    written, a copy of all is kept: its place, else None. Raises OSError."""
+    """Truncate a journal after its last readable entry, so that new entries can follow. Raises OSError.
+
+    Returns the path of a copy of the whole journal, or None if the rest is only an entry that a kill left incomplete.
+    """
     path, aside = root / f"journal-r{after:08d}", None
     if not path.exists():
         return None
@@ -131,27 +133,26 @@ def mend(root: Path, after: int) -> Path | None:
 
 
 def set_aside(root: Path, above: int = -1) -> list[Path]:
-    """Rename every journal that follows a checkpoint of a round above this one: their new places. Raises OSError."""
+    """Rename all journals of checkpoints after round `above`; return their new paths. Raises OSError."""
     lost = [path for path in _files(root) if _round_of(path) > above]
     return [path.replace(path.with_name(f"damaged-{path.name}")) for path in lost]
 
 
 def newest(root: Path) -> int:
-    """The round that the newest journal follows; 0 where there is none."""
+    """The checkpoint round of the newest journal; 0 if there is none."""
     return max((_round_of(path) for path in _files(root)), default=0)
 
 
 def forget(root: Path, before: int) -> None:
-    """Remove the journals that lead to checkpoints which are kept anyway: each reaches to where the next one begins, however
-    many checkpoints were saved on the way."""
+    """Remove journals whose rounds are contained in the checkpoint of round `before`. Each journal ends where the next begins."""
     for path, follower in pairwise(_files(root)):
         if _round_of(follower) <= before:
-            with suppress(OSError):  # somebody holds it open, on Windows: it goes after the next checkpoint
+            with suppress(OSError):  # open in another program, on Windows: the next call removes it
                 path.unlink(missing_ok=True)
 
 
 def _files(root: Path) -> list[Path]:
-    """Oldest first."""
+    """All journals, oldest first."""
     return sorted(path for path in root.iterdir() if NAME.match(path.name)) if root.is_dir() else []
 
 
@@ -160,7 +161,7 @@ def _round_of(path: Path) -> int:
 
 
 def _read(path: Path) -> Iterator[tuple[JournalEntry, int]]:
-    """Entries and the room each takes; ends at the first that is torn, damaged, or of a version that wrote otherwise."""
+    """(entry, its bytes); stops at the first that is incomplete, damaged, or of another version."""
     for body, size in _parts(path):
         try:
             unpacked = zstandard.ZstdDecompressor().decompress(body, max_output_size=LARGEST)
@@ -171,7 +172,7 @@ def _read(path: Path) -> Iterator[tuple[JournalEntry, int]]:
 
 
 def _parts(path: Path) -> Iterator[tuple[bytes, int]]:
-    """Whole entries and the room each takes; ends at the first that is torn or damaged."""
+    """(compressed entry, its bytes); stops at the first that is incomplete or damaged."""
     with path.open("rb") as file:
         while len(head := file.read(HEAD.size)) == HEAD.size:
             length, expected = HEAD.unpack(head)
@@ -182,9 +183,9 @@ def _parts(path: Path) -> Iterator[tuple[bytes, int]]:
 
 
 def _ends_torn(path: Path, readable: int) -> bool:
-    """Whether no more stands behind what can be read than what a kill leaves of one: fewer bytes than its head names.
+    """Whether the rest of a journal is one entry that a kill left incomplete: its header announces more bytes than there are.
 
-    Were it the head that is damaged, a body would end before the file does.
+    With a damaged header, the compressed data would end before the file does.
     """
     with path.open("rb") as file:
         file.seek(readable)

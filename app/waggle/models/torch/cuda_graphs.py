@@ -1,7 +1,7 @@
-"""Decoding on a CUDA card: a step is recorded once and then replayed, for telling a card its work takes longer than the work.
+"""Decoding with CUDA graphs: a step is captured once and then replayed, because launching its kernels takes longer than they do.
 
-What is recorded knows no numbers: it reads as many columns at every step, with a mask over those still to come. It is recorded
-anew where more are needed, twice as many each time, and where rows are left out.
+A graph has fixed shapes: each step reads the same number of cache columns, with a mask over those to come. A new graph is
+captured if more columns are needed (their number doubles) or rows are dropped.
 """
 
 import contextlib
@@ -18,33 +18,32 @@ from waggle.core.errors import MemoryShort
 from waggle.models.torch.decoding import TorchDecodingBatch
 from waggle.models.torch.memory import give_back_on_cards, memory_errors
 
-FIRST_COLUMNS = 64
+FIRST_COLUMNS = 64  # columns of the first graph
 Compute = Callable[[], torch.Tensor]
-Repeat = Callable[[Compute], torch.Tensor]  # has the same thing computed again and again
+Repeat = Callable[[Compute], torch.Tensor]  # computes the same function again and again
 log = logging.getLogger(__name__)
 
 
 class CudaGraphs:
-    """Those of one policy, one after another in the same memory: only the newest may be replayed."""
+    """The graphs of one policy, which share one memory pool: only the newest may be replayed."""
 
     def __init__(self) -> None:
         self._newest: torch.cuda.CUDAGraph | None = None
         self._possible = True
 
     def begin(self) -> "GraphedStep":
-        """Another one, of something else."""
+        """A new step, for other shapes."""
         return GraphedStep(self)
 
     def record(self, compute: Compute) -> tuple[torch.cuda.CUDAGraph, torch.Tensor] | None:
-        """What can be replayed, and where its outcome is then; None where memory is too short for that, or where this card or its
-        driver cannot do it, which is not tried again."""
+        """A graph and its output; None if memory is short, or if this GPU or driver cannot capture, which is not retried."""
         for _ in range(2 if self._possible else 0):
             try:
                 return self._recorded(compute)
             except MemoryShort:
-                give_back_on_cards()  # of what is free but kept, a recording can take nothing
+                give_back_on_cards()  # a capture cannot use cached free blocks
             except RuntimeError as error:
-                log.warning("A step of decoding cannot be recorded on this card: %s", error)
+                log.warning("A decoding step cannot be captured as a CUDA graph on this GPU: %s", error)
                 self._possible = False
                 break
         return None
@@ -56,7 +55,7 @@ class CudaGraphs:
             try:
                 output = compute()
             except BaseException:
-                with contextlib.suppress(RuntimeError):  # it ends broken, which is known
+                with contextlib.suppress(RuntimeError):  # the capture is invalid, as expected
                     graph.capture_end()
                 raise
             graph.capture_end()
@@ -65,7 +64,7 @@ class CudaGraphs:
 
 
 class GraphedStep:
-    """Computed at the first call, which makes ready whatever is made once; recorded at the second, and replayed from then on."""
+    """One decoding step: the first call computes it (a warm-up), the second captures it, later ones replay it."""
 
     def __init__(self, recordings: CudaGraphs) -> None:
         self._recordings = recordings
@@ -86,7 +85,7 @@ class GraphedStep:
 
 @contextlib.contextmanager
 def on_capture_stream() -> Iterator[None]:
-    """On the stream that recordings are made on: what lies before is waited for, and what comes after waits."""
+    """Switch to the capture stream. It waits for earlier work, and later work waits for it."""
     usual, own = torch.cuda.current_stream(), _stream(torch.cuda.current_device())
     own.wait_stream(usual)
     try:
@@ -98,23 +97,23 @@ def on_capture_stream() -> Iterator[None]:
 
 @functools.cache
 def _stream(_device: int) -> torch.cuda.Stream:
-    """Nothing may be recorded on the stream of everything else. All policies share one: what libraries keep for it stays."""
+    """CUDA cannot capture on the default stream. All policies share this one, because libraries keep a workspace per stream."""
     return torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
 
 class GraphDecodingBatch(TorchDecodingBatch):
-    """The rows of one call of `sample` in steps that are all alike; `begin` gives what has those of one shape computed."""
+    """The rows of one call of `sample`, whose steps have fixed shapes. `begin` returns a step that is captured and replayed."""
 
-    drop_below = 0.25  # a card has room for rows that ended, and leaving them out means another recording
+    drop_below = 0.25  # finished rows cost a GPU little, and dropping them needs another graph
 
     def __init__(self, begin: Callable[[], Repeat], *arguments: Any) -> None:
         super().__init__(*arguments)
         device, columns = self._device, self._params.max_new
         self._begin = begin
-        self._column = torch.zeros(1, dtype=torch.int64, device=device)  # that the newest tokens belong to
+        self._column = torch.zeros(1, dtype=torch.int64, device=device)  # the column of the newest tokens
         self._columns = torch.arange(columns, device=device)
-        self._width = 0  # how many of them a step reads
-        self._newest = self._picked  # in the same memory at every step
+        self._width = 0  # columns that a step reads
+        self._newest = self._picked  # a tensor at the same address at every step
         self._repeat: Repeat | None = None
 
     def keep(self, rows: NDArray[np.int64]) -> None:
@@ -131,7 +130,7 @@ class GraphDecodingBatch(TorchDecodingBatch):
         self._logits = self._repeat(self._fed)
 
     def _fed(self) -> torch.Tensor:
-        """The logits (rows, V) after the newest tokens; whatever changes from step to step is read from the device."""
+        """The logits (rows, V) after the newest tokens. All that changes from step to step is read from tensors."""
         width = self._width
         to_come = torch.zeros(width, device=self._device, dtype=self._model.precision)
         to_come.masked_fill_(self._columns[:width] > self._column, -torch.inf)

@@ -1,4 +1,4 @@
-"""Decoding in torch: prompts prefilled once each, fanned out to G rows with caches of their own."""
+"""Decoding in torch: each prompt is prefilled once, then G rows continue it with KV caches of their own."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from waggle.rl.batch import Floats, Ids, SamplingParams
 class TorchDecodingBatch:
     """The rows of one call of `sample`; see `shared.decoding.DecodingBatch`.
 
-    The keys and values of a prompt are kept once for all G rows that answer it: fewer bytes to read for every token.
+    The keys and values of a prompt exist once for its G rows, so that each token reads fewer bytes.
     """
 
     drop_below = DROP_BELOW
@@ -26,8 +26,8 @@ class TorchDecodingBatch:
         self, model: TorchModel, device: torch.device, prompts: Sequence[Ids], group_size: int, params: SamplingParams
     ) -> None:
         self._model, self._device, self._params = model, device, params
-        self._count = len(prompts) * group_size  # of rows at first
-        self._places = torch.arange(self._count, device=device)  # of each row among those
+        self._count = len(prompts) * group_size  # rows at the start
+        self._places = torch.arange(self._count, device=device)  # the original number of each remaining row
         self._prompts: list[tuple[torch.Tensor, torch.Tensor]] = []  # keys and values, (P, heads, L, width)
         self._caches: list[tuple[torch.Tensor, torch.Tensor]] = []  # of completions, (rows, heads, max_new, width)
         self._longest = max(len(prompt) for prompt in prompts)  # L
@@ -37,7 +37,7 @@ class TorchDecodingBatch:
         opened = torch.zeros(closed.shape, device=device, dtype=model.precision)
         self._mask = opened.masked_fill_(closed, -torch.inf)[:, None, None]  # (P, 1, 1, L)
         self._logits = self._prefill(prompts, group_size)
-        self._picked = self._ahead  # once picked: each row's newest token
+        self._picked = self._ahead  # each row's newest token, after the first pick
 
     def _prefill(self, prompts: Sequence[Ids], group_size: int) -> torch.Tensor:
         """The logits (rows, V) after each row's prompt."""
@@ -48,7 +48,7 @@ class TorchDecodingBatch:
         return self._model.logits(torch.cat(last), self._params.temperature).repeat_interleave(group_size, 0)
 
     def _run(self, prompts: Sequence[Ids], first: int, group_size: int, count: int) -> torch.Tensor:
-        """The states (P, D) after each of some prompts, from the `first` on; their keys and values are kept."""
+        """Prefill prompts from number `first` on: fill their caches, and return the hidden states (P, D) after each."""
         rows, model = [prompt_row(prompt) for prompt in prompts], self._model
         packing = Packing(rows, self._device, model.precision, model.sharing_heads, buckets=1)
         cells = torch.from_numpy(prompt_cells(prompts)).to(self._device)  # (P, T)
@@ -73,7 +73,7 @@ class TorchDecodingBatch:
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         keep = torch.from_numpy(rows).to(self._device)
-        for i, (keys, values) in enumerate(self._caches):  # one layer after another: the old cache of each goes first
+        for i, (keys, values) in enumerate(self._caches):  # layer by layer, so that only one old cache exists beside the new ones
             self._caches[i] = (keys.index_select(0, keep), values.index_select(0, keep))
         self._ahead, self._places, self._picked = self._ahead[keep], self._places[keep], self._picked[keep]
 
@@ -89,13 +89,13 @@ class TorchDecodingBatch:
     def _attended(
         self, layer: int, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """(rows, heads * width): what each row's query (heads, width) finds in its prompt and in what it wrote itself.
+        """Attention of each row's query (heads, width) to its prompt and its own tokens: (rows, heads * width).
 
-        `mask` (columns,) is added to the scores of the latter.
+        `mask` (columns,) is added to the scores of its own tokens.
         """
         rows, shared, _, width = keys.shape
         prompt_keys, prompt_values = self._prompts[layer]
-        queries = (q * width**-0.5).reshape(rows, shared, -1, width)  # heads that share keys ask together
+        queries = (q * width**-0.5).reshape(rows, shared, -1, width)  # stack the query heads that share keys
         times = queries.shape[2]
         before = self._to_rows(self._to_prompts(queries) @ prompt_keys.transpose(-1, -2) + self._mask, times)
         own = queries @ keys.transpose(-1, -2)
@@ -104,7 +104,7 @@ class TorchDecodingBatch:
         return (attended + chances[..., self._longest :] @ values).flatten(1)
 
     def _to_prompts(self, rows: torch.Tensor) -> torch.Tensor:
-        """(rows, heads, times, X) -> (P, heads, G * times, X); rows that were left out are zeros."""
+        """(rows, heads, times, X) -> (P, heads, G * times, X), with zeros for rows that were dropped."""
         if len(rows) < self._count:
             rows = rows.new_zeros((self._count, *rows.shape[1:])).index_copy_(0, self._places, rows)
         _, heads, times, last = rows.shape
@@ -112,12 +112,12 @@ class TorchDecodingBatch:
         return grouped.transpose(1, 2).reshape(len(self._mask), heads, -1, last)
 
     def _to_rows(self, prompts: torch.Tensor, times: int) -> torch.Tensor:
-        """The way back."""
+        """The inverse of `_to_prompts`."""
         count, heads, _, last = prompts.shape
         rows = prompts.reshape(count, heads, -1, times, last).transpose(1, 2).reshape(-1, heads, times, last)
         return rows if len(self._places) == self._count else rows.index_select(0, self._places)
 
 
 def _room(part: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
-    """For keys or values (T, heads, width) of so many rows."""
+    """An empty cache (rows, heads, columns, width) for keys or values (T, heads, width)."""
     return part.new_zeros((rows, part.shape[1], columns, part.shape[2]))

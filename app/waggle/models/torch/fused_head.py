@@ -1,7 +1,7 @@
-"""The head while learning: log-probs and the objective's gradient a few rows at a time, never an (N, V) tensor.
+"""The fused head: log-probs and the gradient of the objective, a few rows at a time, without an (N, V) tensor.
 
-The gradient is made in the forward pass, while the scores of the rows are at hand; that of the weights is added to their `.grad`
-at once, for beside a large vocabulary a second copy of it would not fit. So `backward` must follow, once and unscaled.
+The gradient is computed in the forward pass, while the logits of those rows exist. That of the weights is added to `.grad` at
+once, because with a large vocabulary a second (V, D) tensor would not fit. So `backward` must follow, once and unscaled.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,16 +10,16 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-BLOCK = 1 << 14  # rows of the weights' gradient that are made at once where it has to be widened: they stay in the cache
+BLOCK = 1 << 14  # rows of the weights' gradient at a time if it needs a wider precision: they stay in the cache
 Objective = Callable[[torch.Tensor, slice], torch.Tensor]  # log-probs of some rows -> their loss
 
 
 def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, at_once: int) -> torch.Tensor:
-    """Log-probs (N,) of the targets, without a gradient; `at_once` is how many scores are held."""
+    """Log-probs (N,) of the targets, without a gradient. `at_once` bounds the logits in memory."""
     logp = torch.empty(len(normed), dtype=torch.float32, device=normed.device)
     product = weight.to(normed.dtype)
     for rows in _parts(len(normed), len(weight), at_once):
-        chances, likely = _chances(_scores(normed[rows], product, temperature), targets[rows])
+        chances, likely = _chances(_logits(normed[rows], product, temperature), targets[rows])
         logp[rows] = likely - chances.sum(-1).log()
     return logp
 
@@ -27,7 +27,7 @@ def logprobs(normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, 
 def objective_loss(
     normed: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor, temperature: float, objective: Objective, at_once: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(the loss, a scalar with a gradient; the log-probs (N,) without one). `weight` (V, D) gets its gradient here."""
+    """(loss, a scalar with a gradient; log-probs (N,) without one). Adds to the gradient of `weight` (V, D) at once."""
     outputs: tuple[torch.Tensor, torch.Tensor] = _Head.apply(  # type: ignore[no-untyped-call]
         normed, weight, targets, temperature, objective, at_once
     )
@@ -35,7 +35,7 @@ def objective_loss(
 
 
 def embed(weight: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """(T,) -> (T, D); the gradient is added to the rows of `weight.grad` that were looked up, never a second (V, D)."""
+    """(T,) -> (T, D). The gradient is added to the rows of `weight.grad` that were looked up: no second (V, D) tensor."""
     if torch.is_grad_enabled() and weight.requires_grad:
         embedded: torch.Tensor = _Embedding.apply(weight, tokens)  # type: ignore[no-untyped-call]
         return embedded
@@ -58,12 +58,12 @@ class _Head(torch.autograd.Function):
         loss = torch.zeros((), dtype=torch.float32, device=normed.device)
         product = weight.detach().to(normed.dtype)
         for rows in _parts(len(normed), len(weight), at_once):
-            scores = _scores(normed[rows], product, temperature)
-            chances, likely = _chances(scores, targets[rows])  # in the memory of the scores
+            scores = _logits(normed[rows], product, temperature)
+            chances, likely = _chances(scores, targets[rows])  # in place of the logits
             total = chances.sum(-1)
-            part, slope = _slope(likely - total.log(), rows, objective)
+            part, slope = _objective_gradient(likely - total.log(), rows, objective)
             logp[rows], loss = likely - total.log(), loss + part
-            # d loss / d score = slope * (1 at the target - chance), and the scores were divided by the temperature
+            # d loss / d logit = slope * (onehot(target) - softmax(logits)), and logits were divided by the temperature
             slope = slope / temperature
             chances.mul_((-slope / total)[:, None]).scatter_add_(1, targets[rows, None], slope[:, None])
             down = chances.to(normed.dtype)
@@ -98,20 +98,20 @@ def _parts(rows: int, vocabulary: int, at_once: int) -> Iterator[slice]:
         yield slice(first, min(rows, first + size))
 
 
-def _scores(normed: torch.Tensor, weight: torch.Tensor, temperature: float) -> torch.Tensor:
-    cooled = normed if temperature == 1.0 else normed / temperature  # the smaller side of the product
+def _logits(normed: torch.Tensor, weight: torch.Tensor, temperature: float) -> torch.Tensor:
+    cooled = normed if temperature == 1.0 else normed / temperature  # (n, D) is smaller than (n, V)
     return F.linear(cooled, weight).float()
 
 
 def _chances(scores: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """exp(score - highest) (n, V), not yet normalised, and score - highest (n,) of the targets."""
+    """exp(logit - max) (n, V), not normalized, and logit - max (n,) of the targets. Overwrites `scores`."""
     scores.sub_(scores.amax(-1, keepdim=True))
     likely = scores.gather(-1, targets[:, None])[:, 0]
     return scores.exp_(), likely
 
 
-def _slope(logp: torch.Tensor, rows: slice, objective: Objective) -> tuple[torch.Tensor, torch.Tensor]:
-    """The loss of some rows and what it gains with each of their log-probs (n,)."""
+def _objective_gradient(logp: torch.Tensor, rows: slice, objective: Objective) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of some rows, and its derivative by each of their log-probs (n,)."""
     with torch.enable_grad():
         variable = logp.detach().requires_grad_()
         loss = objective(variable, rows)

@@ -1,9 +1,9 @@
-"""Linear layers of one input, as one product where that is faster; with their adapters, where they have some.
+"""Linear layers that share an input, as one product where that is faster, with their LoRA adapters if there are any.
 
-While decoding, weights are used hundreds of times between two changes: on a CPU they are copied into the order in which oneDNN
-reads them, in the precision of the products. That operation of torch is private: where it is missing or wrong, the weights serve
-as they are. While learning, torch's own choice serves: in fp32 oneDNN costs 1 to 5 ms for every new shape, and batches have a new
-one each round (measured: the starter's rounds take 1.5 times as long), though on some processors it is twice as fast as MKL.
+While decoding, a weight is used hundreds of times between two updates. So on a CPU it is copied into oneDNN's packed layout, in
+the precision of the products. That operation of torch is private: if it is missing or gives wrong results, the plain weights are
+used. While learning, torch chooses: in fp32 oneDNN takes 1 to 5 ms for every new shape, and each round has new shapes (measured:
+the starter's rounds take 1.5 times as long), although on some processors oneDNN is twice as fast as MKL.
 """
 
 import functools
@@ -15,13 +15,13 @@ import torch.nn.functional as F
 from waggle.models.shared.lora import RANK, SCALE, first_a, names
 
 Parameters = Mapping[str, torch.nn.Parameter]
-READY_FROM = 1 << 18  # numbers of a weight: smaller ones gain nothing
-PIECE = 1 << 25  # numbers that are made ready at a time: whoever asks for a pause meanwhile waits no longer
+READY_FROM = 1 << 18  # elements of a weight; smaller ones gain nothing from packing
+PIECE = 1 << 25  # elements that are packed between two pause points
 Weigh = Callable[[torch.Tensor], torch.Tensor]
 
 
 class FusedLinear:
-    """Some linear layers, of the weights of a model: `prefix` and one of `parts` name each. They become views of one block."""
+    """The linear layers `prefix` + each of `parts`, whose weights become views of one block of memory."""
 
     def __init__(self, weights: Parameters, prefix: str, parts: Sequence[str], rank: int) -> None:
         self._weights = [weights[f"{prefix}{part}.weight"] for part in parts]
@@ -41,7 +41,7 @@ class FusedLinear:
         return {name: parameter for lora in self._lora for name, parameter in lora.parameters.items()}
 
     def each(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
-        """What each layer makes of (T, in)."""
+        """The output of each layer for x (T, in)."""
         if torch.is_grad_enabled():
             parts = zip(self._weights, self._biases, strict=True)
             outputs = [F.linear(x, weight.to(x.dtype), _bias(bias, x)) for weight, bias in parts]
@@ -53,7 +53,7 @@ class FusedLinear:
         return [lora.added(x, y) for lora, y in zip(self._lora, outputs, strict=True)] if self._lora else outputs
 
     def onto(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """x (T, out) and what the only layer makes of y (T, in)."""
+        """x (T, out) plus the output of the only layer for y (T, in)."""
         (weight,), (bias,) = self._weights, self._biases
         if self._ready is not None and not torch.is_grad_enabled():
             output = self._with_ready(self._ready, y).add_(x)
@@ -64,7 +64,7 @@ class FusedLinear:
         return self._lora[0].added(y, output) if self._lora else output
 
     def make_ready(self, precision: torch.dtype, rows: int) -> None:
-        """Copy the weights for products of about so many rows, where that pays. Adapters stay beside them: exact, and cheap."""
+        """Copy the weights for products of about `rows` rows, if that pays. Adapters stay separate: exact, and cheap."""
         self._ready = ready_weight(self._weight, precision, rows)
         if self._ready is not None and self._lora:
             a = torch.cat([lora.a.detach() for lora in self._lora])
@@ -75,7 +75,7 @@ class FusedLinear:
         self._ready = self._ready_lora = None
 
     def _with_ready(self, ready: Weigh, x: torch.Tensor) -> torch.Tensor:
-        """What all layers make of x (T, in), side by side, without their biases; the adapters of all as two products."""
+        """The outputs of all layers for x (T, in), concatenated, without biases. All adapters together take two products."""
         whole = ready(x)
         if self._ready_lora is None:
             return whole
@@ -84,7 +84,7 @@ class FusedLinear:
 
 
 class _LoraAdapter:
-    """A and B of one linear layer, in fp32."""
+    """The matrices A (rank, in) and B (out, rank) of one linear layer, in fp32."""
 
     def __init__(self, weight: torch.Tensor, module: str) -> None:
         out, width = weight.shape
@@ -93,13 +93,13 @@ class _LoraAdapter:
         self.parameters = dict(zip(names(module), (self.a, self.b), strict=True))
 
     def added(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        """y + 2 B A x."""
+        """y + 2 B A x for rows x (T, in) and y (T, out)."""
         narrow = F.linear(x, self.a.to(x.dtype))
         return torch.addmm(y, narrow, self.b.to(x.dtype).t(), alpha=SCALE)
 
 
 def ready_weight(weight: torch.Tensor, precision: torch.dtype, rows: int) -> Weigh | None:
-    """A product with (out, in) for decoding, or None where the weight as it is does as well."""
+    """A fast product with a weight (out, in) for decoding; None if the plain weight is as fast."""
     if weight.device.type == "cpu" and weight.numel() >= READY_FROM and can_pack(precision):
         packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(precision), rows)
         return lambda x: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
@@ -110,7 +110,7 @@ def ready_weight(weight: torch.Tensor, precision: torch.dtype, rows: int) -> Wei
 
 
 def ready_pieces(weight: torch.Tensor, precision: torch.dtype, rows: int, pause_point: Callable[[], None]) -> Weigh | None:
-    """The same for a weight of any size, with a pause point after each piece of it."""
+    """`ready_weight` for a weight of any size, with a pause point after each piece."""
     pieces: list[Weigh] = []
     for piece in weight.chunk(-(-weight.numel() // PIECE)):
         ready = ready_weight(piece, precision, rows)
@@ -123,12 +123,12 @@ def ready_pieces(weight: torch.Tensor, precision: torch.dtype, rows: int, pause_
 
 @functools.cache
 def can_pack(precision: torch.dtype) -> bool:
-    """Whether torch's private product with packed weights is here, and gives what the public one gives."""
+    """Whether torch's private product with packed weights exists and gives the results of the public one."""
     try:
         x, weight = torch.ones(2, 64, dtype=precision), torch.eye(64, dtype=precision)
         packed = torch.ops.mkldnn._reorder_linear_weight(weight, 2)
         product = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
-    except (AttributeError, RuntimeError, NotImplementedError, TypeError):  # not built in, or changed: the public one serves
+    except (AttributeError, RuntimeError, NotImplementedError, TypeError):  # not built in, or with another signature
         return False
     return bool(torch.equal(product, x))
 

@@ -1,4 +1,4 @@
-"""What torch and libraries below it say for want of memory, in many ways, becomes MemoryShort; what is free is given back."""
+"""Turn the out-of-memory errors of torch and its libraries into MemoryShort, and return free memory to the system."""
 
 import contextlib
 import ctypes
@@ -10,7 +10,7 @@ import torch
 
 from waggle.core.errors import MemoryShort
 
-# In a RuntimeError of some kind. For what it cannot compute at all, oneDNN could not create "a primitive descriptor".
+# Texts of RuntimeErrors. "could not create a primitive descriptor" is not one: oneDNN says that of unsupported operations.
 SHORT = re.compile(
     "DefaultCPUAllocator|could not create a primitive(?! descriptor)|out of memory|STATUS_ALLOC_FAILED|OUT_OF_DEVICE_MEMORY|"
     "OUT_OF_HOST_MEMORY|Cannot allocate memory"
@@ -19,7 +19,7 @@ SHORT = re.compile(
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Raises MemoryShort."""
+    """Raise MemoryShort for any out-of-memory error within this context."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
@@ -30,15 +30,15 @@ def memory_errors() -> Iterator[None]:
 
 
 def give_back_on_cards() -> None:
-    """Let other programs, and whatever keeps memory of its own, have what is free on graphics cards."""
-    with contextlib.suppress(RuntimeError):  # where a recording failed, torch may take it for unfinished for ever
+    """Release cached GPU memory for other programs and for libraries with allocators of their own."""
+    with contextlib.suppress(RuntimeError):  # after a failed graph capture, torch may believe for ever that one is under way
         torch.cuda.empty_cache()
     torch.xpu.empty_cache()
 
 
 def give_back() -> None:
-    """Let the system have what is free: glibc keeps it between what is used, and phases of a round need pieces of other sizes."""
+    """Return free heap memory to the system. glibc keeps it in fragments, and the next phase needs blocks of other sizes."""
     if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other libraries of C have none
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
         if trim is not None:
             trim(0)

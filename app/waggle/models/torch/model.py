@@ -1,9 +1,9 @@
 """The forward pass of Llama, Qwen2 and Qwen3 over packed tokens, with the weights of a transformers folder.
 
-transformers is the reference in the tests, and serves the laboratory: opening a model with it takes several seconds and 150 MB
-for what nobody uses here, it obeys whatever else a stranger's folder says, and its own forward pass spends most of a small
-model's time between the products. Activations are (T, D): the real tokens of all rows one after another; only attention knows
-rows. Left out: sliding windows, rope that changes with the length of a text.
+Why not transformers (decision 11): it takes seconds and 150 MB to import, follows other settings in a stranger's folder, and
+spends most of a small model's time between the products. It is the reference in the tests. Activations are (T, D): the tokens of
+all rows one after another, without padding; only attention knows rows. Not supported: sliding windows, and rotary embeddings that
+depend on the length of a text.
 """
 
 import contextlib
@@ -31,20 +31,20 @@ Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class RotaryEmbedding:
-    """The turns of T positions: `cos` and `sin` (T, 1, head width), the first half of `sin` negative."""
+    """Rotary embeddings of T positions: `cos` and `sin` (T, 1, head width); the first half of `sin` is negated."""
 
     cos: torch.Tensor
     sin: torch.Tensor
 
     def turn(self, heads: torch.Tensor) -> torch.Tensor:
-        """(T, heads, width), turned."""
+        """Rotate queries or keys (T, heads, width)."""
         half = heads.shape[-1] // 2
         swapped = torch.cat((heads[..., half:], heads[..., :half]), -1)
         return torch.addcmul(heads * self.cos, swapped, self.sin)
 
 
 class TorchModel:
-    """One model. Raises ModelError for a folder that holds none, or one of an unknown kind, and MemoryShort."""
+    """One language model. Raises ModelError for a folder without a supported model, and MemoryShort."""
 
     def __init__(self, folder: Path, device: torch.device, training: TrainingMode) -> None:
         self.configuration = shape = model_config.read(folder)
@@ -52,7 +52,7 @@ class TorchModel:
         self.recompute = training.recompute
         precision: torch.dtype = getattr(torch, training.stored_precision)
         adapted = training.method == "lora"
-        self.weights: dict[str, torch.nn.Parameter] = {}  # by Hugging Face's names; a head that is the embedding appears once
+        self.weights: dict[str, torch.nn.Parameter] = {}  # by Hugging Face name; a tied head is the embedding
         with memory_errors():
             for name, weight in read_model(folder, shape.weights()):
                 self.weights[name] = torch.nn.Parameter(
@@ -68,7 +68,7 @@ class TorchModel:
 
     @property
     def trained(self) -> dict[str, torch.nn.Parameter]:
-        """What is trained: the adapters where there are any, else all weights."""
+        """The trained parameters: the adapters if there are any, else all weights."""
         parameters: dict[str, torch.nn.Parameter] = {}
         for layer in self._layers:
             parameters |= layer.adapters
@@ -76,25 +76,28 @@ class TorchModel:
 
     @property
     def sharing_heads(self) -> int:
-        """How many query heads share the keys and values of one."""
+        """How many query heads share one head of keys and values (grouped-query attention)."""
         return self.configuration.num_attention_heads // self.configuration.num_key_value_heads
 
     @property
     def bytes_per_token(self) -> int:
-        """About what one token of a training pass keeps in memory for its backward pass."""
+        """About the bytes that one token keeps from the forward pass for the backward pass."""
         return self.configuration.bytes_per_token(self.precision.itemsize, recompute=self.recompute)
 
     @property
     def bytes_per_layer(self) -> int:
-        """Of that, what one layer makes."""
+        """About the bytes that one token keeps in one layer."""
         return self.configuration.bytes_per_layer(self.precision.itemsize)
 
     def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attend) -> torch.Tensor:
-        """(T,) -> (T, D) of the last layer. `attend(layer, q, k, v)` takes (T, heads, width) each, gives (T, heads * width)."""
+        """Tokens (T,) -> hidden states (T, D) of the last layer.
+
+        `attend(layer, q, k, v)` takes (T, heads, width) each and returns (T, heads * width).
+        """
         rope = self._rope(positions)
         x = fused_head.embed(self.weights[EMBEDDING], tokens).to(self.precision)
         recompute = self.recompute and torch.is_grad_enabled()
-        if recompute and not x.requires_grad:  # of adapters, nothing before the first layer is trained
+        if recompute and not x.requires_grad:  # with LoRA, nothing before the first layer is trained
             x.requires_grad_()
         for number, layer in enumerate(self._layers):
             once = partial(layer, number, rope=rope, attend=attend)
@@ -103,14 +106,14 @@ class TorchModel:
 
     @contextlib.contextmanager
     def decoding(self, rows: int, pause_point: Callable[[], None] = nothing) -> Iterator[None]:
-        """Weights made ready for many products of about so many rows each, where that pays; dropped at the end."""
+        """A context for many products of about `rows` rows each: holds copies of the weights that make them faster."""
         products = [product for layer in self._layers for product in layer.products]
         self._spare_memory()
         try:
             for product in products:
                 product.make_ready(self.precision, rows)
                 pause_point()
-            if not self.recompute or self.head.dtype != self.precision:  # the largest copy: not worth it where memory is short
+            if not self.recompute or self.head.dtype != self.precision:  # the largest copy: not worth it if memory is short
                 self._ready_head = ready_pieces(self.head.detach(), self.precision, rows, pause_point)
             yield
         finally:
@@ -120,33 +123,33 @@ class TorchModel:
             self._spare_memory()
 
     def _spare_memory(self) -> None:
-        """Between answering and learning, where memory is short."""
+        """Return free memory between decoding and learning, if memory is short."""
         if self.recompute:
             give_back()
 
     def _rope(self, positions: torch.Tensor) -> RotaryEmbedding:
-        """The turns of positions (T,)."""
+        """The rotary embeddings of positions (T,)."""
         angles = positions[:, None, None] * self._frequencies  # (T, 1, width / 2)
         cos, sin = angles.cos(), angles.sin()
         return RotaryEmbedding(torch.cat((cos, cos), -1).to(self.precision), torch.cat((-sin, sin), -1).to(self.precision))
 
     def logits(self, hidden: torch.Tensor, temperature: float) -> torch.Tensor:
-        """(N, D) of the last layer -> (N, V) in the precision of the products, divided by the temperature."""
+        """Hidden states (N, D) -> logits (N, V) in the precision of the products, divided by the temperature."""
         normed = self.normed(hidden)
-        cooled = normed if temperature == 1.0 else normed / temperature  # the smaller side of the product
+        cooled = normed if temperature == 1.0 else normed / temperature  # (N, D) is smaller than (N, V)
         if self._ready_head is not None:
             return self._ready_head(cooled)
         return F.linear(cooled, self.head.to(cooled.dtype))
 
     def normed(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(N, D) of the last layer as the head and a critic read it."""
+        """Hidden states (N, D) after the final norm, as head and critic read them."""
         return _norm(self.configuration, self.weights[NORM], hidden)
 
 
 class _Recomputed(torch.autograd.Function):
-    """A layer of which nothing is kept but its input (T, D): it is computed again for its gradient (arXiv 1604.06174).
+    """Activation checkpointing (arXiv 1604.06174): only a layer's input (T, D) is kept, and the layer is computed twice.
 
-    torch's own `checkpoint` loads its compiler: 2 s and 70 MB, where memory is short.
+    `torch.utils.checkpoint` loads torch's compiler: 2 s and 70 MB when memory is short.
     """
 
     @staticmethod
@@ -164,13 +167,13 @@ class _Recomputed(torch.autograd.Function):
 
 
 class _DecoderLayer:
-    """One transformer layer. What is multiplied with the same input lies in one block of memory, for decoding."""
+    """One transformer layer. Weights that are multiplied with the same input share a block of memory, for decoding."""
 
     def __init__(self, shape: ModelConfig, weights: Parameters, prefix: str, *, adapted: bool) -> None:
         self._shape = shape
         self._norms = (weights[f"{prefix}input_layernorm.weight"], weights[f"{prefix}post_attention_layernorm.weight"])
         of_heads = [f"{prefix}self_attn.{part}_norm.weight" for part in "qk"]
-        self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 alone has them
+        self._head_norms = [weights[name] for name in of_heads if name in weights]  # Qwen3 only
         rank = lora.RANK if adapted else 0
         self._qkv = FusedLinear(weights, f"{prefix}self_attn.", ("q_proj", "k_proj", "v_proj"), rank)
         self._out = FusedLinear(weights, f"{prefix}self_attn.", ("o_proj",), rank)

@@ -1,4 +1,4 @@
-"""Two optimisers behind one seam: AdamW for what is fp32, and Adafactor, which keeps next to nothing, for weights in bfloat16."""
+"""Two optimizers behind one protocol: AdamW for fp32 parameters, and Adafactor, with little memory, for bfloat16 weights."""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,15 +16,15 @@ from waggle.models.storage.checkpoint import Arrays
 from waggle.rl.random_streams import generator
 
 BETAS = (0.9, 0.95)
-DECAY = 0.8  # Adafactor's second moment forgets with 1 - t^-0.8
-TINY = 1e-30  # added to squares
-BLOCK = 1 << 22  # numbers worked on at once in fp32
+DECAY = 0.8  # Adafactor, section 7: beta2 of step t is 1 - t^-0.8
+TINY = 1e-30  # Adafactor's epsilon_1, added to squared gradients
+BLOCK = 1 << 22  # elements that are in fp32 at a time
 ALL_BITS = (-(1 << 63), (1 << 63) - 1)
 Parameters = Mapping[str, torch.nn.Parameter]
 
 
 class Optimizer(Protocol):
-    """Moves named parameters by their `.grad`."""
+    """Updates named parameters from their `.grad`."""
 
     def add(self, parameters: Parameters) -> None: ...
 
@@ -33,45 +33,46 @@ class Optimizer(Protocol):
     def step(self, learning_rate: float) -> None: ...
 
     def steps(self, parameters: Parameters) -> int:
-        """How many steps these have taken together; 0 before the first."""
+        """The number of steps that these parameters have taken."""
         ...
 
     def moments(self, parameters: Parameters) -> Arrays:
-        """What a checkpoint keeps: `KIND.NAME` for each parameter."""
+        """The moments for a checkpoint: `KIND.NAME` for each parameter."""
         ...
 
     def restore(self, parameters: Parameters, moments: Arrays, steps: int) -> None:
-        """Take moments over; where there are none of this kind, begin anew."""
+        """Load moments; without moments of this optimizer, start with none."""
         ...
 
 
 def array(tensor: torch.Tensor) -> NDArray[np.float32]:
-    """In fp32, which holds every bfloat16 number exactly; a view of it where that is what it is."""
+    """A tensor as fp32, which represents every bfloat16 number exactly; a view if it is fp32 on the CPU."""
     return tensor.detach().float().cpu().contiguous().numpy()
 
 
 def tensor(values: NDArray[Any]) -> torch.Tensor:
-    """Of the same memory; bits of bfloat16 (`is_bits`) as the numbers that they are."""
+    """A tensor over the same memory; bits of bfloat16 (`is_bits`) become bfloat16."""
     result = torch.from_numpy(values)
     return result.view(torch.bfloat16) if is_bits(values) else result
 
 
 def optimizer_for(training: TrainingMode, parameters: Parameters) -> Optimizer:
-    """The optimiser of a way of training. AdamW never gets anything that rounding to bfloat16 could lose."""
+    """The optimizer of a training mode. AdamW gets fp32 parameters only: rounding to bfloat16 would lose its updates."""
     if training.optimizer == "adafactor":
         return Adafactor(parameters)
     return AdamW(parameters)
 
 
 class AdamW:
-    """torch's own, over fp32 parameters only: raises ModelError for others.
+    """AdamW (arXiv 1711.05101) by torch's fused kernel, without weight decay. Raises ModelError for parameters that are not fp32.
 
-    As a function: what torch keeps beside its optimisers loads its compiler, which takes seconds and is not used.
+    The class `torch.optim.AdamW` gives the same bits, but imports torch's compiler: 2.8 s and 60 MB more at the first step. Its
+    state is numbered, not named, while a value head may join and leave (decision 28).
     """
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters: dict[str, torch.nn.Parameter] = {}
-        self._moments: dict[str, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}  # first, second, how many steps
+        self._moments: dict[str, tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = {}  # first moment, second moment, steps
         self.add(parameters)
 
     def add(self, parameters: Parameters) -> None:
@@ -117,15 +118,15 @@ class AdamW:
 
 
 def _count(steps: int, beside: torch.Tensor) -> torch.Tensor:
-    """As torch counts steps."""
+    """The step count as torch's kernel expects it."""
     return torch.tensor(float(steps), dtype=torch.float32, device=beside.device)
 
 
 class Adafactor:
-    """Adafactor (arXiv 1804.04235): the second moment of a matrix as those of its rows and columns, no first moment, updates
-    clipped to a root mean square of 1. bfloat16 is written by stochastic rounding, so that no step is lost on average.
+    """Adafactor (arXiv 1804.04235): a factored second moment (rows and columns), no first moment, updates clipped to an RMS of 1.
 
-    Left out: rates relative to the size of the weights.
+    bfloat16 weights are rounded stochastically, so that small updates are right on average. Left out: relative step sizes
+    (section 8).
     """
 
     def __init__(self, parameters: Parameters) -> None:
@@ -169,7 +170,7 @@ class Adafactor:
             matrix[rows] = moved if matrix.dtype == torch.float32 else _rounded(moved, noise)
 
     def _update(self, name: str, gradient: torch.Tensor, rows: slice) -> torch.Tensor:
-        """The gradient divided by the root of its second moment, in fp32."""
+        """The gradient divided by the square root of its second moment, in fp32."""
         row, *column = self._moments[name]
         if column:
             return (gradient / (row[rows, None] / row.mean()).sqrt_()).div_(column[0].sqrt())
@@ -202,7 +203,7 @@ def _require_fp32(parameters: Parameters) -> None:
 
 
 def _sizes(parameter: torch.Tensor) -> list[int]:
-    """Of the moments: one for each row and each column of a matrix, one for each number of a vector."""
+    """The sizes of a parameter's moments: rows and columns of a matrix, elements of a vector."""
     return list(parameter.shape) if parameter.dim() == 2 and len(parameter) > 1 else [parameter.numel()]
 
 
@@ -217,7 +218,7 @@ def _blocks(matrix: torch.Tensor) -> Iterator[slice]:
 
 
 def _mean_squares(gradient: torch.Tensor) -> list[torch.Tensor]:
-    """Of the rows (R,) and of the columns (C,); of a single row only of its numbers."""
+    """Mean squares of the rows (R,) and columns (C,); for a single row, the squares of its elements."""
     if len(gradient) == 1:
         return [gradient[0].float().square().add_(TINY)]
     rows, columns = [], torch.zeros(gradient.shape[1], dtype=torch.float32, device=gradient.device)
@@ -229,9 +230,9 @@ def _mean_squares(gradient: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _rounded(values: torch.Tensor, noise: torch.Generator) -> torch.Tensor:
-    """fp32 to bfloat16, up or down by chance so that the mean is right. Sixteen bits are dropped: sixteen are drawn."""
+    """Round fp32 to bfloat16 stochastically, with the right mean: 16 bits are dropped, so 16 random bits are added."""
     count = values.numel()
     drawn = torch.randint(*ALL_BITS, (-(-count // 4),), dtype=torch.int64, device=values.device, generator=noise)
-    signed = drawn.view(torch.int16)[:count].view(values.shape)  # four of them in each; from -2^15 on
+    signed = drawn.view(torch.int16)[:count].view(values.shape)  # four random int16 in each int64
     bits = values.view(torch.int32).add_(signed).add_(1 << 15)
     return bits.bitwise_and_(-(1 << 16)).view(torch.float32).to(torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Packing on a torch device: where the tokens of a batch stand, and attention within their rows."""
+"""Packing in torch: the layout of a batch on a device, and attention within its rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from waggle.models.shared.packing import BUCKETS, Bucket, Row, lay_out
 from waggle.rl.batch import Floats
 
-ALIGNED = 8  # numbers: of a mask whose rows begin elsewhere, CUDA keeps a copy of its own in every layer
+ALIGNED = 8  # elements: CUDA copies a mask with other row starts, once in every layer
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class _Grid:
 
 
 class Packing:
-    """A layout of rows on a device; see `packing.Layout`. `times` query heads share the keys and values of one."""
+    """A `Layout` (models/shared/packing.py) on a device. `times` query heads share one head of keys and values."""
 
     def __init__(
         self, rows: Sequence[Row], device: torch.device, precision: torch.dtype, times: int, *, buckets: int = BUCKETS
@@ -53,17 +53,17 @@ class Packing:
 
 
 def attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Scaled dot products over (B, heads, Q, width), where `times` query heads share the keys and values of one.
+    """Scaled dot-product attention over (B, heads, Q, width), where `times` query heads share one head of keys and values.
 
-    Heads that share ask one after another, as if they were times * Q queries of one head: no backend has to copy keys for that.
+    Queries of heads that share are stacked, as times * Q queries of one head, so that keys and values are not copied.
     """
     batch, heads, length, width = queries.shape
     together = queries.reshape(batch, keys.shape[1], -1, width)
-    if queries.device.type == "cpu" and queries.dtype == torch.bfloat16:  # where torch's own is slower than its parts
+    if queries.device.type == "cpu" and queries.dtype == torch.bfloat16:  # torch's own kernel is slower here than its parts
         scores = torch.softmax((together * width**-0.5) @ keys.transpose(-1, -2) + mask, -1)
         return (scores @ values).view(batch, heads, length, width)
     attended = F.scaled_dot_product_attention(together, keys, values, attn_mask=mask)
-    return attended.reshape(batch, heads, length, width)  # CUDA gives the heads of one position side by side
+    return attended.reshape(batch, heads, length, width)  # reshape, because CUDA's result is not contiguous
 
 
 def _spread(part: torch.Tensor, cells: torch.Tensor, rows: int) -> torch.Tensor:

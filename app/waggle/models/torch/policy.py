@@ -1,6 +1,6 @@
-"""The torch policy: samples with noise from outside, learns from packed groups with every prompt run once.
+"""The torch policy: samples with noise from the caller, and learns from packed groups, running each prompt once.
 
-The head runs on completion positions only. Where memory runs short, what runs together is halved until it fits.
+The head runs on completion positions only. If memory runs short, batches are halved until they fit.
 """
 
 import contextlib
@@ -44,9 +44,9 @@ from waggle.rl.random_streams import generator
 
 
 class TorchPolicy:
-    """One causal language model and its optimiser. Create it and use it in one thread.
+    """A causal language model with its optimizer. Create and use it in one thread.
 
-    `short` is told, in one sentence, when memory ran short and less runs together from then on.
+    `short` is called with one sentence whenever memory ran short, so that batches are smaller from then on.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class TorchPolicy:
         self._device = torch.device(device)
         self._rows: Callable[..., DecodingBatch] = TorchDecodingBatch
         if self._device.type == "cuda":
-            torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every length and keeps each plan, and may give NaN
+            torch.backends.cuda.enable_cudnn_sdp(False)  # it caches a plan for every length, and may give NaN
             self._rows = partial(GraphDecodingBatch, CudaGraphs().begin)
         with memory_errors():
             self._model = TorchModel(folder, self._device, self.training)
             self._parameters = self._model.trained
             self._optimizer = optimizers.optimizer_for(self.training, self._parameters)
-        self._critic: torch.nn.Linear | None = None  # made when a batch first brings returns
+        self._critic: torch.nn.Linear | None = None  # created when a batch first has returns
         self._steps = 0
         self._batch_size = AdaptiveBatch(self.training, self._model.bytes_per_token, short)
 
@@ -77,37 +77,37 @@ class TorchPolicy:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has."""
+        """The number of the model's weights."""
         return sum(weight.numel() for weight in self._model.weights.values())
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
-        """See `sapo.seams.Policy.sample`. Raises MemoryShort."""
+        """See `sapo.interfaces.Policy.sample`. Raises MemoryShort."""
         return self._batch_size.sampled(prompts, uniforms, params, self._sample)
 
     def _sample(self, prompts: Sequence[Ids], uniforms: Floats, params: SamplingParams) -> list[list[SampledCompletion]]:
         group_size = len(uniforms) // len(prompts)
-        short = self._batch_size.rows is not None  # then the weights serve as they are: what is made ready is a second copy
+        short = self._batch_size.rows is not None  # then without faster copies of the weights
         ready = contextlib.nullcontext() if short else self._model.decoding(len(uniforms), params.pause_point)
         if short:
-            self._rows = TorchDecodingBatch  # and what was recorded gives its memory back
+            self._rows = TorchDecodingBatch  # and CUDA graphs release their memory
         with memory_errors(), ready:
             sampled = decode(self._rows(self._model, self._device, prompts, group_size, params), uniforms, params)
         return [sampled[p * group_size : (p + 1) * group_size] for p in range(len(prompts))]
 
     @torch.no_grad()
     def logprobs(self, texts: Sequence[TokenizedGroup], temperature: float) -> list[Floats]:
-        """See `sapo.seams.Policy.logprobs`. Raises MemoryShort."""
+        """See `sapo.interfaces.Policy.logprobs`. Raises MemoryShort."""
 
         def measure(packing: Packing, hidden: torch.Tensor) -> torch.Tensor:
             normed = self._model.normed(hidden)
-            return fused_head.logprobs(normed, self._model.head, packing.targets, temperature, self.training.scores)
+            return fused_head.logprobs(normed, self._model.head, packing.targets, temperature, self.training.logits_at_once)
 
         return self._measured(texts, measure)
 
     @torch.no_grad()
     def values(self, texts: Sequence[TokenizedGroup]) -> list[Floats]:
-        """See `sapo.seams.Policy.values`. Raises MemoryShort."""
+        """See `sapo.interfaces.Policy.values`. Raises MemoryShort."""
         critic = self._critic
         if critic is None:
             return [np.zeros(sum(map(len, text.completions)), np.float32) for text in texts]
@@ -116,7 +116,7 @@ class TorchPolicy:
     def _measured(
         self, texts: Sequence[TokenizedGroup], measure: Callable[[Packing, torch.Tensor], torch.Tensor]
     ) -> list[Floats]:
-        """`measure(packing, hidden)` gives one number for each completion token; (N,) a group."""
+        """(N,) for each group. `measure(packing, hidden)` returns one number for each completion token."""
 
         def some(pieces: Sequence[TokenizedGroup]) -> Sequence[Floats]:
             with memory_errors():
@@ -126,8 +126,10 @@ class TorchPolicy:
         return self._batch_size.measured(texts, some)
 
     def step(self, batches: Sequence[TrainingGroup], params: StepParams) -> StepMetrics:
-        """See `sapo.seams.Policy.step`. Raises Stopped from a pause point before anything changed, or MemoryShort: then the
-        weights may be half changed, and the policy is to be opened again."""
+        """See `sapo.interfaces.Policy.step`. Raises Stopped from a pause point, before anything changed.
+
+        Raises MemoryShort. Then some weights may have changed and others not, so the policy must be opened again.
+        """
         if self._critic is None and any(batch.returns is not None for batch in batches):
             self._make_critic()
         trained = [*self._parameters.values(), *self._critic_parameters().values()]
@@ -145,7 +147,7 @@ class TorchPolicy:
         return StepMetrics(loss=loss, clip_fraction=clip, gradient_norm=float(norm))
 
     def _gradient(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[float, float]:
-        """The gradient of all batches; their loss and clipped weight."""
+        """Compute the gradient of all batches; return their loss and clip fraction."""
 
         def some(pieces: Sequence[TrainingGroup]) -> tuple[float, float]:
             params.pause_point()
@@ -159,12 +161,12 @@ class TorchPolicy:
             parameter.grad = None
 
     def state(self) -> tuple[Arrays, Arrays]:
-        """(what is trained, moments) under Hugging Face names; of a LoRA the adapters only, see models/shared/lora.py.
+        """(trained weights, moments) under Hugging Face names; with LoRA the adapters only (models/shared/lora.py).
 
-        Weights are in the precision they are kept in, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
-        `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, and the `steps` they have seen. A value head stands whole among them,
-        so that the weights stay a model file that any program reads: `critic.weight`, `critic.bias`, their moments, and
-        `critic.steps`, for it may be younger than the policy.
+        Weights have the precision in which they are kept, bfloat16 as its bits; all else is fp32. Moments are `exp_avg.NAME` and
+        `exp_avg_sq.NAME`, or `row.NAME` and `column.NAME`, with the number of `steps`. A value head is among the moments, so that
+        the weights stay a model file for any program: `critic.weight`, `critic.bias`, their moments, and `critic.steps`, because
+        it may be younger than the policy.
         """
         critic = self._critic_parameters()
         weights = {name: _as_array(parameter) for name, parameter in self._parameters.items()}
@@ -177,9 +179,9 @@ class TorchPolicy:
 
     @torch.no_grad()
     def restore(self, weights: Arrays, moments: Arrays, steps: int) -> None:
-        """Take over a saved state, each array out of the two; raises ModelError when it belongs to another model, or MemoryShort.
+        """Load a saved state. Removes each array from the arguments: two copies would need more memory than learning.
 
-        Else there would be two of everything at once, which is more than learning takes. Moments of another optimiser are left.
+        Ignores moments of another optimizer. Raises ModelError for the state of another model, and MemoryShort.
         """
         for name, parameter in self._parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
@@ -197,7 +199,7 @@ class TorchPolicy:
         self._steps = steps
 
     def _make_critic(self) -> dict[str, torch.nn.Parameter]:
-        """The value head (D -> 1), zero at first: then it neither foretells anything nor disturbs the model."""
+        """Create the value head (D -> 1). It is zero at first, so its estimates are 0."""
         self._critic = torch.nn.Linear(self._model.configuration.hidden_size, 1, dtype=torch.float32, device=self._device)
         torch.nn.init.zeros_(self._critic.weight)
         torch.nn.init.zeros_(self._critic.bias)
@@ -215,25 +217,25 @@ class TorchPolicy:
         return {f"critic.{name}": parameter for name, parameter in self._critic.named_parameters()}
 
     def _learn(self, batches: Sequence[TrainingGroup], params: StepParams) -> tuple[float, float]:
-        """Add some groups' gradient; their loss and clipped weight."""
+        """Add the gradient of some groups; return their loss and clip fraction."""
         advantage = self._joined([batch.advantage for batch in batches])  # (N,)
         weight = self._joined([batch.weight for batch in batches])
-        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # of all of them or of none
+        known = [batch.old_logp for batch in batches if batch.old_logp is not None]  # all of them have one, or none
         old = self._joined(known) if known else None
 
         def objective(logp: torch.Tensor, rows: slice) -> torch.Tensor:
-            reference = logp.detach() if old is None else old[rows]  # one update per batch: no second forward
+            reference = logp.detach() if old is None else old[rows]  # one update per batch: ratio 1, no second forward pass
             loss: torch.Tensor = clipped_objective(torch, logp, reference, advantage[rows], weight[rows], params.clip)
             return loss
 
         packing, hidden = self._hidden(batches)
         normed = self._model.normed(hidden)
         loss, logp = fused_head.objective_loss(
-            normed, self._model.head, packing.targets, params.temperature, objective, self.training.scores
+            normed, self._model.head, packing.targets, params.temperature, objective, self.training.logits_at_once
         )
         returns = [batch.returns for batch in batches if batch.returns is not None]
         if returns and self._critic is not None:
-            miss = self._critic(normed.detach().float())[:, 0] - self._joined(returns)  # it reads the model, and never moves it
+            miss = self._critic(normed.detach().float())[:, 0] - self._joined(returns)  # the critic does not train the model
             loss = loss + params.value_share * 0.5 * (weight * miss.square()).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         cut = (clipped(logp, logp if old is None else old, advantage, params.clip) * weight).sum()
@@ -243,20 +245,20 @@ class TorchPolicy:
         return torch.from_numpy(np.concatenate(arrays)).to(self._device)
 
     def _hidden(self, texts: Sequence[TokenizedGroup]) -> tuple[Packing, torch.Tensor]:
-        """Where everything stands, and (N, D) the states of the last layer that predict the completion tokens."""
+        """The layout, and the hidden states (N, D) that predict the completion tokens."""
         packing = Packing([group_row(text) for text in texts], self._device, self._model.precision, self._model.sharing_heads)
         hidden = self._model.hidden(packing.tokens, packing.positions, packing.attend)
         return packing, hidden.index_select(0, packing.sources)
 
 
 def _as_array(parameter: torch.Tensor) -> NDArray[Any]:
-    """As it is, without a copy on the CPU; bfloat16, which numpy does not know, as its bits."""
+    """The parameter as an array, a view if it is on the CPU; bfloat16, which numpy lacks, as its bits."""
     return parameter.detach().cpu().view(torch.uint16).numpy() if parameter.dtype == torch.bfloat16 else array(parameter)
 
 
 def _fitted(saved: NDArray[Any], parameter: torch.Tensor, name: str, steps: int) -> NDArray[Any]:
-    """What was kept in more bits than the parameter has is rounded as learning rounds: by the nearest, all that was learned
-    would be lost."""
+    """A saved array for this parameter. fp32 becomes bfloat16 by stochastic rounding: rounding to the nearest would lose what was
+    learned."""
     if parameter.dtype != torch.bfloat16 or is_bits(saved):
         return saved
     return narrowed(saved, "BF16", generator(0, "restored", steps, zlib.crc32(name.encode())))

@@ -1,15 +1,15 @@
-"""Picking tokens in torch, as `rl/token_sampling.py` says; a large vocabulary in two steps: a block, then the token in it."""
+"""Inverse transform sampling in torch, equal to `rl/token_sampling.py`. A large vocabulary takes two steps: block, then token."""
 
 import torch
 import torch.nn.functional as F
 
 from waggle.rl.token_sampling import BLOCK, BLOCKS_FROM
 
-AT_ONCE = 1 << 20  # numbers of a large vocabulary's rows that a processor looks at together: they stay in its cache
+AT_ONCE = 1 << 20  # logits that a CPU handles together, so that they stay in its cache
 
 
 def sample_tokens(logits: torch.Tensor, uniforms: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """(rows, V) at the temperature wanted, in any precision, and (rows,) in [0, 1) -> tokens (rows,) and their log-probs."""
+    """Logits (rows, V), divided by the temperature, and numbers (rows,) in [0, 1) -> tokens (rows,), log-probs (rows,)."""
     if top_p >= 1.0 and logits.shape[1] < BLOCKS_FROM:
         return _from_all(logits.float(), uniforms)
     rows = max(1, AT_ONCE // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
@@ -40,8 +40,8 @@ def _from_all(logits: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tenso
 
 
 def _from_blocks(chances: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
-    """Sums of sums: exact enough in fp64 that the order of adding never decides."""
-    if short := -chances.shape[1] % BLOCK:  # padding by nothing would be a copy
+    """Tokens by partial sums of blocks, in fp64: exact enough that the order of additions never changes a token."""
+    if short := -chances.shape[1] % BLOCK:  # F.pad copies even if it adds nothing
         chances = F.pad(chances, (0, short))
     blocks = chances.view(len(chances), -1, BLOCK)  # (rows, blocks, BLOCK)
     ends = _exact(blocks.sum(-1)).cumsum(-1)
@@ -54,7 +54,7 @@ def _from_blocks(chances: torch.Tensor, uniforms: torch.Tensor) -> torch.Tensor:
 
 
 def _cut(chances: torch.Tensor, top_p: float) -> torch.Tensor:
-    """Only the fewest tokens, likeliest first, that together have at least `top_p`."""
+    """Top-p: set all but the fewest tokens, likeliest first, that together have at least `top_p` to 0."""
     ordered, order = chances.sort(stable=True, dim=-1, descending=True)
     exact = _exact(ordered)
     ends = exact.cumsum(-1)
@@ -63,5 +63,5 @@ def _cut(chances: torch.Tensor, top_p: float) -> torch.Tensor:
 
 
 def _exact(numbers: torch.Tensor) -> torch.Tensor:
-    """In fp64; on the processor where they are an Intel card's, many of which know none."""
+    """In fp64. On the CPU for Intel GPUs, many of which lack fp64."""
     return (numbers.cpu() if numbers.device.type == "xpu" else numbers).double()
