@@ -29,8 +29,8 @@ from waggle.network.messages.announcement import Announcement
 from waggle.network.messages.events import GroupsArrived, ReachChanged, RecordRejected
 from waggle.network.messages.handshake import Handshake
 from waggle.network.messages.rollout_record import MAX_BLOB
-from waggle.network.transport.hivemind import rpc_handlers
-from waggle.network.transport.hivemind.rpc_handlers import CALLS_BURST
+from waggle.network.transport.hivemind import call_limits
+from waggle.network.transport.hivemind.call_limits import CALLS_BURST
 from waggle.network.transport.interface import PeerAway
 from waggle.rl.advantage import teaches
 from waggle.sapo.training_groups import encode_external
@@ -337,12 +337,12 @@ async def test_a_flood_of_calls_by_several_at_once_is_cut_off_for_its_senders_al
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr(rpc_handlers, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
+        patch.setattr(call_limits, "CALLS_RATE", 0.0)  # or a slow computer would never reach the limit
         victim = await start("victim", seeds=(seed_address,))
     await victim.ear.hear(ReachChanged, lambda news: news.reach == "connected")
     hostile = [await attacker(f"caller {number}") for number in range(3)]
-    address = (await victim.node._connection.dht.addresses())[0]
-    await asyncio.gather(*(each.dht.connect(address) for each in hostile))
+    address = (await victim.node._connection.network.addresses())[0]
+    await asyncio.gather(*(each.network.connect(address) for each in hostile))
 
     floods = [asyncio.create_task(each.flood([victim.identity.peer_id], int(2 * CALLS_BURST))) for each in hostile]
     await honest_one(start, seed_address, charter, verifier, victim)
@@ -403,17 +403,17 @@ async def test_a_muted_peer_is_not_learned_from_and_a_blocked_one_gets_nothing_e
 
     assert victim.node.waiting() == ()
     assert peer_id in victim.node._reputations.avoided()
-    dht = honest.node._connection.dht
-    assert await dht.greet(victim.identity.peer_id)
+    dht = honest.node._connection.network
+    assert await dht.fetch_handshake(victim.identity.peer_id)
 
     victim.node.choose(peer_id, "blocked")
 
     with pytest.raises(PeerAway):
-        await dht.greet(victim.identity.peer_id)
+        await dht.fetch_handshake(victim.identity.peer_id)
 
     victim.node.choose(peer_id, "")
 
-    assert await dht.greet(victim.identity.peer_id)
+    assert await dht.fetch_handshake(victim.identity.peer_id)
 
 
 async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being_heard(
@@ -422,7 +422,7 @@ async def test_a_crowd_of_made_up_names_in_the_directory_keeps_nobody_from_being
     hostile = [await attacker(f"crowd {number}") for number in range(2)]
     names = [fresh_identity(tmp_path, f"name {number}") for number in range(2 * 160)]  # more than their share of a shard
     await asyncio.gather(*(each.announce_crowd(names[i::2]) for i, each in enumerate(hostile)))
-    shard = await victim.node._connection.dht.read(directory.key_of(charter.digest, 0, 0))
+    shard = await victim.node._connection.network.read_directory(directory.key_of(charter.digest, 0, 0))
     assert len(shard) > 200, "each replica holds SHARD_CAP of them at most; a read puts several together"
 
     await honest_arrives()

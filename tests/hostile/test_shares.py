@@ -115,7 +115,7 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     _, size = share(victim.node, answered(charter, verifier, victim.identity.peer_id, asks))
     greedy, honest = await attacker("greedy"), await attacker("honest")
     for each in (greedy, honest):
-        await each.dht.connect((await victim.node.addresses())[0])
+        await each.network.connect((await victim.node.addresses())[0])
     async with asyncio.timeout(SOON):
         while not victim.node._publisher._published:
             await asyncio.sleep(0.01)
@@ -125,7 +125,7 @@ async def test_under_a_limit_who_asks_for_payloads_all_the_time_leaves_the_other
     victim.node.limit(float(size))  # one payload a second
 
     async def has_payload(asker: Attacker) -> bool:
-        return bool(await asker.dht.pull(victim.identity.peer_id, sha256, SOON))
+        return bool(await asker.network.pull(victim.identity.peer_id, sha256, SOON))
 
     had = []
     for second in range(8):

@@ -11,7 +11,7 @@ from waggle.core import paths
 from waggle.core.errors import LabError
 from waggle.models.tokenizer import load as load_tokenizer
 from waggle.models.torch.policy import TorchPolicy
-from waggle.network.transport.solo import SoloSwarm
+from waggle.network.transport.solo import SoloNode
 from waggle.practice.results import Key, Run
 from waggle.practice.simulated_swarm import Weather
 from waggle.practice.trial import TICK_SECONDS, Setup, Trial, noise_seed, origin_of
@@ -117,7 +117,7 @@ def test_an_isolated_node_of_a_trial_is_the_engines_round_and_nothing_else(setup
     rules = replace(RULES, local=4, external=0)
     run, _ = played(replace(setup, folders=setup.folders[:1], models=("starter",), rules=rules, sharing=Plain), verifier)
     node = stages.Node(
-        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloSwarm(), verifier=verifier,
+        policy=TorchPolicy(paths.starter()), tokenizer=load_tokenizer(paths.starter()), swarm=SoloNode(), verifier=verifier,
         charter=CHARTER, origin=origin_of(1, 0), seed=noise_seed(1, 0), sharing=Plain(),
     )  # fmt: skip
     rewards = []

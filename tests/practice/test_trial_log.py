@@ -65,7 +65,9 @@ def test_curves_are_means_of_ten_rounds_and_the_rest_of_those_that_remain():
 
 def test_an_aha_names_its_teacher_by_number_and_one_without_a_teacher_none():
     trial_log = log(1)
-    trial_log.record_first_successes(7, 0, [first_success.FirstSuccess("bf", 3, ORIGINS[1]), first_success.FirstSuccess("sums", 3, None)])
+    trial_log.record_first_successes(
+        7, 0, [first_success.FirstSuccess("bf", 3, ORIGINS[1]), first_success.FirstSuccess("sums", 3, None)]
+    )
     trial_log.record_first_successes(8, 1, [first_success.FirstSuccess("bf", 4, ORIGINS[0])])
     assert result(trial_log).ahas == (
         Aha(node=0, specialty="bf", round=7, learned_from=1),

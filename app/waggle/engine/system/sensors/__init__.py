@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import psutil
 
-from waggle.core.settings import When
+from waggle.core.settings import ScheduleSettings
 from waggle.protocol.schedule import Readings, plain_name
 
 Value = TypeVar("Value")
@@ -30,7 +30,7 @@ class SensorReader:
         self._idle_at: float | None = None
         self._used_at: float | None = None  # when input came last, as far as the system told
 
-    def __call__(self, rules: When, *, until_away: bool = False) -> Readings:
+    def __call__(self, rules: ScheduleSettings, *, until_away: bool = False) -> Readings:
         """Read the sensors. `until_away`: a pause waits for idleness."""
         if hasattr(time, "tzset"):
             time.tzset()  # for a laptop that travels: a process keeps the time zone that it started in
