@@ -105,7 +105,7 @@ def test_a_window_for_another_computer_writes_no_settings_for_the_engine_here(
 
 @pytest.mark.parametrize("host", ["", "server"])
 def test_a_verbose_window_starts_a_verbose_engine(
-    look: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+    theme: Theme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     commands: list[list[str]] = []
 
@@ -116,7 +116,7 @@ def test_a_verbose_window_starts_a_verbose_engine(
     monkeypatch.setattr(app, "EngineProcess", started)
     for verbose in (False, True):
         with pytest.raises(EngineError):
-            app._run_home_window(look, Home(tmp_path), SettingsStore(None), app.Arguments(on=host, verbose=verbose))
+            app._run_home_window(theme, Home(tmp_path), SettingsStore(None), app.Arguments(on=host, verbose=verbose))
     assert ["--verbose" in " ".join(command) for command in commands] == [False, True]
 
 
