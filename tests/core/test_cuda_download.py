@@ -16,7 +16,7 @@ import pytest
 
 from models.local_hub import Hub, local_hub, no_hub
 from waggle.cli import cuda
-from waggle.core import cuda_download
+from waggle.core import cuda_download, resumable_download
 from waggle.core.cuda_download import CudaPack, Wheel, fetch
 from waggle.core.errors import CudaError
 from waggle.core.resumable_download import PIECE
@@ -133,7 +133,10 @@ def test_a_file_that_arrives_damaged_is_fetched_once_more_and_never_used(index: 
 
 
 @pytest.mark.parametrize("what", ["nobody answers", "it is gone", "it leads in circles", "the disk is too small"])
-def test_what_goes_wrong_is_said_and_loses_nothing(index: Hub, tmp_path: Path, what: str) -> None:
+def test_what_goes_wrong_is_said_and_loses_nothing(
+    index: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(resumable_download.time, "sleep", lambda _seconds: None)
     pack = pack_at(index.endpoint)
     words = {"nobody answers": "cannot be reached", "it is gone": "answered 404", "it leads in circles": "in circles",
              "the disk is too small": "GB free"}[what]  # fmt: skip
