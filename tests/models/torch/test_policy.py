@@ -146,7 +146,7 @@ def test_the_chunked_head_gives_the_same_gradient_as_the_whole_one(llama, monkey
     (row,) = sample(llama, [prompt])
     gradients = []
     for elements in (1 << 24, 97 * 5):
-        monkeypatch.setattr(TrainingMode, "scores", elements)
+        monkeypatch.setattr(TrainingMode, "logits_at_once", elements)
         llama._forget_gradient()
         llama._learn([batch_of(prompt, row)], StepParams(learning_rate=0.0))
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in llama._parameters.values()]).clone())

@@ -66,7 +66,7 @@ from waggle.core.settings import Settings, Swarm
 from waggle.engine.services.swarms import SwarmService
 from waggle.gui.application.main import application
 from waggle.gui.pages.swarms.create_form import SwarmForm
-from waggle.gui.theme.theme import Look
+from waggle.gui.theme.theme import Theme
 from waggle.protocol.commands import CreateSwarm, ListSwarms
 from waggle.tasks import charter as charters
 from waggle.tasks.questions import split_of
@@ -86,8 +86,8 @@ offer = next(offer for offer in listed.offers if offer.dataset == NAME)
 assert list(offer.samples) == ["easy", "standard", "hard"] and "Roman numerals?" in offer.samples["easy"], offer
 
 application()
-look = Look("light")
-form = SwarmForm(look)
+theme = Theme("light")
+form = SwarmForm(theme)
 form.show_offers(listed.offers)
 assert "Roman numerals  \\u00b7  arithmetic" in [form._model.item(row).text() for row in range(form._model.rowCount())]
 
